@@ -1,0 +1,48 @@
+"""DescribeReplicas: the state of the asked broker's own replicas (service Admin).
+
+Answered by every broker about itself only, so that one can see LEO and HW of each replica and not
+just what the leader believes.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class DescribeReplicasRequest:
+    """All partitions of `topics`, or of every topic when empty."""
+
+    topics: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class RemoteReplica:
+    """A follower as its leader sees it; `caught_up_ms_ago` -1: never."""
+
+    broker_id: int
+    log_end_offset: int = -1
+    caught_up_ms_ago: int = -1
+
+
+@dataclass(slots=True)
+class ReplicaDescription:
+    """One local replica. `in_sync_replicas` and `followers` are filled by the leader only."""
+
+    topic: str
+    partition: int
+    is_leader: bool = False
+    leader_id: int = -1
+    leader_epoch: int = -1
+    partition_epoch: int = -1
+    log_start_offset: int = -1
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_end_offset: int = -1
+    size_bytes: int = 0
+    in_sync_replicas: list[int] = field(default_factory=list)
+    followers: list[RemoteReplica] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class DescribeReplicasResponse:
+    broker_id: int
+    replicas: list[ReplicaDescription] = field(default_factory=list)

@@ -1,0 +1,99 @@
+"""CreateTopics, DeleteTopics, DescribeConfigs: what an administrator asks for (service Admin)."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class ConfigEntry:
+    name: str
+    value: str
+
+
+@dataclass(slots=True)
+class ReplicaAssignment:
+    """The brokers of one partition; the first is its preferred leader."""
+
+    partition: int
+    broker_ids: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class NewTopic:
+    """A topic to create; counts of -1 take the broker's `num.partitions` and
+    `default.replication.factor`. With `assignments` both counts must be -1."""
+
+    topic: str
+    partitions: int = -1
+    replication_factor: int = -1
+    assignments: list[ReplicaAssignment] = field(default_factory=list)
+    configs: list[ConfigEntry] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class CreateTopicsRequest:
+    """Answered when every partition has a leader, or when `timeout_ms` have passed."""
+
+    timeout_ms: int
+    validate_only: bool = False
+    topics: list[NewTopic] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class TopicResult:
+    topic: str
+    error_code: int = 0
+    error_message: str = ""
+    topic_id: str = ""
+    partitions: int = -1
+    replication_factor: int = -1
+
+
+@dataclass(slots=True)
+class CreateTopicsResponse:
+    topics: list[TopicResult] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class DeleteTopicsRequest:
+    """Answered when the topics are gone from the metadata, or when `timeout_ms` have passed."""
+
+    timeout_ms: int
+    topics: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class DeleteTopicsResponse:
+    topics: list[TopicResult] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class DescribeConfigsRequest:
+    """The effective configuration of topics, and of the asked broker when `broker` is set."""
+
+    topics: list[str] = field(default_factory=list)
+    broker: bool = False
+
+
+@dataclass(slots=True)
+class ConfigDescription:
+    """`source`: "topic", "broker" or "default", the place the value was found."""
+
+    name: str
+    value: str
+    source: str
+    doc: str = ""
+
+
+@dataclass(slots=True)
+class DescribedConfigs:
+    """`topic` is empty for the broker's own."""
+
+    topic: str
+    error_code: int = 0
+    error_message: str = ""
+    configs: list[ConfigDescription] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class DescribeConfigsResponse:
+    resources: list[DescribedConfigs] = field(default_factory=list)

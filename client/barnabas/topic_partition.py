@@ -1,0 +1,14 @@
+"""The name of one partition of one topic."""
+
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """A topic's name and a partition's number, from 0."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        """As in the names of folders and in Kafka's own messages: `flights-3`."""
+        return f"{self.topic}-{self.partition}"
