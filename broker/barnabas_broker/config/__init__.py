@@ -1,0 +1,21 @@
+"""A broker's settings, under Kafka's dotted names and with Kafka's defaults."""
+
+from barnabas_broker.config import keys
+from barnabas_broker.config.config import Config
+from barnabas_broker.config.key import InvalidConfig, Key
+from barnabas_broker.config.listener import Listener
+from barnabas_broker.config.log_config import TOPIC_KEYS, LogConfig, parse_topic_overrides
+from barnabas_broker.config.properties import format_properties, parse_properties
+
+__all__ = [
+    "TOPIC_KEYS",
+    "Config",
+    "InvalidConfig",
+    "Key",
+    "Listener",
+    "LogConfig",
+    "format_properties",
+    "keys",
+    "parse_properties",
+    "parse_topic_overrides",
+]

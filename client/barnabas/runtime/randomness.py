@@ -15,15 +15,15 @@ class Randomness(Protocol):
         """A float in [0, 1)."""
         ...
 
-    def randrange(self, stop: int) -> int:
+    def randrange(self, stop: int, /) -> int:
         """An int in [0, stop)."""
         ...
 
-    def choice(self, seq: Sequence[T]) -> T:
+    def choice(self, seq: Sequence[T], /) -> T:
         """One element of a non-empty sequence."""
         ...
 
-    def randbytes(self, n: int) -> bytes:
+    def randbytes(self, n: int, /) -> bytes:
         """`n` random bytes."""
         ...
 

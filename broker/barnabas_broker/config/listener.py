@@ -1,0 +1,32 @@
+"""Listeners: the named addresses a broker binds and advertises."""
+
+from typing import NamedTuple
+
+from barnabas.runtime import Address
+
+from barnabas_broker.config.key import InvalidConfig
+
+
+class Listener(NamedTuple):
+    """A name such as CLIENT or INTERNAL, and where it is."""
+
+    name: str
+    address: Address
+
+    def __str__(self) -> str:
+        return f"{self.name}://{self.address}"
+
+
+def parse_listeners(text: str) -> list[Listener]:
+    """From `NAME://host:port,...`; an empty host means all interfaces. Raises InvalidConfig."""
+    listeners: list[Listener] = []
+    for item in text.split(","):
+        name, separator, address = item.strip().partition("://")
+        host, colon, port = address.rpartition(":")
+        if not separator or not name or not colon or not port.isdigit() or int(port) > 65535:
+            raise InvalidConfig(f"not a listener of the form NAME://host:port: {item.strip()!r}")
+        listeners.append(Listener(name, Address(host.strip("[]") or "0.0.0.0", int(port))))
+    names = [listener.name for listener in listeners]
+    if len(set(names)) != len(names):
+        raise InvalidConfig(f"listeners: a name is used twice: {text}")
+    return listeners
