@@ -1,0 +1,20 @@
+"""A real cluster of processes for each test module: ZooKeeper and three brokers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from barnabas_broker.local.cluster import LocalCluster
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Three brokers with short timeouts; what a test kills it must restart."""
+    directory: Path = tmp_path_factory.mktemp("cluster")
+    config = {
+        "zookeeper.session.timeout.ms": "2000",
+        "replica.lag.time.max.ms": "3000",
+        "log.initial.task.delay.ms": "100",
+    }
+    with LocalCluster(directory, brokers=3, config=config) as running:
+        yield running

@@ -1,0 +1,97 @@
+"""kill -9 of real broker processes under load: every acknowledged record is there afterwards.
+
+Each test checks every acknowledged record by value, at its offset, in order.
+"""
+
+import asyncio
+
+import pytest
+from barnabas import Admin
+from barnabas_broker.local.cluster import LocalCluster
+
+from tests.support.cluster_state import (
+    controller_id,
+    create_topic,
+    leaders,
+    wait_until_in_sync,
+)
+from tests.support.workload import Workload
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 6
+
+
+@pytest.mark.parametrize("victim", ["leader", "follower", "controller"])
+async def test_kill_one_broker_under_load(cluster: LocalCluster, victim: str) -> None:
+    topic = f"kill-{victim}"
+    await create_topic(cluster.bootstrap, topic, PARTITIONS)
+    async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
+        await workload.acked_in_every_partition(20)
+        broker = await _choose(cluster.bootstrap, topic, victim)
+        await asyncio.to_thread(cluster.kill, broker)
+        await workload.acked_in_every_partition(20)
+        await asyncio.to_thread(cluster.restart, broker)
+        await wait_until_in_sync(cluster.bootstrap, topic)
+        await workload.acked_in_every_partition(20)
+        await workload.stop()
+        assert not workload.failed
+        (await workload.verdict()).assert_good()
+
+
+async def test_kill_all_brokers_under_load(cluster: LocalCluster) -> None:
+    topic = "kill-all"
+    await create_topic(cluster.bootstrap, topic, PARTITIONS)
+    async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
+        await workload.acked_in_every_partition(20)
+        for broker in (1, 2, 3):
+            await asyncio.to_thread(cluster.kill, broker)
+        for broker in (1, 2, 3):
+            await asyncio.to_thread(cluster.restart, broker)
+        await wait_until_in_sync(cluster.bootstrap, topic)
+        await workload.acked_in_every_partition(20)
+        await workload.stop()
+        assert not workload.failed
+        (await workload.verdict()).assert_good()
+
+
+async def test_stop_a_broker_cleanly_under_load_raises_nothing(cluster: LocalCluster) -> None:
+    topic = "clean-stop"
+    await create_topic(cluster.bootstrap, topic, PARTITIONS)
+    async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
+        await workload.acked_in_every_partition(20)
+        leader = (await leaders(cluster.bootstrap, topic))[0]
+        await asyncio.to_thread(cluster.stop_broker, leader)
+        assert leader not in (await leaders(cluster.bootstrap, topic)).values()
+        await workload.acked_in_every_partition(20)
+        await asyncio.to_thread(cluster.restart, leader)
+        await wait_until_in_sync(cluster.bootstrap, topic)
+        await workload.stop()
+        assert not workload.failed
+        (await workload.verdict()).assert_good()
+
+
+async def test_stop_and_start_of_the_whole_cluster_keeps_topics_and_records(
+    cluster: LocalCluster,
+) -> None:
+    topic = "stop-start"
+    await create_topic(cluster.bootstrap, topic, PARTITIONS)
+    async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
+        await workload.acked_in_every_partition(20)
+        await workload.stop()
+        await asyncio.to_thread(cluster.stop)
+        await asyncio.to_thread(cluster.start)
+        await wait_until_in_sync(cluster.bootstrap, topic)
+        (await workload.verdict()).assert_good()
+
+
+async def _choose(bootstrap: str, topic: str, victim: str) -> int:
+    leader_of_first = (await leaders(bootstrap, topic))[0]
+    controller = await controller_id(bootstrap)
+    if victim == "leader":
+        return leader_of_first
+    if victim == "controller":
+        return controller
+    async with Admin(bootstrap_servers=bootstrap) as admin:
+        description = (await admin.describe_topics([topic]))[0]
+    return next(b for b in description.partitions[0].replicas if b != leader_of_first)

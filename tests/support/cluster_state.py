@@ -1,0 +1,44 @@
+"""Questions a test asks of a running cluster, through the public client, and waits for answers."""
+
+import asyncio
+
+from barnabas import Admin
+
+
+async def create_topic(
+    bootstrap: str, topic: str, partitions: int, *, replication_factor: int = 3, **configs: str
+) -> None:
+    """A topic with `min.insync.replicas=2` unless told otherwise; names use _ for dots."""
+    named = {"min.insync.replicas": str(min(2, replication_factor))}
+    named |= {name.replace("_", "."): value for name, value in configs.items()}
+    async with Admin(bootstrap_servers=bootstrap) as admin:
+        await admin.create_topic(
+            topic, partitions=partitions, replication_factor=replication_factor, configs=named
+        )
+
+
+async def leaders(bootstrap: str, topic: str) -> dict[int, int]:
+    """The leader of each partition."""
+    async with Admin(bootstrap_servers=bootstrap) as admin:
+        description = (await admin.describe_topics([topic]))[0]
+    return {p.partition: p.leader_id for p in description.partitions}
+
+
+async def controller_id(bootstrap: str) -> int:
+    async with Admin(bootstrap_servers=bootstrap) as admin:
+        return (await admin.describe_cluster()).controller_id
+
+
+async def wait_until_in_sync(
+    bootstrap: str, topic: str, replicas: int = 3, within: float = 40.0
+) -> None:
+    """Wait until every partition has a leader and `replicas` members in its ISR."""
+    async with asyncio.timeout(within), Admin(bootstrap_servers=bootstrap) as admin:
+        while True:
+            description = (await admin.describe_topics([topic]))[0]
+            if all(
+                p.leader_id >= 0 and len(p.in_sync_replicas) >= replicas
+                for p in description.partitions
+            ):
+                return
+            await asyncio.sleep(0.05)
