@@ -1,0 +1,129 @@
+"""Which brokers hold the replicas of a new topic: Kafka's `AdminUtils`, as a pure function.
+
+Leaders go round the brokers from a start; the followers of one partition stand `shift` further on,
+and the shift grows with each round so that one broker's followers spread over all the others. With
+start 0, shift 0 and `shift_step` 0 it is the plain rule: replica j of partition i on broker
+(i + j) mod n. With racks the same runs over a list in which racks alternate, and no rack gets a
+second replica before every rack has one.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from barnabas.errors import InvalidPartitionsError, InvalidReplicationFactorError
+from barnabas.runtime import Randomness
+
+# broker id -> rack, or None where the broker has none
+Racks = Mapping[int, str | None]
+
+
+def assign_replicas(
+    racks: Racks, partitions: int, replication_factor: int, randomness: Randomness
+) -> list[tuple[int, ...]]:
+    """Replicas per partition, with a random start and shift, rack-aware if every broker has one.
+
+    Raises InvalidPartitionsError, InvalidReplicationFactorError.
+    """
+    brokers = sorted(racks)
+    _validate(len(brokers), partitions, replication_factor)
+    start, shift = randomness.randrange(len(brokers)), randomness.randrange(len(brokers))
+    named = {broker: rack for broker, rack in racks.items() if rack is not None}
+    if len(named) == len(racks):
+        return assign_across_racks(named, partitions, replication_factor, start, shift)
+    return assign_round_robin(brokers, partitions, replication_factor, start, shift)
+
+
+def _validate(brokers: int, partitions: int, replication_factor: int) -> None:
+    if partitions <= 0:
+        raise InvalidPartitionsError(f"a topic needs at least one partition, not {partitions}")
+    if replication_factor <= 0:
+        raise InvalidReplicationFactorError(
+            f"the replication factor must be at least 1, not {replication_factor}"
+        )
+    if replication_factor > brokers:
+        raise InvalidReplicationFactorError(
+            f"the replication factor {replication_factor} is larger than "
+            f"the number of live brokers, {brokers}"
+        )
+
+
+def assign_round_robin(
+    brokers: Sequence[int],
+    partitions: int,
+    replication_factor: int,
+    start_index: int,
+    shift: int,
+    shift_step: int = 1,
+) -> list[tuple[int, ...]]:
+    """The rule without racks; `start_index` and `shift` are in [0, number of brokers)."""
+    n = len(brokers)
+    _validate(n, partitions, replication_factor)
+    assigned = []
+    for partition in range(partitions):
+        if partition > 0 and partition % n == 0:
+            shift += shift_step
+        first = (partition + start_index) % n
+        followers = (_follower(first, shift, j, n) for j in range(replication_factor - 1))
+        assigned.append((brokers[first], *(brokers[index] for index in followers)))
+    return assigned
+
+
+def _follower(first: int, shift: int, j: int, n: int) -> int:
+    """The index of the j-th follower: never `first` itself."""
+    return (first + 1 + (shift + j) % (n - 1)) % n
+
+
+def assign_across_racks(
+    racks: Mapping[int, str],
+    partitions: int,
+    replication_factor: int,
+    start_index: int,
+    shift: int,
+    shift_step: int = 1,
+) -> list[tuple[int, ...]]:
+    """The rule with racks."""
+    brokers = rack_alternated(racks)
+    n = len(brokers)
+    _validate(n, partitions, replication_factor)
+    assigned = []
+    for partition in range(partitions):
+        if partition > 0 and partition % n == 0:
+            shift += shift_step
+        first = (partition + start_index) % n
+        assigned.append(_spread(brokers, racks, first, shift, replication_factor))
+    return assigned
+
+
+def _spread(
+    brokers: Sequence[int],
+    racks: Mapping[int, str],
+    first: int,
+    shift: int,
+    replication_factor: int,
+) -> tuple[int, ...]:
+    """One partition: walk on from `first`, skipping racks that have one while others have none."""
+    rack_count = len(set(racks.values()))
+    replicas = [brokers[first]]
+    racks_used = {racks[brokers[first]]}
+    j = 0
+    while len(replicas) < replication_factor:
+        broker = brokers[_follower(first, shift * rack_count, j, len(brokers))]
+        j += 1
+        rack_is_free = racks[broker] not in racks_used or len(racks_used) == rack_count
+        if rack_is_free and broker not in replicas:
+            replicas.append(broker)
+            racks_used.add(racks[broker])
+    return tuple(replicas)
+
+
+def rack_alternated(racks: Mapping[int, str]) -> list[int]:
+    """The brokers in turns of one per rack: racks in name order, each rack's brokers by id."""
+    by_rack: dict[str, list[int]] = {rack: [] for rack in sorted(set(racks.values()))}
+    for broker in sorted(racks):
+        by_rack[racks[broker]].append(broker)
+    rounds = max((len(brokers) for brokers in by_rack.values()), default=0)
+    return [
+        brokers[turn]
+        for turn in range(rounds)
+        for brokers in by_rack.values()
+        if turn < len(brokers)
+    ]

@@ -1,0 +1,17 @@
+"""The settings of the controller; the broker fills them from its own configuration."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ControllerConfig:
+    """Names and defaults are Kafka's; `request_timeout` (`controller.socket.timeout.ms`) and the
+    interval are in seconds."""
+
+    inter_broker_listener: str = "PLAINTEXT"
+    delete_topic_enable: bool = True
+    unclean_leader_election_enable: bool = False
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_per_broker_percentage: int = 10
+    leader_imbalance_check_interval_seconds: float = 300.0
+    request_timeout: float = 30.0

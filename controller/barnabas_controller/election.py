@@ -1,0 +1,139 @@
+"""Who becomes leader: pure decisions on plain data.
+
+Candidates are scanned in assignment order, never in ISR order, so that leadership falls back to
+the preferred replica's successor. Every success raises the leader epoch by one. The partition state
+machine calls these; ISR removal, which the replica state machine wants, is here too, for it also
+may take a leader away.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
+
+
+@dataclass(frozen=True)
+class Elected:
+    """The state to write (on top of its `partition_epoch`), whom to tell, and why."""
+
+    state: LeaderAndIsr
+    recipients: tuple[int, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """No candidate is good enough; nothing changes."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """Nothing to decide: the state is already as wanted."""
+
+    reason: str
+
+
+Decision = Elected | Refused | Unchanged
+
+
+def first_leader(
+    assignment: Sequence[int], online: Collection[int], controller_epoch: int
+) -> LeaderAndIsr | Refused:
+    """The first state of a new partition: all live replicas are in sync, for all are empty."""
+    live = tuple(replica for replica in assignment if replica in online)
+    if not live:
+        return Refused(f"none of the assigned replicas {list(assignment)} is online")
+    return LeaderAndIsr(live[0], 0, live, controller_epoch)
+
+
+def elect_offline(
+    state: LeaderAndIsr,
+    assignment: Sequence[int],
+    online: Collection[int],
+    unclean_allowed: bool,
+    cause: str,
+) -> Elected | Refused:
+    """The leader is gone: the first replica that is online and in sync takes over.
+
+    With none, and only if data may be lost, the first replica that is online (an unclean
+    election): it starts with an ISR of its own and the mark RECOVERING (KIP-704).
+    """
+    live = tuple(replica for replica in assignment if replica in online)
+    leader = next((replica for replica in live if replica in state.isr), None)
+    if leader is not None:
+        isr = tuple(replica for replica in state.isr if replica in online)
+        return Elected(state.with_leader(leader, isr), live, cause)
+    if not live:
+        return Refused(f"{cause}; none of the replicas {list(assignment)} is online")
+    if not unclean_allowed:
+        return Refused(
+            f"{cause}; online are {list(live)} but none is in the ISR {list(state.isr)}, "
+            "and unclean.leader.election.enable is false"
+        )
+    recovering = replace(state.with_leader(live[0], live[:1]), recovery_state=RECOVERING)
+    return Elected(
+        recovering,
+        live,
+        f"{cause}; UNCLEAN election of {live[0]}, records may be lost: "
+        f"no member of the ISR {list(state.isr)} is online",
+    )
+
+
+def elect_preferred(
+    state: LeaderAndIsr, assignment: Sequence[int], online: Collection[int], cause: str
+) -> Decision:
+    """The head of the assignment leads, if it is online and in sync."""
+    preferred = assignment[0]
+    if state.leader == preferred:
+        return Unchanged(f"{preferred} leads already")
+    if preferred not in online:
+        return Refused(f"the preferred replica {preferred} is offline")
+    if preferred not in state.isr:
+        return Refused(f"the preferred replica {preferred} is not in the ISR {list(state.isr)}")
+    return Elected(state.with_leader(preferred, state.isr), tuple(assignment), cause)
+
+
+def elect_for_reassignment(
+    state: LeaderAndIsr, target: Sequence[int], online: Collection[int], cause: str
+) -> Elected | Refused:
+    """One of the target replicas takes over, for the present leader is to go."""
+    leader = next((r for r in target if r in online and r in state.isr), None)
+    if leader is None:
+        return Refused(f"{cause}; no target of {list(target)} is online and in {list(state.isr)}")
+    return Elected(state.with_leader(leader, state.isr), tuple(target), cause)
+
+
+def elect_for_controlled_shutdown(
+    state: LeaderAndIsr,
+    assignment: Sequence[int],
+    registered: Collection[int],
+    shutting_down: Collection[int],
+    cause: str,
+) -> Elected | Refused:
+    """The leader asked to stop: an in-sync replica that is not itself stopping takes over."""
+    present = tuple(replica for replica in assignment if replica in registered)
+    leader = next((r for r in present if r in state.isr and r not in shutting_down), None)
+    if leader is None:
+        return Refused(f"{cause}; no other member of the ISR {list(state.isr)} stays")
+    isr = tuple(replica for replica in state.isr if replica not in shutting_down)
+    return Elected(state.with_leader(leader, isr), present, cause)
+
+
+def remove_from_isr(
+    state: LeaderAndIsr, replica: int, assignment: Sequence[int], cause: str
+) -> Decision:
+    """A replica went offline: out of the ISR with it, unless it is the last member.
+
+    If it led there is no leader now. The last member stays in the ISR, for only that replica
+    is known to have every acknowledged record.
+    """
+    if replica not in state.isr:
+        return Unchanged(f"{replica} is not in the ISR {list(state.isr)}")
+    leader = NO_LEADER if replica == state.leader else state.leader
+    isr = state.isr if state.isr == (replica,) else tuple(r for r in state.isr if r != replica)
+    if leader == state.leader and isr == state.isr:
+        return Unchanged(f"{replica} is the last member of the ISR and does not lead")
+    others = tuple(r for r in assignment if r != replica)
+    return Elected(state.with_leader(leader, isr), others, cause)

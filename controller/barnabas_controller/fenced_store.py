@@ -1,0 +1,162 @@
+"""What only the elected controller may write, each write fenced by its epoch.
+
+A write travels as `multi[check(/controller_epoch, version), write]`: once another controller has
+been elected the check fails, nothing is applied, and `ControllerMoved` is raised. The check tests
+the znode's version, not the number in it, for that is all ZooKeeper can test; it grows by one with
+every election, so it names the reign.
+
+A write whose answer was lost is sent again. If the second attempt finds the znode as the first
+would have left it, the write counts as done.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_controller import znodes
+from barnabas_controller.errors import ControllerMoved
+from barnabas_controller.gathering import in_chunks
+from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.retrying import until_answered
+from barnabas_controller.store import Store
+from barnabas_controller.zookeeper.session import (
+    BadVersion,
+    Check,
+    Create,
+    Delete,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    OperationResult,
+    RolledBack,
+    SetData,
+    Stat,
+    ZooKeeperError,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class ControllerEpoch(NamedTuple):
+    """One reign: its number, and the version of `/controller_epoch` that fences its writes."""
+
+    number: int
+    znode_version: int
+
+
+# The state as written (its partition epoch the new version), or ZooKeeper's refusal:
+# BadVersion and NodeExists mean that somebody else changed it first.
+StateResult = LeaderAndIsr | ZooKeeperError
+
+
+class FencedStore:
+    """Writes under one reign; every method raises ControllerMoved when the reign is over."""
+
+    def __init__(self, store: Store, epoch: ControllerEpoch) -> None:
+        self.store = store
+        self.epoch = epoch
+
+    async def _apply(self, operation: Operation) -> OperationResult:
+        session = self.store.session
+        check = Check(znodes.CONTROLLER_EPOCH, self.epoch.znode_version)
+        fence, result = await until_answered(lambda: session.multi([check, operation]))
+        if isinstance(fence, BadVersion | NoNode):
+            raise ControllerMoved(
+                f"{znodes.CONTROLLER_EPOCH} is no longer at epoch {self.epoch.number}"
+            )
+        if isinstance(fence, ZooKeeperError) and not isinstance(fence, RolledBack):
+            raise fence
+        return result
+
+    async def create_states(
+        self, states: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> dict[TopicPartition, StateResult]:
+        """The first state of new partitions, with the two znodes above each."""
+        partitions = list(states)
+        topics = list(dict.fromkeys(partition.topic for partition in partitions))
+        await in_chunks(self._ensure, [znodes.partitions_path(topic) for topic in topics])
+        await in_chunks(self._ensure, [znodes.partition_path(p) for p in partitions])
+        results = await in_chunks(lambda p: self._create_state(p, states[p]), partitions)
+        return dict(zip(partitions, results, strict=True))
+
+    async def _ensure(self, path: str) -> None:
+        result = await self._apply(Create(path))
+        if isinstance(result, ZooKeeperError) and not isinstance(result, NodeExists):
+            logger.error("could not create %s: %r", path, result)
+
+    async def _create_state(self, partition: TopicPartition, state: LeaderAndIsr) -> StateResult:
+        state = replace(state, controller_epoch=self.epoch.number, partition_epoch=0)
+        result = await self._apply(Create(znodes.state_path(partition), znodes.encode_state(state)))
+        if isinstance(result, NodeExists) and await self._holds(partition, state):
+            return state
+        return result if isinstance(result, ZooKeeperError) else state
+
+    async def update_states(
+        self, states: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> dict[TopicPartition, StateResult]:
+        """Replace each state if its znode is still at the `partition_epoch` given."""
+        partitions = list(states)
+        results = await in_chunks(lambda p: self._update_state(p, states[p]), partitions)
+        return dict(zip(partitions, results, strict=True))
+
+    async def _update_state(self, partition: TopicPartition, state: LeaderAndIsr) -> StateResult:
+        state = replace(state, controller_epoch=self.epoch.number)
+        written = replace(state, partition_epoch=state.partition_epoch + 1)
+        data = znodes.encode_state(state)
+        result = await self._apply(
+            SetData(znodes.state_path(partition), data, state.partition_epoch)
+        )
+        if isinstance(result, BadVersion) and await self._holds(partition, written):
+            return written
+        if isinstance(result, Stat):
+            return replace(state, partition_epoch=result.version)
+        return result if isinstance(result, ZooKeeperError) else written
+
+    async def _holds(self, partition: TopicPartition, state: LeaderAndIsr) -> bool:
+        """Whether the znode is exactly as a write of ours would have left it."""
+        return await self.store.state(partition) == state
+
+    async def write_topic(self, topic: str, node: znodes.TopicZnode) -> bool:
+        """Replace a topic's assignment, whatever its version; False if the topic is gone."""
+        result = await self._apply(SetData(znodes.topic_path(topic), znodes.encode_topic(node)))
+        return not isinstance(result, ZooKeeperError)
+
+    async def delete_topic(self, topic: str) -> None:
+        """The topic's znodes, its configuration, and last the wish to delete it."""
+        await self.delete_tree(znodes.topic_path(topic))
+        await self.delete_tree(znodes.topic_config_path(topic))
+        await self.delete_topic_wishes([topic])
+
+    async def delete_topic_wishes(self, topics: Sequence[str]) -> None:
+        """Remove the znodes that ask for these topics' deletion."""
+        await in_chunks(self.delete_tree, [znodes.delete_topic_path(topic) for topic in topics])
+
+    async def delete_tree(self, path: str) -> None:
+        """Delete a znode and all below it; what is gone already is as good."""
+        while True:
+            try:
+                names = await until_answered(lambda: self.store.session.children(path))
+            except NoNode:
+                return
+            await in_chunks(self.delete_tree, [f"{path}/{name}" for name in names])
+            result = await self._apply(Delete(path))
+            if isinstance(result, NotEmpty):  # someone added a child meanwhile
+                continue
+            if isinstance(result, ZooKeeperError) and not isinstance(result, NoNode):
+                raise result
+            return
+
+    async def delete_children(self, path: str) -> None:
+        """Empty a directory of notifications."""
+        names = await self.store.children(path)
+        await in_chunks(self.delete_tree, [f"{path}/{name}" for name in names])
+
+    async def abdicate(self) -> None:
+        """Delete `/controller`, if the reign is still this one."""
+        result = await self._apply(Delete(znodes.CONTROLLER))
+        if isinstance(result, ZooKeeperError) and not isinstance(result, NoNode):
+            raise result

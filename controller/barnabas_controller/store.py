@@ -1,0 +1,160 @@
+"""What any broker may read and write in ZooKeeper, typed.
+
+Reads arm the given one-shot watch. A malformed znode is logged as an error and read as absent, with
+its watch armed: the controller survives it and notices when it is mended. Writes that only the
+elected controller may do are in `fenced_store.py`.
+"""
+
+import contextlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_controller import znodes
+from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.gathering import in_chunks
+from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.retrying import until_answered
+from barnabas_controller.zookeeper.session import (
+    ANY_VERSION,
+    NodeExists,
+    NoNode,
+    Session,
+    Stat,
+    Watch,
+)
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Store:
+    """Typed access over one ZooKeeper session.
+
+    Every method raises SessionExpired when the session is over; a broken connection is waited out.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    async def create_persistent_paths(self) -> None:
+        """The fixed top of the tree; harmless where it exists."""
+        for path in znodes.PERSISTENT_PATHS:
+            await self.ensure(path)
+
+    async def ensure(self, path: str, data: bytes = b"") -> bool:
+        """Create a persistent znode, with its parents, unless it is there; whether it was new."""
+        try:
+            await until_answered(lambda: self.session.create(path, data))
+            return True
+        except NodeExists:
+            return False
+        except NoNode:
+            parent = path.rpartition("/")[0]
+            if not parent:  # even the root is missing: the chroot was deleted
+                raise
+            await self.ensure(parent)
+            return await self.ensure(path, data)
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat] | None:
+        """Data and Stat, or None where there is no znode (the watch is then not armed)."""
+        try:
+            return await until_answered(lambda: self.session.get(path, watch))
+        except NoNode:
+            return None
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        return await until_answered(lambda: self.session.exists(path, watch))
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        """The sorted names; of the fixed paths, which exist unless someone deletes them."""
+        try:
+            return await until_answered(lambda: self.session.children(path, watch))
+        except NoNode:
+            await self.ensure(path)
+            return await until_answered(lambda: self.session.children(path, watch))
+
+    async def put(self, path: str, data: bytes) -> None:
+        """Replace the data whatever it was, creating the znode if need be; the last writer wins."""
+        try:
+            await until_answered(lambda: self.session.set(path, data, ANY_VERSION))
+        except NoNode:
+            if not await self.ensure(path, data):
+                await until_answered(lambda: self.session.set(path, data, ANY_VERSION))
+
+    async def remove(self, path: str) -> None:
+        """Delete a leaf; absent is as good."""
+        with contextlib.suppress(NoNode):
+            await until_answered(lambda: self.session.delete(path))
+
+    async def broker_ids(self, watch: Watch | None = None) -> list[int]:
+        names = await self.children(znodes.BROKER_IDS, watch)
+        return sorted(int(name) for name in names if name.isdigit())
+
+    async def brokers(
+        self, watch: Watch | None = None, each_watch: Watch | None = None
+    ) -> dict[int, znodes.Broker]:
+        """Every registered broker by id, its epoch filled in."""
+        ids = await self.broker_ids(watch)
+        found = await in_chunks(lambda broker_id: self.broker(broker_id, each_watch), ids)
+        return {broker.broker_id: broker for broker in found if broker is not None}
+
+    async def broker(self, broker_id: int, watch: Watch | None = None) -> znodes.Broker | None:
+        path = znodes.broker_path(broker_id)
+        return _decoded(
+            await self.get(path, watch),
+            lambda data, stat: znodes.decode_broker(broker_id, data, stat.czxid),
+        )
+
+    async def topics(self, watch: Watch | None = None) -> list[str]:
+        return await self.children(znodes.TOPICS, watch)
+
+    async def topic(self, topic: str, watch: Watch | None = None) -> znodes.TopicZnode | None:
+        return _decoded(
+            await self.get(znodes.topic_path(topic), watch),
+            lambda data, _: znodes.decode_topic(topic, data),
+        )
+
+    async def topic_assignments(
+        self, topics: Sequence[str], watch: Watch | None = None
+    ) -> dict[str, znodes.TopicZnode]:
+        found = await in_chunks(lambda topic: self.topic(topic, watch), topics)
+        return {topic: node for topic, node in zip(topics, found, strict=True) if node is not None}
+
+    async def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
+        return _decoded(
+            await self.get(znodes.state_path(partition)),
+            lambda data, stat: znodes.decode_state(partition, data, stat.version),
+        )
+
+    async def states(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        found = await in_chunks(self.state, partitions)
+        return {p: state for p, state in zip(partitions, found, strict=True) if state is not None}
+
+    async def topics_to_delete(self, watch: Watch | None = None) -> list[str]:
+        return await self.children(znodes.DELETE_TOPICS, watch)
+
+    async def topic_config(self, topic: str) -> dict[str, str]:
+        """The topic's overrides; empty without a znode."""
+        path = znodes.topic_config_path(topic)
+        found = await self.get(path)
+        return _decoded(found, lambda data, _: znodes.decode_config(path, data)) or {}
+
+    async def topic_configs(self, topics: Sequence[str]) -> dict[str, Mapping[str, str]]:
+        """The overrides of each of the topics."""
+        return dict(zip(topics, await in_chunks(self.topic_config, topics), strict=True))
+
+
+def _decoded(found: tuple[bytes, Stat] | None, decode: Callable[[bytes, Stat], T]) -> T | None:
+    if found is None:
+        return None
+    try:
+        return decode(*found)
+    except MalformedZnode as error:
+        logger.error("ignoring a znode that cannot be understood: %s", error)
+        return None

@@ -1,0 +1,85 @@
+"""JSON as the znodes hold it: compact on the way out, checked field by field on the way in."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from barnabas_controller.errors import MalformedZnode
+
+
+def encode(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+_MISSING: Any = object()
+
+
+class JsonReader:
+    """Typed access to a JSON object; every surprise is a `MalformedZnode` naming the path."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self._path = path
+        try:
+            content = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise self.malformed(f"not JSON ({error}): {data[:80]!r}") from None
+        if not isinstance(content, dict):
+            raise self.malformed(f"not a JSON object: {data[:80]!r}")
+        self._content: dict[str, Any] = content
+
+    def malformed(self, why: str) -> MalformedZnode:
+        return MalformedZnode(self._path, why)
+
+    def has(self, name: str) -> bool:
+        return self._content.get(name) is not None
+
+    def _field(self, name: str, default: Any) -> Any:
+        value = self._content.get(name, default)
+        if value is _MISSING:
+            raise self.malformed(f"no field {name!r}")
+        return value
+
+    def integer(self, name: str, default: Any = _MISSING) -> int:
+        return self._as_int(name, self._field(name, default))
+
+    def _as_int(self, name: str, value: Any) -> int:
+        if type(value) is not int:
+            raise self.malformed(f"{name} is not an integer: {value!r}")
+        return value
+
+    def string(self, name: str) -> str:
+        return self.as_string(name, self._field(name, _MISSING))
+
+    def as_string(self, name: str, value: Any) -> str:
+        if not isinstance(value, str):
+            raise self.malformed(f"{name} is not a string: {value!r}")
+        return value
+
+    def array(self, name: str) -> Sequence[Any]:
+        value = self._field(name, _MISSING)
+        if not isinstance(value, list):
+            raise self.malformed(f"{name} is not a list: {value!r}")
+        return value
+
+    def mapping(self, name: str, default: Any = _MISSING) -> Mapping[str, Any]:
+        value = self._field(name, default)
+        if not isinstance(value, dict):
+            raise self.malformed(f"{name} is not an object: {value!r}")
+        return value
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        return tuple(self._as_int(name, item) for item in self.array(name))
+
+    def replica_lists(self, name: str, default: Any = _MISSING) -> dict[int, tuple[int, ...]]:
+        """`{"0":[1,2],...}`: partition numbers and the ids of distinct brokers."""
+        lists: dict[int, tuple[int, ...]] = {}
+        for key, value in self.mapping(name, default).items():
+            if not (key.isascii() and key.isdigit()):
+                raise self.malformed(f"{name} names a partition that is not a number: {key!r}")
+            if not isinstance(value, list):
+                raise self.malformed(f"{name} of {key} is not a list: {value!r}")
+            replicas = tuple(self._as_int(f"{name} of {key}", item) for item in value)
+            if len(set(replicas)) != len(replicas) or any(replica < 0 for replica in replicas):
+                raise self.malformed(f"{name} of {key} are not distinct broker ids: {value!r}")
+            lists[int(key)] = replicas
+        return lists

@@ -1,0 +1,281 @@
+"""The znodes: where each is, what its bytes say, and back.
+
+The JSON is Kafka's own, compact and in the order Kafka's tools print it, so that Kafka's tools can
+read what is written here. A reader keys off fields, never off `version`: nodes written by hand or
+by an older Kafka parse unchanged. What cannot be understood raises `MalformedZnode`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from barnabas.runtime import Address
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.leader_and_isr import RECOVERED, LeaderAndIsr
+from barnabas_controller.znode_json import JsonReader, encode
+
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+DELETE_TOPICS = "/admin/delete_topics"
+TOPIC_CONFIGS = "/config/topics"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+CLUSTER_ID = "/cluster/id"
+
+PERSISTENT_PATHS = (
+    "/consumers",
+    BROKER_IDS,
+    TOPICS,
+    "/config/changes",
+    DELETE_TOPICS,
+    "/brokers/seqid",
+    "/isr_change_notification",
+    "/latest_producer_id_block",
+    "/log_dir_event_notification",
+    TOPIC_CONFIGS,
+    "/config/clients",
+    "/config/users",
+    "/config/brokers",
+    "/config/ips",
+)
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}"
+
+
+def topic_config_path(topic: str) -> str:
+    return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def delete_topic_path(topic: str) -> str:
+    return f"{DELETE_TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def partition_path(partition: TopicPartition) -> str:
+    return f"{partitions_path(partition.topic)}/{partition.partition}"
+
+
+def state_path(partition: TopicPartition) -> str:
+    return f"{partition_path(partition)}/state"
+
+
+class Endpoint(NamedTuple):
+    """One advertised listener: its name, where it is reached, how it is secured."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: str = "PLAINTEXT"
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host, self.port)
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.listener}://{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A registered broker; `epoch` is the czxid of its znode, -1 before it is registered."""
+
+    broker_id: int
+    endpoints: tuple[Endpoint, ...]
+    rack: str | None = None
+    epoch: int = -1
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """Where the broker is reached on this listener, if it has it."""
+        return next((e for e in self.endpoints if e.listener == listener), None)
+
+    def registered(self, epoch: int) -> "Broker":
+        return replace(self, epoch=epoch)
+
+
+def encode_broker(broker: Broker, timestamp_ms: int) -> bytes:
+    plaintext = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
+    content: dict[str, Any] = {
+        "features": {},
+        "listener_security_protocol_map": {
+            e.listener: e.security_protocol for e in broker.endpoints
+        },
+        "endpoints": [str(e) for e in broker.endpoints],
+        "jmx_port": -1,
+        "port": plaintext.port if plaintext else -1,
+        "host": plaintext.host if plaintext else None,
+        "version": 5,
+        "timestamp": str(timestamp_ms),
+    }
+    if broker.rack is not None:
+        content["rack"] = broker.rack
+    return encode(content)
+
+
+def decode_broker(broker_id: int, data: bytes, epoch: int = -1) -> Broker:
+    content = JsonReader(broker_path(broker_id), data)
+    protocols = content.mapping("listener_security_protocol_map", default={})
+    if content.has("endpoints"):
+        endpoints = tuple(
+            _endpoint(content, text, protocols) for text in content.array("endpoints")
+        )
+    else:  # version 1 knew one listener
+        endpoints = (Endpoint("PLAINTEXT", content.string("host"), content.integer("port")),)
+    rack = content.string("rack") if content.has("rack") else None
+    return Broker(broker_id, endpoints, rack, epoch)
+
+
+def _endpoint(content: "JsonReader", text: Any, protocols: Mapping[str, Any]) -> Endpoint:
+    if not isinstance(text, str):
+        raise content.malformed(f"endpoint {text!r} is not a string")
+    listener, separator, rest = text.partition("://")
+    try:
+        address = Address.parse(rest)
+    except ValueError as error:
+        raise content.malformed(f"endpoint {text!r}: {error}") from None
+    if not separator or not listener:
+        raise content.malformed(f"endpoint {text!r} names no listener")
+    return Endpoint(listener, *address, str(protocols.get(listener, listener)))
+
+
+@dataclass(frozen=True)
+class ReplicaAssignment:
+    """The brokers of one partition, the preferred leader first.
+
+    While the partition is being reassigned, `adding` and `removing` say which of them are on their
+    way in and out; otherwise both are empty.
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TopicZnode:
+    """A topic's partitions; `topic_id` is None in a node written by hand or before Kafka 2.8."""
+
+    topic_id: str | None
+    partitions: Mapping[int, ReplicaAssignment] = field(default_factory=dict)
+
+
+def encode_topic(topic: TopicZnode) -> bytes:
+    def chosen(replicas_of: Any, keep_empty: bool) -> dict[str, list[int]]:
+        return {
+            str(number): list(replicas_of(assignment))
+            for number, assignment in sorted(topic.partitions.items())
+            if keep_empty or replicas_of(assignment)
+        }
+
+    content: dict[str, Any] = {
+        "removing_replicas": chosen(lambda a: a.removing, False),
+        "partitions": chosen(lambda a: a.replicas, True),
+    }
+    if topic.topic_id is not None:
+        content["topic_id"] = topic.topic_id
+    content |= {"adding_replicas": chosen(lambda a: a.adding, False), "version": 3}
+    return encode(content)
+
+
+def decode_topic(topic: str, data: bytes) -> TopicZnode:
+    content = JsonReader(topic_path(topic), data)
+    adding = content.replica_lists("adding_replicas", default={})
+    removing = content.replica_lists("removing_replicas", default={})
+    partitions = {
+        number: ReplicaAssignment(replicas, adding.get(number, ()), removing.get(number, ()))
+        for number, replicas in sorted(content.replica_lists("partitions").items())
+    }
+    for number, assignment in partitions.items():
+        if not assignment.replicas:
+            raise content.malformed(f"partition {number} has no replicas")
+    topic_id = content.string("topic_id") if content.has("topic_id") else None
+    return TopicZnode(topic_id, partitions)
+
+
+def encode_state(state: LeaderAndIsr) -> bytes:
+    content: dict[str, Any] = {
+        "controller_epoch": state.controller_epoch,
+        "leader": state.leader,
+        "version": 1,
+        "leader_epoch": state.leader_epoch,
+        "isr": list(state.isr),
+    }
+    if state.recovery_state != RECOVERED:
+        content["leader_recovery_state"] = state.recovery_state
+    return encode(content)
+
+
+def decode_state(partition: TopicPartition, data: bytes, version: int) -> LeaderAndIsr:
+    """`version` is the znode's, which is the partition epoch."""
+    content = JsonReader(state_path(partition), data)
+    isr = content.ints("isr")
+    if not isr:
+        raise content.malformed("the ISR is empty")
+    return LeaderAndIsr(
+        leader=content.integer("leader"),
+        leader_epoch=content.integer("leader_epoch"),
+        isr=isr,
+        controller_epoch=content.integer("controller_epoch"),
+        partition_epoch=version,
+        recovery_state=content.integer("leader_recovery_state", default=RECOVERED),
+    )
+
+
+def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
+    return encode(
+        {
+            "version": 2,
+            "brokerid": broker_id,
+            "timestamp": str(timestamp_ms),
+            "kraftControllerEpoch": -1,
+        }
+    )
+
+
+def decode_controller(data: bytes) -> int:
+    """The broker id of the active controller."""
+    return JsonReader(CONTROLLER, data).integer("brokerid")
+
+
+def encode_controller_epoch(epoch: int) -> bytes:
+    return str(epoch).encode()
+
+
+def decode_controller_epoch(data: bytes) -> int:
+    text = data.decode("ascii", "replace")
+    if not text.isdigit():
+        raise MalformedZnode(CONTROLLER_EPOCH, f"not a decimal number: {text[:40]!r}")
+    return int(text)
+
+
+def encode_config(overrides: Mapping[str, str]) -> bytes:
+    return encode({"version": 1, "config": dict(overrides)})
+
+
+def decode_config(path: str, data: bytes) -> dict[str, str]:
+    """No data at all means no overrides."""
+    if not data:
+        return {}
+    content = JsonReader(path, data)
+    return {
+        name: content.as_string(name, value) for name, value in content.mapping("config").items()
+    }
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    return encode({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(data: bytes) -> str:
+    return JsonReader(CLUSTER_ID, data).string("id")
