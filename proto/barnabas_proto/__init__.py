@@ -1,0 +1,1 @@
+"""Generated from `proto/barnabas/`; never edited by hand."""

@@ -1,0 +1,179 @@
+"""Every message survives the wire, and its dataclass and its protobuf message are one."""
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Any, get_args, get_origin, get_type_hints
+
+import barnabas.messages
+import barnabas_proto.v1
+import pytest
+from barnabas.errors import InvalidArgumentError
+from barnabas.messages import SERVICES, FetchResponse, ProduceRequest
+from barnabas.messages.codec import MalformedFrame, decode_frame, encode_frame
+from barnabas.messages.converter import varint
+from barnabas.messages.failure import Failure
+from barnabas.messages.fetch import FetchedPartition
+from barnabas.messages.metadata import MetadataRequest
+from barnabas.messages.produce import ProducePartition
+from barnabas.runtime.network import Service
+from barnabas_proto.v1 import data_pb2
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+KINDS = {
+    int: {FieldDescriptor.TYPE_SINT32, FieldDescriptor.TYPE_SINT64},
+    str: {FieldDescriptor.TYPE_STRING},
+    bytes: {FieldDescriptor.TYPE_BYTES},
+    bool: {FieldDescriptor.TYPE_BOOL},
+}
+FRAMES = {f"{service.value}{side}" for service in Service for side in ("Request", "Response")}
+
+
+def message_classes() -> dict[str, type[Any]]:
+    found = {}
+    for module in pkgutil.iter_modules(barnabas.messages.__path__, "barnabas.messages."):
+        if module.name.endswith((".codec", ".converter")):
+            continue
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and dataclasses.is_dataclass(value):
+                found[value.__name__] = value
+    return found
+
+
+def proto_messages() -> dict[str, Descriptor]:
+    found: dict[str, Descriptor] = {}
+    for module in pkgutil.iter_modules(barnabas_proto.v1.__path__, "barnabas_proto.v1."):
+        found |= importlib.import_module(module.name).DESCRIPTOR.message_types_by_name
+    return found
+
+
+def describe(cls: type[Any]) -> dict[str, tuple[bool, Any]]:
+    """Field name -> (whether a list, its item's type)."""
+    hints = get_type_hints(cls)
+    return {
+        field.name: (
+            (True, get_args(hints[field.name])[0])
+            if get_origin(hints[field.name]) is list
+            else (False, hints[field.name])
+        )
+        for field in dataclasses.fields(cls)
+    }
+
+
+def test_there_is_one_protobuf_message_for_each_dataclass_and_no_other() -> None:
+    assert set(message_classes()) == set(proto_messages()) - FRAMES
+
+
+@pytest.mark.parametrize("name", sorted(message_classes()))
+def test_a_dataclass_and_its_message_have_the_same_fields_in_the_same_order(name: str) -> None:
+    expected = describe(message_classes()[name])
+    actual = sorted(proto_messages()[name].fields, key=lambda field: int(field.number))
+    assert [field.name for field in actual] == list(expected)
+    for field in actual:
+        is_list, item = expected[field.name]
+        assert field.is_repeated == is_list, field.full_name
+        if field.message_type is not None:
+            assert field.message_type.name == item.__name__, field.full_name
+        else:
+            assert field.type in KINDS[item], field.full_name
+
+
+def values(cls: type[Any]) -> st.SearchStrategy[Any]:
+    """Any value of a message class, its numbers as wide as its protobuf fields."""
+    proto = proto_messages()[cls.__name__]
+    return st.builds(
+        cls,
+        **{
+            name: st.lists(item_values(proto.fields_by_name[name], item), max_size=3)
+            if is_list
+            else item_values(proto.fields_by_name[name], item)
+            for name, (is_list, item) in describe(cls).items()
+        },
+    )
+
+
+def item_values(field: FieldDescriptor, item: Any) -> st.SearchStrategy[Any]:
+    if item is bool:
+        return st.booleans()
+    if item is str:
+        return st.text(max_size=8)
+    if item is bytes:
+        return st.binary(max_size=300)
+    if item is int:
+        bits = 31 if field.type == FieldDescriptor.TYPE_SINT32 else 63
+        return st.integers(-(1 << bits), (1 << bits) - 1)
+    return values(item)
+
+
+def directions() -> Iterator[tuple[Service, type[Any], bool]]:
+    for service, pairs in SERVICES.items():
+        for request, response in pairs.items():
+            yield service, request, False
+            yield service, response, True
+        yield service, Failure, True
+
+
+@pytest.mark.parametrize(
+    ("service", "cls", "is_response"),
+    [pytest.param(*case, id=f"{case[0].value}-{case[1].__name__}") for case in directions()],
+)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_every_message_survives_the_wire(
+    service: Service, cls: type[Any], is_response: bool, data: st.DataObject
+) -> None:
+    message = data.draw(values(cls))
+    correlation_id = data.draw(st.integers(0, (1 << 64) - 1))
+    frame = decode_frame(
+        service, encode_frame(service, correlation_id, message, is_response), is_response
+    )
+    assert frame.correlation_id == correlation_id
+    assert frame.message == message
+    assert type(frame.message) is cls
+
+
+@given(st.integers(0, (1 << 64) - 1))
+def test_varint_is_protobufs_own(value: int) -> None:
+    expected = data_pb2.DataRequest(correlation_id=value).SerializeToString()
+    assert expected == (b"\x08" + varint(value) if value else b"")
+
+
+def test_the_bytes_are_plain_protobuf() -> None:
+    request = ProduceRequest(-1, 1000, [ProducePartition("flights", 3, b"batch" * 50)])
+    frame = data_pb2.DataRequest.FromString(encode_frame(Service.DATA, 9, request, False))
+    assert (frame.correlation_id, frame.produce.acks) == (9, -1)
+    assert frame.produce.partitions[0].records == b"batch" * 50
+
+
+@pytest.mark.parametrize("buffer", [bytes, bytearray, memoryview])
+def test_records_may_be_any_buffer(buffer: type[Any]) -> None:
+    response = FetchResponse(partitions=[FetchedPartition("t", 0, records=buffer(b"abc"))])
+    frame = decode_frame(Service.DATA, encode_frame(Service.DATA, 1, response, True), True)
+    assert frame.message.partitions[0].records == b"abc"
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 20, b"garbage of no kind", b"\x12\x7f\x01"])
+def test_bytes_that_are_no_frame_are_refused(data: bytes) -> None:
+    with pytest.raises(MalformedFrame, match="DataRequest"):
+        decode_frame(Service.DATA, data, False)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x08\x05", b"\x08\x05\xa2\x06\x00"])
+def test_a_frame_without_a_body_known_here_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedFrame, match="without a body known"):
+        decode_frame(Service.DATA, data, False)
+
+
+def test_a_message_of_another_service_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="MetadataRequest is not a DataRequest"):
+        encode_frame(Service.DATA, 1, MetadataRequest(), False)
+
+
+@pytest.mark.parametrize("partition", [1 << 40, "3"])
+def test_a_value_that_does_not_fit_its_field_is_refused(partition: Any) -> None:
+    request = ProduceRequest(-1, 1000, [ProducePartition("t", partition, b"")])
+    with pytest.raises(InvalidArgumentError, match="ProduceRequest cannot be encoded"):
+        encode_frame(Service.DATA, 1, request, False)
