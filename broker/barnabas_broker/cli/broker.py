@@ -1,0 +1,63 @@
+"""`barnabas broker`: run one broker in the foreground, and ask one for its health."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from barnabas.cli.settings import CommandFailed, parse_assignments, run_async
+
+app = typer.Typer(no_args_is_help=True, help="Run one broker.")
+
+
+@app.callback()
+def broker() -> None:
+    """Run one broker in the foreground, or ask one for its health."""
+
+
+@app.command()
+def run(
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="A properties file.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting; beats the file. Repeatable."),
+    ] = None,
+    environment: Annotated[
+        bool,
+        typer.Option("--env", help="Take settings from BARNABAS_LOG_DIRS (log.dirs) and so on."),
+    ] = False,
+    log_level: Annotated[str, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+) -> None:
+    """Run a broker until SIGTERM or Ctrl-C, which make it hand over its partitions first."""
+    from barnabas_broker.cli.run import (
+        properties_from_environment,
+        properties_from_file,
+        run_broker,
+    )
+    from barnabas_broker.config.key import InvalidConfig
+
+    if log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+        raise typer.BadParameter("must be DEBUG, INFO, WARNING or ERROR", param_hint="--log-level")
+    try:
+        properties = properties_from_file(config) if config else {}
+        if environment:
+            properties |= properties_from_environment(os.environ)
+        code = run_broker(properties | parse_assignments(settings or []), log_level)
+    except InvalidConfig as error:
+        raise CommandFailed(str(error)) from None
+    raise typer.Exit(code)
+
+
+@app.command()
+def health(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A client listener.")],
+) -> None:
+    """Exit with 0 if the broker at this very address answers and knows a controller."""
+    from barnabas_broker.local.readiness import ask
+
+    metadata = run_async(ask(address))
+    if metadata.controller_id < 0:
+        raise CommandFailed(f"the broker at {address} knows of no controller")
+    print(f"{len(metadata.brokers)} brokers, the controller is broker {metadata.controller_id}")

@@ -1,0 +1,83 @@
+"""What runs inside a broker's process, from the command line's text to the exit code.
+
+Called by `barnabas broker run`, and as a module of its own by the local supervisor, whose brokers
+start sooner without the command line's parser.
+"""
+
+import logging
+import resource
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from barnabas_broker.config.config import Config
+from barnabas_broker.config.key import InvalidConfig
+from barnabas_broker.config.keys import BROKER_KEYS
+from barnabas_broker.config.properties import parse_properties
+
+ENVIRONMENT_PREFIX = "BARNABAS_"
+# The command line's own variables, which are no broker settings.
+_OTHER_VARIABLES = {"BARNABAS_BOOTSTRAP"}
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def properties_from_file(path: Path) -> dict[str, str]:
+    """The settings in a properties file; raises InvalidConfig with one line."""
+    try:
+        return parse_properties(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidConfig(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidConfig(f"{path}: {error}") from None
+
+
+def properties_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """`BARNABAS_LOG_DIRS` sets `log.dirs`, and so on; a variable without a key is refused."""
+    names = {_variable(name): name for name in BROKER_KEYS}
+    found: dict[str, str] = {}
+    for variable, value in environment.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in _OTHER_VARIABLES:
+            continue
+        if variable not in names:
+            raise InvalidConfig(f"the environment's {variable} is no broker config")
+        found[names[variable]] = value
+    return found
+
+
+def run_broker(properties: Mapping[str, str], log_level: str = "INFO") -> int:
+    """Run one broker until it is told to stop; the process's exit code."""
+    logging.basicConfig(stream=sys.stderr, level=log_level, format=_LOG_FORMAT)
+    raise_descriptor_limit()
+    config = Config(properties)
+    config.check_broker()
+    from barnabas_broker.server import run
+
+    return run(config)
+
+
+def raise_descriptor_limit() -> None:
+    """A broker holds a few files per segment; the soft limit of many systems is 1024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _variable(name: str) -> str:
+    return ENVIRONMENT_PREFIX + name.upper().replace(".", "_")
+
+
+def main() -> None:
+    """`python -m barnabas_broker.cli.run FILE`."""
+    try:
+        code = run_broker(properties_from_file(Path(sys.argv[1])))
+    except InvalidConfig as error:
+        print(f"barnabas: {error}", file=sys.stderr)
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

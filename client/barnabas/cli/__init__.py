@@ -1,0 +1,1 @@
+"""The command line: `barnabas`. Every module here imports what is heavy only when it runs."""

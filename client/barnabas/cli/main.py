@@ -1,0 +1,139 @@
+"""`barnabas`: the front door of the command line.
+
+The client's own commands are named below; other packages add theirs through the entry-point group
+`barnabas.commands`. A command's module is imported only when the command, or the list of
+commands, is asked for. Exit codes: 0 done, 1 the cluster refused or failed (Kafka's error name on
+stderr), 2 wrong usage, 130 interrupted.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
+
+from barnabas.cli.arguments import hoist_global_options
+from barnabas.cli.settings import (
+    DEFAULT_BOOTSTRAP,
+    CommandFailed,
+    Output,
+    Settings,
+    UsageFailed,
+)
+
+INTERRUPTED = 130
+
+_OWN_COMMANDS = {
+    "consume": "barnabas.cli.consume",
+    "produce": "barnabas.cli.produce",
+    "replica": "barnabas.cli.replica",
+    "topic": "barnabas.cli.topic",
+}
+_SINGLE_COMMANDS = ("consume", "produce")
+
+
+class LazyGroup(TyperGroup):
+    """The commands by name; each is loaded when it is first looked at."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted({*_OWN_COMMANDS, *_contributed()})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in _OWN_COMMANDS:
+            app = import_module(_OWN_COMMANDS[cmd_name]).app
+            command: Any = get_command(app) if cmd_name in _SINGLE_COMMANDS else get_group(app)
+        elif (load := _contributed().get(cmd_name)) is not None:
+            command = get_group(load())
+        else:
+            return None
+        command.name = cmd_name
+        return command
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; every failure becomes one line on stderr and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # The reader of our output has seen enough; Python must not complain about it at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except UsageFailed as failure:
+            raise _failed(str(failure), 2) from None
+        except CommandFailed as failure:
+            raise _failed(str(failure), 1) from None
+        except Exception as error:
+            raise _failed(*_explain(error)) from None
+
+
+def _contributed() -> dict[str, Callable[[], Any]]:
+    """The loaders of the other packages' groups, by name."""
+    return {entry.name: entry.load for entry in entry_points(group="barnabas.commands")}
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """The line and the exit code of an error of the client library; others are raised again."""
+    from barnabas.errors import BarnabasError, InvalidArgumentError
+
+    if isinstance(error, InvalidArgumentError):
+        return str(error), 2
+    if isinstance(error, BarnabasError):
+        return str(error), 1
+    raise error
+
+
+def _failed(message: str, code: int) -> typer.Exit:
+    print(f"barnabas: {message}", file=sys.stderr)
+    return typer.Exit(code)
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def barnabas(
+    context: typer.Context,
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap",
+            "-b",
+            metavar="HOST:PORT,...",
+            envvar="BARNABAS_BOOTSTRAP",
+            help=f"Some brokers of the cluster. [default: {DEFAULT_BOOTSTRAP}]",
+        ),
+    ] = None,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="A table, or one JSON object a line.")
+    ] = Output.TABLE,
+) -> None:
+    """Barnabas: a Kafka cluster in Python, and the tools to watch it work."""
+    context.obj = Settings(
+        bootstrap=bootstrap or DEFAULT_BOOTSTRAP,
+        output=output,
+        bootstrap_given=bootstrap is not None,
+    )
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        app(args=hoist_global_options(sys.argv[1:]), prog_name="barnabas")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

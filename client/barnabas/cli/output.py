@@ -1,0 +1,71 @@
+"""How results reach the terminal: a table for people, JSON lines for programs.
+
+The names of JSON fields are stable: programs rely on them. Progress and summaries go to stderr, so
+that stdout holds results only.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from barnabas.cli.settings import Settings
+
+Row = Mapping[str, Any]
+
+# Wide enough that no cell is ever cut or wrapped when the output is not a terminal.
+_UNLIMITED_WIDTH = 10_000
+
+
+def print_rows(settings: Settings, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Rows of the same fields; the fields' names, in upper case, head the table's columns."""
+    if settings.json:
+        for row in rows:
+            print_json(row)
+    else:
+        _print_table(columns, rows)
+
+
+def print_json(row: Row) -> None:
+    """One JSON object on a line of its own."""
+    sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def print_message(settings: Settings, text: str, row: Row) -> None:
+    """What was done: a sentence for people, an object for programs."""
+    if settings.json:
+        print_json(row)
+    else:
+        sys.stdout.write(text + "\n")
+
+
+def note(text: str) -> None:
+    """Something for the person at the terminal that is not a result."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    for index, column in enumerate(columns):
+        numeric = all(row[index].lstrip("-").isdigit() for row in cells) and bool(cells)
+        heading = column.upper().replace("_", " ")
+        table.add_column(heading, no_wrap=True, justify="right" if numeric else "left")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    width = None if sys.stdout.isatty() else _UNLIMITED_WIDTH
+    Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True).print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value)) or "-"
+    return str(value)

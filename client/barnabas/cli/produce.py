@@ -1,0 +1,144 @@
+"""`barnabas produce`: one record for each line of stdin or a file."""
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from barnabas.cli.lines import lines
+from barnabas.cli.output import note, print_json
+from barnabas.cli.settings import CommandFailed, Settings, run_async, settings_of
+
+if TYPE_CHECKING:
+    from barnabas.errors import BarnabasError
+    from barnabas.producer import RecordMetadata
+
+app = typer.Typer()
+
+LINGER_MS = 5
+REPORTED_FAILURES = 10
+
+
+class AcksOption(StrEnum):
+    """Who confirms a record: nobody, its leader, all in-sync replicas."""
+
+    NONE = "0"
+    LEADER = "1"
+    ALL = "all"
+
+
+class CompressionOption(StrEnum):
+    """The codec of a batch."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+class Deliveries:
+    """Counts what became of the records, and remembers why some failed."""
+
+    def __init__(self, each: bool) -> None:
+        self.delivered = 0
+        self.failed = 0
+        self.first_failure: BarnabasError | None = None
+        self._each = each
+
+    def settle(self, metadata: "RecordMetadata | None", error: "BarnabasError | None") -> None:
+        """The producer calls this once for every record."""
+        if metadata is not None:
+            self.delivered += 1
+            if self._each:
+                print_json(metadata._asdict())
+            return
+        self.failed += 1
+        self.first_failure = self.first_failure or error
+        if self.failed <= REPORTED_FAILURES:
+            note(f"barnabas: a record was not delivered: {error}")
+
+    def conclude(self) -> None:
+        """The summary, on stderr; raises CommandFailed if a record was not delivered."""
+        if self.failed:
+            raise CommandFailed(
+                f"{self.failed} of {self.failed + self.delivered} records were not delivered:"
+                f" {self.first_failure}"
+            )
+        note(f"{self.delivered} records delivered")
+
+
+@app.command()
+def produce(
+    context: typer.Context,
+    topic: Annotated[str, typer.Argument(help="The topic.")],
+    acks: Annotated[AcksOption, typer.Option(help="Who confirms a record.")] = AcksOption.ALL,
+    key_separator: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="What stands between key and value in a line."),
+    ] = None,
+    partition: Annotated[
+        int | None, typer.Option(min=0, help="Default: by the key, or else in turn.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Read this, not stdin.")
+    ] = None,
+    compression: Annotated[
+        CompressionOption, typer.Option(help="The codec of the batches.")
+    ] = CompressionOption.NONE,
+) -> None:
+    """Send each line of stdin as one record.
+
+    With --output json, one object for each delivered record: topic, partition, offset, timestamp.
+    """
+    if key_separator == "":
+        raise typer.BadParameter("must not be empty", param_hint="--key-separator")
+    if file is None and sys.stdin.isatty():
+        note(f"one record a line to {topic}; Ctrl-D ends")
+    descriptor = os.open(file, os.O_RDONLY) if file is not None else sys.stdin.fileno()
+    separator = key_separator.encode() if key_separator is not None else None
+    settings = settings_of(context)
+    run_async(_produce(settings, topic, acks, compression, partition, separator, descriptor))
+
+
+def split_line(line: bytes, separator: bytes | None, number: int) -> tuple[bytes | None, bytes]:
+    """Key and value of a line; CommandFailed, naming the line, when it has no separator."""
+    if separator is None:
+        return None, line
+    key, found, value = line.partition(separator)
+    if not found:
+        raise CommandFailed(f"line {number} holds no key separator {separator.decode()!r}")
+    return key, value
+
+
+async def _produce(
+    settings: Settings,
+    topic: str,
+    acks: AcksOption,
+    compression: CompressionOption,
+    partition: int | None,
+    separator: bytes | None,
+    descriptor: int,
+) -> None:
+    from barnabas import Producer
+
+    deliveries = Deliveries(each=settings.json)
+    producer = Producer(
+        bootstrap_servers=settings.bootstrap,
+        acks=acks.value,
+        compression_type=compression.value,
+        linger_ms=LINGER_MS,
+    )
+    async with producer:
+        number = 0
+        async for line in lines(descriptor):
+            number += 1
+            key, value = split_line(line, separator, number)
+            await producer.send(
+                topic, value, key=key, partition=partition, on_delivery=deliveries.settle
+            )
+        await producer.flush()
+    deliveries.conclude()

@@ -1,0 +1,104 @@
+"""`barnabas replica`: what each replica says of itself."""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from barnabas.cli.output import note, print_rows
+from barnabas.cli.settings import Settings, run_async, settings_of
+from barnabas.messages.replicas import DescribeReplicasResponse, ReplicaDescription
+
+app = typer.Typer(no_args_is_help=True, help="What each replica says of itself.")
+
+_COLUMNS = (
+    "topic",
+    "partition",
+    "broker",
+    "role",
+    "leader_epoch",
+    "log_start_offset",
+    "log_end_offset",
+    "high_watermark",
+    "last_stable_offset",
+    "lag",
+    "in_sync",
+    "in_sync_replicas",
+)
+
+
+@app.callback()
+def replica() -> None:
+    """What each replica says of itself."""
+
+
+@app.command()
+def status(
+    context: typer.Context,
+    topic: Annotated[str | None, typer.Argument(help="One topic; default: all.")] = None,
+) -> None:
+    """Offsets, epoch and ISR of every replica, each from its own broker.
+
+    A follower's high watermark trails the leader's by one fetch, and its lag is the distance to
+    the leader's log end; both are normal while records flow.
+    """
+    settings = settings_of(context)
+    answers, failures = run_async(_ask_all(settings, topic))
+    for failure in failures:
+        note(f"barnabas: {failure}")
+    print_rows(settings, _COLUMNS, replica_rows(answers))
+
+
+def replica_rows(answers: Iterable[DescribeReplicasResponse]) -> list[dict[str, Any]]:
+    """One row a replica, by topic, partition and broker; lag is None while nobody leads."""
+    replicas = sorted(
+        ((answer.broker_id, each) for answer in answers for each in answer.replicas),
+        key=lambda pair: (pair[1].topic, pair[1].partition, pair[0]),
+    )
+    leaders = _newest_leaders(replicas)
+    return [
+        _row(broker, each, leaders.get((each.topic, each.partition))) for broker, each in replicas
+    ]
+
+
+def _newest_leaders(
+    replicas: Iterable[tuple[int, ReplicaDescription]],
+) -> Mapping[tuple[str, int], ReplicaDescription]:
+    """Two may believe to lead, one not knowing better yet: the higher epoch is right."""
+    leaders: dict[tuple[str, int], ReplicaDescription] = {}
+    for _, each in replicas:
+        key = (each.topic, each.partition)
+        known = leaders.get(key)
+        if each.is_leader and (known is None or each.leader_epoch > known.leader_epoch):
+            leaders[key] = each
+    return leaders
+
+
+def _row(
+    broker: int, replica: ReplicaDescription, leader: ReplicaDescription | None
+) -> dict[str, Any]:
+    in_sync_replicas = leader.in_sync_replicas if leader else None
+    return {
+        "topic": replica.topic,
+        "partition": replica.partition,
+        "broker": broker,
+        "role": "leader" if replica.is_leader else "follower",
+        "leader_epoch": replica.leader_epoch,
+        "log_start_offset": replica.log_start_offset,
+        "log_end_offset": replica.log_end_offset,
+        "high_watermark": replica.high_watermark,
+        "last_stable_offset": replica.last_stable_offset,
+        "lag": max(0, leader.log_end_offset - replica.log_end_offset) if leader else None,
+        "in_sync": broker in in_sync_replicas if in_sync_replicas is not None else None,
+        "in_sync_replicas": in_sync_replicas,
+    }
+
+
+async def _ask_all(
+    settings: Settings, topic: str | None
+) -> tuple[list[DescribeReplicasResponse], list[str]]:
+    """The answers of all brokers, and a line for each that gave none."""
+    from barnabas import Admin
+
+    async with Admin(bootstrap_servers=settings.bootstrap) as admin:
+        return await admin.describe_replicas([topic] if topic is not None else [])

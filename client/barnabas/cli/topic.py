@@ -1,0 +1,181 @@
+"""`barnabas topic`: create, list, describe and delete topics."""
+
+from typing import Annotated, Any
+
+import typer
+
+from barnabas.cli.output import print_message, print_rows
+from barnabas.cli.settings import (
+    CommandFailed,
+    Settings,
+    UsageFailed,
+    parse_assignments,
+    run_async,
+    settings_of,
+)
+
+app = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
+
+DEFAULT_REPLICATION_FACTOR = 3
+SAFE_MIN_INSYNC_REPLICAS = 2
+
+_LIST_COLUMNS = ("topic", "partitions", "replication_factor", "under_replicated", "leaderless")
+_DESCRIBE_COLUMNS = (
+    "topic",
+    "partition",
+    "leader",
+    "leader_epoch",
+    "replicas",
+    "in_sync_replicas",
+    "offline_replicas",
+)
+
+
+@app.callback()
+def topic() -> None:
+    """Create, list, describe and delete topics."""
+
+
+@app.command()
+def create(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The topic's name.")],
+    partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many.")] = 1,
+    replication_factor: Annotated[
+        int | None,
+        typer.Option("--replication-factor", "-r", help="Default: 3, or the number of brokers."),
+    ] = None,
+    configs: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A topic config. Repeatable."),
+    ] = None,
+) -> None:
+    """Create a topic.
+
+    With three replicas or more it gets min.insync.replicas=2 unless told otherwise.
+    """
+    if partitions < 1:
+        raise UsageFailed(f"--partitions must be at least 1, not {partitions}")
+    if replication_factor is not None and replication_factor < 1:
+        raise UsageFailed(f"--replication-factor must be at least 1, not {replication_factor}")
+    settings = settings_of(context)
+    given = parse_assignments(configs or [])
+    row = run_async(_create(settings, name, partitions, replication_factor, given))
+    text = (
+        f"created topic {name}: {partitions} partitions,"
+        f" replication factor {row['replication_factor']}"
+    )
+    if row["configs"]:
+        text += ", " + ", ".join(f"{key}={value}" for key, value in row["configs"].items())
+    print_message(settings, text, row)
+
+
+@app.command("list")
+def list_topics(context: typer.Context) -> None:
+    """All topics, and whether their partitions are well."""
+    settings = settings_of(context)
+    print_rows(settings, _LIST_COLUMNS, run_async(_list(settings)))
+
+
+@app.command()
+def describe(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="One topic; default: all.")] = None,
+) -> None:
+    """The leader, replicas and in-sync replicas of each partition."""
+    settings = settings_of(context)
+    print_rows(settings, _DESCRIBE_COLUMNS, run_async(_describe(settings, name)))
+
+
+@app.command()
+def delete(
+    context: typer.Context,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete topics with all their records."""
+    settings = settings_of(context)
+    if not yes and not typer.confirm(f"Delete {', '.join(names)} with all records?", err=True):
+        raise CommandFailed("nothing deleted")
+    run_async(_delete(settings, names))
+    for name in names:
+        print_message(settings, f"deleted topic {name}", {"topic": name, "deleted": True})
+
+
+def with_defaults(
+    brokers: int, replication_factor: int | None, configs: dict[str, str]
+) -> tuple[int, dict[str, str]]:
+    """The replication factor and the configs of a new topic, from what was said about them."""
+    factor = replication_factor or min(DEFAULT_REPLICATION_FACTOR, max(1, brokers))
+    if factor >= DEFAULT_REPLICATION_FACTOR and "min.insync.replicas" not in configs:
+        configs = {**configs, "min.insync.replicas": str(SAFE_MIN_INSYNC_REPLICAS)}
+    return factor, configs
+
+
+async def _create(
+    settings: Settings,
+    name: str,
+    partitions: int,
+    replication_factor: int | None,
+    configs: dict[str, str],
+) -> dict[str, Any]:
+    from barnabas import Admin
+
+    async with Admin(bootstrap_servers=settings.bootstrap) as admin:
+        brokers = len((await admin.describe_cluster()).brokers)
+        factor, configs = with_defaults(brokers, replication_factor, configs)
+        await admin.create_topic(
+            name, partitions=partitions, replication_factor=factor, configs=configs
+        )
+    return {
+        "topic": name,
+        "partitions": partitions,
+        "replication_factor": factor,
+        "configs": configs,
+    }
+
+
+async def _list(settings: Settings) -> list[dict[str, Any]]:
+    from barnabas import Admin
+
+    async with Admin(bootstrap_servers=settings.bootstrap) as admin:
+        topics = await admin.describe_topics()
+    return [_topic_row(topic) for topic in sorted(topics, key=lambda topic: topic.topic)]
+
+
+async def _describe(settings: Settings, name: str | None) -> list[dict[str, Any]]:
+    from barnabas import Admin
+
+    async with Admin(bootstrap_servers=settings.bootstrap) as admin:
+        topics = await admin.describe_topics([name] if name is not None else None)
+    return [
+        {
+            "topic": topic.topic,
+            "partition": partition.partition,
+            "leader": partition.leader_id if partition.leader_id >= 0 else None,
+            "leader_epoch": partition.leader_epoch,
+            "replicas": list(partition.replicas),
+            "in_sync_replicas": list(partition.in_sync_replicas),
+            "offline_replicas": list(partition.offline_replicas),
+        }
+        for topic in sorted(topics, key=lambda topic: topic.topic)
+        for partition in sorted(topic.partitions, key=lambda partition: partition.partition)
+    ]
+
+
+async def _delete(settings: Settings, names: list[str]) -> None:
+    from barnabas import Admin
+
+    async with Admin(bootstrap_servers=settings.bootstrap) as admin:
+        await admin.delete_topics(names)
+
+
+def _topic_row(topic: Any) -> dict[str, Any]:
+    partitions = topic.partitions
+    return {
+        "topic": topic.topic,
+        "partitions": len(partitions),
+        "replication_factor": max((len(p.replicas) for p in partitions), default=0),
+        "under_replicated": sum(len(p.in_sync_replicas) < len(p.replicas) for p in partitions),
+        "leaderless": sum(p.leader_id < 0 for p in partitions),
+    }
