@@ -39,6 +39,38 @@ from barnabas.messages.topics import (
 )
 from barnabas.runtime.network import Service
 
+__all__ = [
+    "SERVICES",
+    "AlterPartitionRequest",
+    "AlterPartitionResponse",
+    "ControlledShutdownRequest",
+    "ControlledShutdownResponse",
+    "CreateTopicsRequest",
+    "CreateTopicsResponse",
+    "DeleteTopicsRequest",
+    "DeleteTopicsResponse",
+    "DescribeConfigsRequest",
+    "DescribeConfigsResponse",
+    "DescribeReplicasRequest",
+    "DescribeReplicasResponse",
+    "FetchRequest",
+    "FetchResponse",
+    "LeaderAndIsrRequest",
+    "LeaderAndIsrResponse",
+    "ListOffsetsRequest",
+    "ListOffsetsResponse",
+    "MetadataRequest",
+    "MetadataResponse",
+    "OffsetForLeaderEpochRequest",
+    "OffsetForLeaderEpochResponse",
+    "ProduceRequest",
+    "ProduceResponse",
+    "StopReplicaRequest",
+    "StopReplicaResponse",
+    "UpdateMetadataRequest",
+    "UpdateMetadataResponse",
+]
+
 SERVICES: dict[Service, dict[type[Any], type[Any]]] = {
     Service.DATA: {
         ProduceRequest: ProduceResponse,

@@ -1,0 +1,78 @@
+"""CreateTopics: check, write to ZooKeeper, and wait until the controller has chosen leaders.
+
+Any broker can do it: the znode `/brokers/topics/<topic>` is the wish, and the controller watches.
+"""
+
+from collections.abc import Mapping
+
+from barnabas.error_code import ErrorCode
+from barnabas.errors import InvalidConfigError, KafkaError
+from barnabas.messages.topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    NewTopic,
+    TopicResult,
+)
+from barnabas.runtime import Peer
+from barnabas_controller.admin import TopicAdmin, TopicDefaults
+
+from barnabas_broker.api.parts import BrokerParts
+from barnabas_broker.api.zookeeper_call import current_store, kafka_errors
+from barnabas_broker.config import InvalidConfig, keys, parse_topic_overrides
+
+
+async def handle_create_topics(
+    parts: BrokerParts, request: CreateTopicsRequest, peer: Peer
+) -> CreateTopicsResponse:
+    results = [
+        await _create(parts, new_topic, request.validate_only) for new_topic in request.topics
+    ]
+    if not validate_only:
+        await _wait_for_leaders(parts, results, request.timeout_ms / 1000)
+    return CreateTopicsResponse(results)
+
+
+async def _create(parts: BrokerParts, new_topic: NewTopic, validate_only: bool) -> TopicResult:
+    try:
+        return await create_topic(parts, new_topic, validate_only)
+    except KafkaError as error:
+        return TopicResult(new_topic.topic, error.code, error.message)
+
+
+async def create_topic(parts: BrokerParts, new_topic: NewTopic, validate_only: bool) -> TopicResult:
+    """Write one topic's znodes; raises the KafkaError that names what is wrong with it."""
+    defaults = TopicDefaults(
+        partitions=parts.config[keys.NUM_PARTITIONS],
+        replication_factor=parts.config[keys.DEFAULT_REPLICATION_FACTOR],
+    )
+    with kafka_errors():
+        admin = TopicAdmin(current_store(parts), parts.runtime.randomness)
+        created = await admin.create_topic(new_topic, defaults, _check_configs, validate_only)
+    return TopicResult(
+        created.topic,
+        topic_id=created.topic_id,
+        partitions=len(created.partitions),
+        replication_factor=created.replication_factor,
+    )
+
+
+def _check_configs(configs: Mapping[str, str]) -> None:
+    try:
+        parse_topic_overrides(configs)
+    except InvalidConfig as error:
+        raise InvalidConfigError(str(error)) from None
+
+
+async def _wait_for_leaders(parts: BrokerParts, results: list[TopicResult], timeout: float) -> None:
+    cache = parts.metadata_cache
+    created = [result for result in results if not result.error_code]
+
+    def led(result: TopicResult) -> bool:
+        states = cache.partitions(result.topic) if cache.contains(result.topic) else []
+        return len(states) == result.partitions and all(s.leader >= 0 for s in states)
+
+    if not await cache.wait_for(lambda: all(led(result) for result in created), timeout):
+        for result in created:
+            if not led(result):
+                result.error_code = ErrorCode.REQUEST_TIMED_OUT
+                result.error_message = "created, but not every partition has a leader yet"

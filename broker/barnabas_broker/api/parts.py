@@ -1,0 +1,30 @@
+"""The parts of a broker that request handlers work with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas.runtime import Runtime
+from barnabas_controller.controller import Controller
+from barnabas_controller.store import Store
+
+from barnabas_broker.config import Config
+from barnabas_broker.replica.metadata_cache import MetadataCache
+from barnabas_broker.replica.replica_manager import ReplicaManager
+
+
+@dataclass(frozen=True)
+class BrokerParts:
+    """Handed to every handler.
+
+    `controller` and `store` are functions because both belong to a ZooKeeper session and are
+    replaced with it; they return None while there is no session.
+    """
+
+    broker_id: int
+    config: Config
+    runtime: Runtime
+    metadata_cache: MetadataCache
+    replica_manager: ReplicaManager
+    controller: Callable[[], Controller | None]
+    store: Callable[[], Store | None]
+    cluster_id: str

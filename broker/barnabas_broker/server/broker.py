@@ -1,0 +1,202 @@
+"""One broker: its parts, started in Kafka's order and stopped in the reverse one.
+
+`Broker` names no real clock, socket, file or ZooKeeper: `main.py` hands it the real ones, the
+simulator its own.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from barnabas.error_code import ErrorCode
+from barnabas.errors import TransportError
+from barnabas.messages.control import ControlledShutdownRequest, ControlledShutdownResponse
+from barnabas.runtime import Listen, Listener, Runtime, Service
+from barnabas_controller import znodes
+from barnabas_controller.config import ControllerConfig
+from barnabas_controller.zookeeper.session import Connect
+
+from barnabas_broker.api.parts import BrokerParts
+from barnabas_broker.api.router import handlers_of
+from barnabas_broker.config import Config, keys
+from barnabas_broker.disk.disk import Disk
+from barnabas_broker.log.log_manager import LogManager
+from barnabas_broker.replica.metadata_cache import MetadataCache
+from barnabas_broker.replica.replica_manager import ReplicaContext, ReplicaManager
+from barnabas_broker.server.membership import Membership, MembershipConfig
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class World:
+    """What is real in production and simulated in a simulation."""
+
+    runtime: Runtime
+    disk: Disk
+    listen: Listen
+    connect_zookeeper: Connect
+
+
+class Broker:
+    """`start`, then `failed` until it has something to say, then `stop`."""
+
+    def __init__(self, config: Config, world: World) -> None:
+        config.check_broker()
+        self.config = config
+        self.broker_id = config[keys.BROKER_ID]
+        self._world = world
+        self._runtime = world.runtime
+        self._listeners: list[Listener] = []
+        self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.log_manager = LogManager(
+            config, world.runtime, world.disk, on_directory_failure=self._directory_failed
+        )
+        self.metadata_cache = MetadataCache()
+        self.membership = Membership(
+            world.runtime, world.connect_zookeeper, self._membership_config(), self._fail
+        )
+        self.replica_manager = ReplicaManager(
+            ReplicaContext(
+                runtime=world.runtime,
+                config=config,
+                broker_id=self.broker_id,
+                log_manager=self.log_manager,
+                metadata_cache=self.metadata_cache,
+                broker_epoch=lambda: self.membership.broker_epoch,
+                topic_config=self._topic_config,
+            )
+        )
+
+    async def start(self) -> None:
+        """Take the directories, join the cluster, serve.
+
+        Raises what makes a start impossible: InvalidConfig, DirectoryLocked, a data directory of
+        another cluster or broker, a taken port (OSError), DuplicateBrokerId, ZooKeeperUnreachable.
+        """
+        self.log_manager.lock_directories()
+        cluster_id = await self.membership.connect(self.log_manager.read_kept_session())
+        self.log_manager.check_identity(cluster_id)
+        await self.log_manager.start()
+        await self.replica_manager.start()
+        await self._open_listeners(cluster_id)
+        await self.membership.join(self._registration())
+        logger.info("broker %d serves", self.broker_id)
+
+    async def stop(self) -> None:
+        """Hand leadership over, then stop the parts; every log is flushed and closed."""
+        if self.config[keys.CONTROLLED_SHUTDOWN_ENABLE] and self.membership.broker_epoch >= 0:
+            await self._controlled_shutdown()
+        for listener in self._listeners:
+            await listener.close(grace=0.5)
+        await self.replica_manager.shutdown()
+        await self.log_manager.stop()
+        await self.membership.leave()
+        self.log_manager.unlock_directories()
+        logger.info("broker %d stopped", self.broker_id)
+
+    async def _open_listeners(self, cluster_id: str) -> None:
+        parts = BrokerParts(
+            broker_id=self.broker_id,
+            config=self.config,
+            runtime=self._runtime,
+            metadata_cache=self.metadata_cache,
+            replica_manager=self.replica_manager,
+            controller=lambda: self.membership.controller,
+            store=lambda: self.membership.store,
+            cluster_id=cluster_id,
+        )
+        for listener in self.config.listeners:
+            inter_broker = listener.name == self.config.inter_broker_listener
+            handlers = handlers_of(parts, inter_broker=inter_broker)
+            self._listeners.append(
+                await self._world.listen(listener.name, listener.address, handlers)
+            )
+
+    def _registration(self) -> znodes.Broker:
+        bound = {
+            listener.name: serving.address
+            for listener, serving in zip(self.config.listeners, self._listeners, strict=True)
+        }
+        return znodes.Broker(
+            broker_id=self.broker_id,
+            endpoints=tuple(
+                znodes.Endpoint(
+                    advertised.name,
+                    advertised.address.host,
+                    advertised.address.port or bound[advertised.name].port,
+                )
+                for advertised in self.config.advertised_listeners
+            ),
+            rack=self.config[keys.BROKER_RACK],
+        )
+
+    def _membership_config(self) -> MembershipConfig:
+        config = self.config
+        return MembershipConfig(
+            session_timeout_ms=config[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
+            connection_timeout_ms=config.zookeeper_connection_timeout_ms,
+            controller=ControllerConfig(
+                inter_broker_listener=config.inter_broker_listener,
+                delete_topic_enable=config[keys.DELETE_TOPIC_ENABLE],
+                unclean_leader_election_enable=config[keys.UNCLEAN_LEADER_ELECTION_ENABLE],
+                auto_leader_rebalance_enable=config[keys.AUTO_LEADER_REBALANCE_ENABLE],
+                leader_imbalance_per_broker_percentage=config[
+                    keys.LEADER_IMBALANCE_PER_BROKER_PERCENTAGE
+                ],
+                leader_imbalance_check_interval_seconds=float(
+                    config[keys.LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS]
+                ),
+                request_timeout=config[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
+            ),
+            keep_session=self.log_manager.keep_session,
+        )
+
+    async def _topic_config(self, topic: str) -> dict[str, str]:
+        """A topic's overrides, asked when one of its logs is opened."""
+        store = self.membership.store
+        return await store.topic_config(topic) if store is not None else {}
+
+    async def _controlled_shutdown(self) -> None:
+        retries = self.config[keys.CONTROLLED_SHUTDOWN_MAX_RETRIES]
+        pause = self.config[keys.CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS] / 1000
+        for attempt in range(1, retries + 1):
+            problem = await self._ask_controlled_shutdown()
+            if problem is None:
+                return
+            logger.warning("controlled shutdown, attempt %d: %s", attempt, problem)
+            if attempt < retries:
+                await asyncio.sleep(pause)
+        logger.warning("stopping without having handed over every leadership")
+
+    async def _ask_controlled_shutdown(self) -> str | None:
+        """What went wrong, or None when nothing is led here any more that others could lead."""
+        controller_id = self.metadata_cache.controller_id
+        address = self.metadata_cache.address_of(controller_id, self.config.inter_broker_listener)
+        if address is None:
+            return "no controller is known"
+        channel = self._runtime.network.connect(address, Service.CONTROL)
+        request = ControlledShutdownRequest(self.broker_id, self.membership.broker_epoch)
+        try:
+            response: ControlledShutdownResponse = await channel.call(
+                request, self.config[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000
+            )
+        except TransportError as error:
+            return f"controller {controller_id} at {address}: {error}"
+        finally:
+            await channel.close()
+        if response.error_code:
+            return f"controller {controller_id}: {ErrorCode(response.error_code).name}"
+        if response.remaining:
+            return f"{len(response.remaining)} partitions have no other in-sync replica"
+        return None
+
+    def _directory_failed(self, directory: str, error: OSError) -> None:
+        self.replica_manager.directory_failed(directory)
+        if not self.log_manager.living_directories():
+            self._fail(f"all log directories have failed; the last: {directory}: {error}")
+
+    def _fail(self, reason: str) -> None:
+        """The broker cannot go on; whoever runs it stops it."""
+        if not self.failed.done():
+            self.failed.set_result(reason)

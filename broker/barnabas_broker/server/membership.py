@@ -1,0 +1,159 @@
+"""A broker's place in the cluster: its ZooKeeper session, its registration, its controller.
+
+All three live and die together. When the session expires, the controller is stopped first (it must
+not act any more), then a new session is opened, the broker registers under a new broker epoch, and
+a new controller stands for election.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas.runtime import Runtime, TaskScope
+from barnabas_controller import znodes
+from barnabas_controller.config import ControllerConfig
+from barnabas_controller.controller import Controller, ControllerSetup
+from barnabas_controller.registration import ensure_cluster_id, register_broker
+from barnabas_controller.store import Store
+from barnabas_controller.zookeeper.session import (
+    Connect,
+    Session,
+    SessionExpired,
+    State,
+    ZooKeeperUnreachable,
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MembershipConfig:
+    """`keep_session(id, password)` stores the session so that a successor can close it."""
+
+    session_timeout_ms: int
+    connection_timeout_ms: int
+    controller: ControllerConfig
+    keep_session: Callable[[int, bytes], None]
+
+
+class Membership:
+    """Joins the cluster and stays in it until `leave`.
+
+    `broker_epoch` is -1 until registered. `on_lost` is called when the membership cannot be
+    regained (another broker has taken the id), with the reason.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        connect: Connect,
+        config: MembershipConfig,
+        on_lost: Callable[[str], None],
+    ) -> None:
+        self._runtime = runtime
+        self._connect = connect
+        self._config = config
+        self._on_lost = on_lost
+        self._broker: znodes.Broker | None = None
+        self._session: Session | None = None
+        self._expired = asyncio.Event()
+        self._tasks = TaskScope("membership")
+        self.store: Store | None = None
+        self.controller: Controller | None = None
+        self.broker_epoch = -1
+
+    async def connect(self, predecessor: tuple[int, bytes] | None) -> str:
+        """Open a session, after closing the predecessor's; returns the cluster's id."""
+        if predecessor is not None:
+            await self._close_predecessor(predecessor)
+        store = await self._open_session()
+        await store.create_persistent_paths()
+        return await ensure_cluster_id(store, self._runtime.randomness)
+
+    async def join(self, broker: znodes.Broker) -> None:
+        """Register and start the controller; raises DuplicateBrokerId, EndpointTaken."""
+        self._broker = broker
+        await self._register(previous_session_id=0)
+        self._tasks.spawn(self._rejoin_when_expired(), "rejoin")
+
+    async def leave(self) -> None:
+        """Stop the controller, close the session: the registration vanishes at once."""
+        await self._tasks.close()
+        await self._stop_controller()
+        if self._session is not None:
+            await self._session.close()
+        self.store = None
+
+    async def _close_predecessor(self, kept: tuple[int, bytes]) -> None:
+        """An earlier process on this directory is dead (we hold its lock); end its session now."""
+        try:
+            session = await self._connect(
+                self._config.session_timeout_ms, self._config.connection_timeout_ms, kept
+            )
+        except SessionExpired:
+            return
+        logger.info("closing the ZooKeeper session %#x of this broker's predecessor", kept[0])
+        await session.close()
+
+    async def _open_session(self) -> Store:
+        session = await self._connect(
+            self._config.session_timeout_ms, self._config.connection_timeout_ms
+        )
+        self._config.keep_session(session.session_id, session.password)
+        self._session = session
+        self._expired = asyncio.Event()
+        expired = self._expired
+        session.on_state(lambda state: expired.set() if state is State.EXPIRED else None)
+        if session.state is State.EXPIRED:
+            expired.set()
+        self.store = Store(session)
+        return self.store
+
+    async def _register(self, previous_session_id: int) -> None:
+        assert self.store is not None and self._broker is not None
+        self.broker_epoch = await register_broker(
+            self.store,
+            self._broker,
+            self._runtime.clock.wall_ms(),
+            previous_session_id,
+            # One session, and the server's own granularity: a dead predecessor is gone by then.
+            wait_seconds=self._config.session_timeout_ms * 1.5 / 1000,
+        )
+        self.controller = Controller(
+            ControllerSetup(
+                self._runtime, self.store.session, self._broker.broker_id, self._config.controller
+            )
+        )
+        await self.controller.start()
+
+    async def _stop_controller(self) -> None:
+        controller, self.controller = self.controller, None
+        if controller is not None:
+            await controller.stop()
+
+    async def _rejoin_when_expired(self) -> None:
+        while True:
+            await self._expired.wait()
+            logger.warning("the ZooKeeper session expired: this broker is no longer registered")
+            previous = self._session.session_id if self._session else 0
+            self.store = None
+            await self._stop_controller()
+            try:
+                await self._open_session_patiently()
+                await self._register(previous)
+            except SessionExpired:
+                self._expired.set()
+            except Exception as error:
+                logger.exception("cannot rejoin the cluster")
+                self._on_lost(f"cannot rejoin the cluster: {error}")
+                return
+
+    async def _open_session_patiently(self) -> None:
+        while True:
+            try:
+                await self._open_session()
+                return
+            except ZooKeeperUnreachable as error:
+                logger.warning("still without ZooKeeper: %s", error)
+                await asyncio.sleep(0.5)
