@@ -1,0 +1,144 @@
+"""Listeners over gRPC: the server's side of `barnabas.runtime.grpc_network`.
+
+One gRPC server for each listener, with generic handlers named after the services: no generated
+stubs. gRPC moves bytes; frames, requests and answers are the business of `rpc.exchange`.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import grpc
+from barnabas.runtime import Address, Handler, Listener, Service
+from barnabas.runtime.grpc_network import ACCEPTED, COMMON_OPTIONS, method
+from barnabas.runtime.stream import StreamBroken
+from grpc import aio
+
+from barnabas_broker.rpc.acceptor import Acceptor, Limits
+from barnabas_broker.rpc.credits import Credits
+from barnabas_broker.rpc.exchange import End
+
+logger = logging.getLogger(__name__)
+
+_OPTIONS: list[tuple[str, int]] = [
+    *COMMON_OPTIONS,
+    # On by default: a second broker would bind a taken port in silence and share its connections.
+    ("grpc.so_reuseport", 0),
+    # Clients' keep-alive pings are welcome; by default they are answered with "too many pings".
+    ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
+    ("grpc.http2.max_ping_strikes", 0),
+]
+# What gRPC raises from a write to a client that has gone, depending on the moment.
+_WRITE_ERRORS = (grpc.RpcError, aio.InternalError, aio.UsageError, asyncio.InvalidStateError)
+_STATUS = {
+    End.DROPPED: grpc.StatusCode.CANCELLED,
+    End.MALFORMED: grpc.StatusCode.INVALID_ARGUMENT,
+    End.CLOSED: grpc.StatusCode.UNAVAILABLE,
+    End.PEER_LEFT: grpc.StatusCode.CANCELLED,
+}
+
+
+class GrpcListen:
+    """Binds listeners over gRPC; implements `Listen`. All of them share one bound on memory."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._credits = Credits(self._limits.broker_bytes)
+
+    async def __call__(
+        self, name: str, address: Address, handlers: Mapping[Service, Handler]
+    ) -> Listener:
+        limit = self._limits.max_message_bytes
+        options = [*_OPTIONS, ("grpc.max_receive_message_length", limit)]
+        server = aio.server(options=options)
+        acceptor = Acceptor(name, handlers, self._limits, self._credits)
+        for service in handlers:
+            server.add_generic_rpc_handlers((_generic_handler(service, acceptor),))
+        bound = Address(address.host, _bind(server, address))
+        await server.start()
+        logger.info("listener %s serves at %s", name, bound)
+        return _GrpcListener(bound, server, acceptor)
+
+
+def grpc_listen(max_message_bytes: int = Limits.max_message_bytes) -> GrpcListen:
+    """Binds listeners that take and give messages up to this size."""
+    return GrpcListen(Limits(max_message_bytes=max_message_bytes))
+
+
+class _GrpcListener:
+    """A bound gRPC server."""
+
+    def __init__(self, address: Address, server: aio.Server, acceptor: Acceptor) -> None:
+        self.address = address
+        self._server = server
+        self._acceptor = acceptor
+
+    async def close(self, grace: float = 0.0) -> None:
+        # stop() closes the port at once, then waits for the streams that the acceptor ends.
+        stopping = asyncio.ensure_future(self._server.stop(grace + 1.0))
+        await self._acceptor.close(grace)
+        await stopping
+
+
+class _ServerStream:
+    """A server's side of a gRPC call as a `FrameStream`."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    async def read(self) -> bytes | None:
+        frame = await self._context.read()
+        return None if frame is aio.EOF else frame
+
+    async def write(self, frame: bytes) -> None:
+        try:
+            await self._context.write(frame)
+        except (
+            grpc.RpcError,
+            aio.InternalError,
+            aio.UsageError,
+            asyncio.InvalidStateError,
+        ) as error:
+            raise StreamBroken(str(error)) from error
+
+    def close(self) -> None:
+        """gRPC ends the stream when its handler returns."""
+
+
+def _generic_handler(service: Service, acceptor: Acceptor) -> grpc.GenericRpcHandler:
+    async def exchange(_requests: object, context: Any) -> None:
+        await context.send_initial_metadata(((ACCEPTED, service.value),))
+        remote = unquote(context.peer()).partition(":")[2]
+        end, text = await acceptor.serve(service, _ServerStream(context), remote)
+        await context.abort(_STATUS[end], text)
+
+    path = method(service).split("/")
+    handler = grpc.stream_stream_rpc_method_handler(exchange)
+    return grpc.method_handlers_generic_handler(path[1], {path[2]: handler})
+
+
+def _bind(server: aio.Server, address: Address) -> int:
+    """Bind the server; returns the port. Raises `OSError` that names the address and the cause."""
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    try:
+        port = server.add_insecure_port(f"{host}:{address.port}")
+    except RuntimeError as error:
+        raise _bind_error(address) from error
+    if port == 0:
+        raise _bind_error(address)
+    return int(port)
+
+
+def _bind_error(address: Address) -> OSError:
+    """gRPC says only that it failed; a plain socket knows why."""
+    try:
+        with socket.create_server(address, reuse_port=False):
+            pass
+    except OSError as error:
+        cause = error.strerror or str(error)
+        return OSError(error.errno or errno.EADDRNOTAVAIL, f"cannot listen on {address}: {cause}")
+    return OSError(errno.EADDRINUSE, f"cannot listen on {address}: the port was taken just now")
