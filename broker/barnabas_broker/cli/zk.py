@@ -46,7 +46,8 @@ def tree(
     directory: DirectoryOption = DEFAULT_DIRECTORY,
 ) -> None:
     """Every znode below PATH with its data; ephemeral ones are marked with *."""
-    nodes = run_async(_read_tree(_connect_string(zookeeper, directory), _checked(path)))
+    path = _checked(path)
+    nodes = run_async(_read_tree(_connect_string(zookeeper, directory), path))
     for node_path, data, stat in nodes:
         if settings_of(context).json:
             print_json(_node_row(node_path, data, stat))
@@ -66,7 +67,8 @@ def get(
     directory: DirectoryOption = DEFAULT_DIRECTORY,
 ) -> None:
     """The data and the stat of one znode."""
-    data, stat = run_async(_read_node(_connect_string(zookeeper, directory), _checked(path)))
+    path = _checked(path)
+    data, stat = run_async(_read_node(_connect_string(zookeeper, directory), path))
     row = _node_row(path, data, stat)
     if settings_of(context).json:
         print_json(row)

@@ -1,0 +1,72 @@
+# The short names for what a person does here. Each makes what it needs: `make demo` on a fresh
+# machine creates .venv, installs Java if it may, and runs.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+IMAGE_DOCKER ?= docker
+PYTEST := $(PY) -m pytest
+
+# Spark's workers must be the interpreter that has pyspark_barnabas.
+export PYSPARK_PYTHON := $(abspath $(PY))
+export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
+
+.DEFAULT_GOAL := help
+.PHONY: help install java demo test test-all check lint proto image clean
+
+help: ## what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+install: $(STAMP) java ## make .venv with everything in it, and Java
+
+demo: $(STAMP) java ## a real cluster, a real data set, the leader killed, nothing lost
+	$(PY) demo/flights.py
+
+check: lint ## lint, types, layers, unit tests and simulation: what to run before a commit
+	$(PYTEST) -q tests/unit tests/simulation
+
+lint: $(STAMP)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+test: $(STAMP) java ## everything but the long proofs; what cannot run here is skipped and says so
+	$(PYTEST) -m "not slow" tests
+
+test-all: lint java ## everything
+	$(PYTEST) tests
+
+proto: $(STAMP) ## generate proto/barnabas_proto from the .proto files
+	$(PY) proto/generate.py
+
+image: $(STAMP) ## build the images barnabas-broker and barnabas-zookeeper
+	DOCKER=$(IMAGE_DOCKER) docker/make-base.sh
+	$(PY) docker/stage.py
+	$(IMAGE_DOCKER) build --target broker --tag barnabas-broker .
+	$(IMAGE_DOCKER) build --target zookeeper --tag barnabas-zookeeper .
+
+clean: ## remove .venv, caches, builds and a stopped local cluster's folder
+	@if [ -e .barnabas/cluster.json ] && [ -x $(VENV)/bin/barnabas ]; then \
+		$(VENV)/bin/barnabas cluster destroy --yes; \
+	fi
+	rm -rf $(VENV) build dist .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache \
+		.hypothesis spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --editable '.[dev]'
+	@touch $(STAMP)
+
+java:
+	@command -v java >/dev/null 2>&1 || test -x "$$JAVA_HOME/bin/java" || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -qq && \
+			apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null; \
+		else \
+			echo "Java 17 or newer is needed: install openjdk-17-jre-headless or set JAVA_HOME" >&2; \
+			exit 1; \
+		fi; \
+	}

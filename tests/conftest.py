@@ -1,0 +1,34 @@
+"""For all tests: where everything must run, a skip is a failure.
+
+A machine without Docker or Java skips what needs them. `.ci/run` sets BARNABAS_REQUIRE_ALL=1, so
+that a proof cannot silently stop being run.
+"""
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+REQUIRE_ALL = os.environ.get("BARNABAS_REQUIRE_ALL") == "1"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if REQUIRE_ALL and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, but BARNABAS_REQUIRE_ALL=1: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if REQUIRE_ALL and report.outcome == "skipped":
+        report.outcome = "failed"
+        report.longrepr = f"skipped, but BARNABAS_REQUIRE_ALL=1: {report.longrepr}"
+    return report

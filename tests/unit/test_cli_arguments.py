@@ -1,0 +1,92 @@
+"""Global options may stand anywhere; exit codes and messages of wrong usage."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+from barnabas.cli.arguments import hoist_global_options
+from barnabas.cli.settings import UsageFailed, parse_assignments
+
+
+def barnabas(*arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "barnabas.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, input=input, timeout=30)
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ("topic list --output json", "--output json topic list"),
+        ("topic list --output=json", "--output=json topic list"),
+        ("topic -b h:1 list -o json", "-b h:1 -o json topic list"),
+        ("topic create x --set a=b", "topic create x --set a=b"),
+        ("topic create -- --output", "topic create -- --output"),
+        ("topic list --output", "topic list --output"),
+    ],
+)
+def test_global_options_are_found_anywhere(given: str, expected: str) -> None:
+    assert hoist_global_options(given.split()) == expected.split()
+
+
+def test_assignments_keep_everything_after_the_first_equals_sign() -> None:
+    assert parse_assignments(["a=b", "c = d=e "]) == {"a": "b", "c": "d=e"}
+    with pytest.raises(UsageFailed, match="name=value"):
+        parse_assignments(["retention.ms"])
+
+
+def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
+    began = time.monotonic()
+    result = barnabas("--help")
+    elapsed = time.monotonic() - began
+    assert result.returncode == 0
+    names = [line.split()[1] for line in result.stdout.splitlines() if line.startswith("│ ")]
+    commands = [name for name in names if name.isalpha()]
+    assert commands[-8:] == [
+        "broker",
+        "cluster",
+        "consume",
+        "log",
+        "produce",
+        "replica",
+        "topic",
+        "zk",
+    ]
+    assert elapsed < 0.5 * 4, "generous, as other tests may be running"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["topic", "create"],
+        ["topic", "create", "t", "--partitions", "0"],
+        ["topic", "create", "t", "--replication-factor", "0"],
+        ["topic", "create", "t", "--set", "retention.ms"],
+        ["topic", "list", "--output", "yaml"],
+        ["topic", "list", "--bootstrap", "no-port"],
+        ["produce", "t", "--acks", "2"],
+        ["produce", "t", "--key-separator", ""],
+        ["produce", "t", "--compression", "rar"],
+        ["consume", "t", "--offset", "3"],
+        ["consume", "t", "--partition", "0", "--offset", "soon"],
+        ["consume", "t", "--partition", "0", "--offset", "3", "--from-beginning"],
+        ["cluster", "start", "--brokers", "0"],
+        ["broker", "run", "--log-level", "LOUD"],
+        ["zk", "get", "no/slash"],
+    ],
+)
+def test_wrong_usage_exits_with_2_and_says_why(arguments: list[str]) -> None:
+    result = barnabas(*arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.strip()
+    assert "Traceback" not in result.stderr
+
+
+def test_an_unreachable_cluster_is_one_line_that_names_the_address() -> None:
+    result = barnabas("topic", "list", "--bootstrap", "127.0.0.1:1")
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert "127.0.0.1:1" in result.stderr
+    assert len(result.stderr.splitlines()) == 1

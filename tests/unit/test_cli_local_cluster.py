@@ -1,0 +1,190 @@
+"""The local supervisor, below the cluster itself: processes, ports, layout, configuration."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from barnabas.messages.metadata import BrokerInfo, MetadataResponse
+from barnabas_broker.cli.run import properties_from_environment, properties_from_file
+from barnabas_broker.config.config import Config
+from barnabas_broker.config.key import InvalidConfig
+from barnabas_broker.config.properties import parse_properties
+from barnabas_broker.local.cluster import LocalCluster
+from barnabas_broker.local.errors import ClusterError
+from barnabas_broker.local.layout import load_layout, new_layout
+from barnabas_broker.local.lock import exclusive
+from barnabas_broker.local.log_tail import follow_file, last_lines
+from barnabas_broker.local.member import Member
+from barnabas_broker.local.ports import free_ports, is_taken
+from barnabas_broker.local.process import ProcessRecord, spawn
+from barnabas_broker.local.readiness import reason_not_serving
+
+SLEEPER = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
+
+
+@pytest.fixture
+def member(tmp_path: Path) -> Member:
+    return Member("broker 9", tmp_path, tmp_path / "log", (free_ports(1)[0],))
+
+
+def test_a_process_is_found_again_by_its_record_and_dies_when_told(tmp_path: Path) -> None:
+    process = spawn(SLEEPER, tmp_path / "log", tmp_path / "record")
+    assert ProcessRecord.load(tmp_path / "record") == process
+    assert process.alive
+    assert os.getsid(process.pid) == process.pid, "a Ctrl-C in the terminal must not reach it"
+    assert process.terminate(10.0)
+    assert not process.alive
+
+
+def test_a_stranger_with_the_recorded_pid_is_never_signalled(tmp_path: Path) -> None:
+    stranger = spawn(SLEEPER, tmp_path / "log", tmp_path / "record")
+    stale = ProcessRecord(stranger.pid, "another boot: another tick")
+    assert not stale.alive
+    assert not stale.signal(9)
+    stale.kill()
+    assert stranger.alive
+    stranger.kill()
+
+
+def test_a_zombie_does_not_count_as_alive(tmp_path: Path) -> None:
+    process = spawn([sys.executable, "-c", ""], tmp_path / "log", tmp_path / "record")
+    assert process.wait(10.0)
+
+
+def test_a_taken_port_is_named(member: Member) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", member.ports[0]))
+        other.listen()
+        assert is_taken(member.ports[0])
+        with pytest.raises(ClusterError, match=f"port {member.ports[0]} .* is taken"):
+            member.start(SLEEPER)
+    assert not is_taken(member.ports[0])
+
+
+def test_a_process_that_dies_while_starting_is_quoted(member: Member) -> None:
+    member.start([sys.executable, "-c", "print('first'); raise SystemExit('no disk\\n\\n')"])
+    with pytest.raises(ClusterError, match="broker 9 stopped: no disk"):
+        member.wait_until_listening(20.0)
+
+
+def test_a_layout_is_found_again_as_it_was(tmp_path: Path) -> None:
+    layout = new_layout(tmp_path, 3, 9092, {"num.partitions": "4"})
+    layout.write()
+    assert load_layout(tmp_path) == layout
+    assert layout.bootstrap == "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
+    text = layout.properties_file(2).read_text()
+    config = Config(parse_properties(text))
+    config.check_broker()
+    assert "listeners=CLIENT://127.0.0.1:9093,INTERNAL://127.0.0.1:19093" in text
+    assert "num.partitions=4" in text
+
+
+@pytest.mark.parametrize("brokers, port", [(0, 9092), (3, 60000), (20000, 9092)])
+def test_an_impossible_layout_is_refused(tmp_path: Path, brokers: int, port: int) -> None:
+    with pytest.raises(ClusterError):
+        new_layout(tmp_path, brokers, port, {})
+
+
+def test_free_ports_are_all_different_for_a_test_cluster(tmp_path: Path) -> None:
+    layout = new_layout(tmp_path, 5, None, {})
+    ports = {*layout.client_ports, *layout.internal_ports, layout.zookeeper_port}
+    assert len(ports) == 11
+
+
+@pytest.mark.parametrize(
+    "config", [{"no.such.key": "1"}, {"num.partitions": "many"}, {"num.partitions": "0"}]
+)
+def test_a_bad_setting_is_refused_before_anything_starts(
+    tmp_path: Path, config: dict[str, str]
+) -> None:
+    directory = tmp_path / "cluster"
+    with pytest.raises(ClusterError, match=next(iter(config))):
+        LocalCluster(directory, config=config)
+    assert not directory.exists()
+
+
+def test_a_cluster_that_exists_keeps_its_size_and_its_ports(tmp_path: Path) -> None:
+    new_layout(tmp_path, 3, 9092, {"num.partitions": "4"}).write()
+    assert LocalCluster(tmp_path).broker_ids == [1, 2, 3]
+    added = LocalCluster(tmp_path, 3, {"min.insync.replicas": "2"}, 9092).layout.config
+    assert added == {"num.partitions": "4", "min.insync.replicas": "2"}
+    with pytest.raises(ClusterError, match="3 brokers from port 9092"):
+        LocalCluster(tmp_path, brokers=5)
+    with pytest.raises(ClusterError, match="there is no broker 4"):
+        LocalCluster(tmp_path).kill(4)
+
+
+def test_a_folder_without_a_cluster_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="no cluster in"):
+        LocalCluster.find(tmp_path)
+
+
+def test_destroy_removes_what_the_cluster_made_and_nothing_else(tmp_path: Path) -> None:
+    directory = tmp_path / "cluster"
+    new_layout(directory, 2, None, {}).write()
+    (directory / "mine.txt").write_text("keep")
+    LocalCluster(directory).destroy()
+    assert [path.name for path in directory.iterdir()] == ["mine.txt"]
+
+
+def test_only_one_command_at_a_time_changes_a_cluster(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with exclusive(lock), pytest.raises(ClusterError, match="another command"), exclusive(lock):
+        pass
+    with exclusive(lock):
+        pass
+
+
+def answer(controller: int, *brokers: int) -> MetadataResponse:
+    return MetadataResponse("c", controller, [BrokerInfo(b, "h", 1) for b in brokers])
+
+
+def test_serving_means_that_every_broker_knows_all_and_a_living_controller() -> None:
+    good = {1: answer(2, 1, 2), 2: answer(2, 1, 2)}
+    assert reason_not_serving(good, [1, 2]) is None
+    assert "broker 2 does not answer" in str(reason_not_serving({**good, 2: None}, [1, 2]))
+    assert "does not know broker 1" in str(reason_not_serving({**good, 2: answer(2, 2)}, [1, 2]))
+    assert "controller" in str(reason_not_serving({**good, 1: answer(-1, 1, 2)}, [1, 2]))
+    assert "controller" in str(reason_not_serving({**good, 1: answer(3, 1, 2, 3)}, [1, 2]))
+
+
+def test_settings_come_from_the_environment_by_name() -> None:
+    environment = {
+        "BARNABAS_LOG_DIRS": "/data",
+        "BARNABAS_BROKER_ID": "3",
+        "BARNABAS_BOOTSTRAP": "localhost:1",
+        "HOME": "/root",
+    }
+    assert properties_from_environment(environment) == {"log.dirs": "/data", "broker.id": "3"}
+    with pytest.raises(InvalidConfig, match="BARNABAS_LOG_DRIS"):
+        properties_from_environment({"BARNABAS_LOG_DRIS": "/data"})
+
+
+def test_a_missing_or_malformed_properties_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match="nowhere"):
+        properties_from_file(tmp_path / "nowhere")
+    (tmp_path / "bad").write_text("broker.id 3\n")
+    with pytest.raises(InvalidConfig, match="bad: line 1"):
+        properties_from_file(tmp_path / "bad")
+
+
+def test_a_broker_with_a_bad_file_exits_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "p").write_text("broker.id=-7\n")
+    command = [sys.executable, "-m", "barnabas_broker.cli.run", str(tmp_path / "p")]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert result.returncode == 1
+    assert len(result.stderr.splitlines()) == 1 and "broker.id" in result.stderr
+
+
+def test_a_log_is_shown_from_its_end_and_followed(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("one\ntwo\nthree\n")
+    assert last_lines(path, 2) == ("two\nthree\n", 14)
+    text, position = last_lines(path, None)
+    assert text == "one\ntwo\nthree\n"
+    with path.open("a") as file:
+        file.write("four\n")
+    assert next(follow_file(path, position)) == "four\n"

@@ -1,0 +1,135 @@
+"""What commands print: tables that are never cut, JSON a line, records byte for byte."""
+
+import json
+import os
+
+import pytest
+from barnabas.cli.consume import Line, record_line, record_row
+from barnabas.cli.lines import lines
+from barnabas.cli.output import print_rows
+from barnabas.cli.produce import split_line
+from barnabas.cli.replica import replica_rows
+from barnabas.cli.settings import CommandFailed, Output, Settings
+from barnabas.cli.topic import with_defaults
+from barnabas.consumer import ConsumerRecord
+from barnabas.messages.replicas import DescribeReplicasResponse, ReplicaDescription
+
+LONG = "x" * 500
+
+
+def test_a_table_in_a_pipe_is_neither_cut_nor_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"name": LONG, "value": 7, "brokers": [1, 2], "well": True, "leader": None}]
+    print_rows(Settings(), ("name", "value", "brokers", "well", "leader"), rows)
+    heading, row = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["NAME", "VALUE", "BROKERS", "WELL", "LEADER"]
+    assert row.split() == [LONG, "7", "1,2", "yes", "-"]
+
+
+def test_square_brackets_in_a_cell_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows(Settings(), ("name",), [{"name": "[red]x[/red]"}])
+    assert "[red]x[/red]" in capsys.readouterr().out
+
+
+def test_json_is_one_object_a_line_with_all_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"a": 1, "b": None}, {"a": "ü", "b": [1]}]
+    print_rows(Settings(output=Output.JSON), ("a",), rows)
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == rows
+
+
+def record(key: bytes | None, value: bytes | None) -> ConsumerRecord:
+    return ConsumerRecord("t", 2, 41, 1_700_000_000_000, 0, key, value, [("h", b"\xff")], 5)
+
+
+def test_a_record_is_printed_byte_for_byte() -> None:
+    plain = Line(key=False, offset=False, partition=False, timestamp=False, separator="\t")
+    assert record_line(record(b"k", b"\xff\x00v"), plain) == b"\xff\x00v"
+    assert record_line(record(None, None), plain) == b"null"
+
+
+def test_a_printed_record_shows_what_was_asked_for_in_kafkas_order() -> None:
+    full = Line(key=True, offset=True, partition=True, timestamp=True, separator="|")
+    assert record_line(record(b"k", b"v"), full) == b"1700000000000|2|41|k|v"
+
+
+def test_a_record_as_json_keeps_text_as_text_and_bytes_as_base64() -> None:
+    row = record_row(record("ü".encode(), b"\xff"))
+    assert row["key"] == "ü"
+    assert row["value"] == {"base64": "/w=="}
+    assert row["headers"] == [["h", {"base64": "/w=="}]]
+    assert (row["topic"], row["partition"], row["offset"]) == ("t", 2, 41)
+    json.dumps(row)
+
+
+def test_a_line_is_split_at_the_first_separator_only() -> None:
+    assert split_line(b"k:v:w", b":", 1) == (b"k", b"v:w")
+    assert split_line(b"k:v", None, 1) == (None, b"k:v")
+    with pytest.raises(CommandFailed, match="line 7"):
+        split_line(b"nothing", b":", 7)
+
+
+async def test_lines_come_from_a_pipe_as_they_are_written() -> None:
+    reader, writer = os.pipe()
+    found = lines(reader)
+    os.write(writer, b"one\nt")
+    assert await anext(found) == b"one"
+    os.write(writer, b"wo\r\n\nlast")
+    assert await anext(found) == b"two\r"
+    assert await anext(found) == b""
+    os.close(writer)
+    assert [line async for line in found] == [b"last"]
+    os.close(reader)
+
+
+async def test_lines_come_from_a_file_too(tmp_path: os.PathLike[str]) -> None:
+    path = os.path.join(tmp_path, "records")
+    with open(path, "wb") as file:
+        file.write(b"a\n" * 100_000)
+    descriptor = os.open(path, os.O_RDONLY)
+    assert [line async for line in lines(descriptor)] == [b"a"] * 100_000
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    "brokers, factor, configs, expected",
+    [
+        (3, None, {}, (3, {"min.insync.replicas": "2"})),
+        (5, None, {}, (3, {"min.insync.replicas": "2"})),
+        (2, None, {}, (2, {})),
+        (1, None, {}, (1, {})),
+        (3, 1, {}, (1, {})),
+        (5, 5, {}, (5, {"min.insync.replicas": "2"})),
+        (3, 3, {"min.insync.replicas": "3"}, (3, {"min.insync.replicas": "3"})),
+    ],
+)
+def test_a_topic_is_safe_unless_told_otherwise(
+    brokers: int,
+    factor: int | None,
+    configs: dict[str, str],
+    expected: tuple[int, dict[str, str]],
+) -> None:
+    assert with_defaults(brokers, factor, configs) == expected
+
+
+def replica(leads: bool, epoch: int, end: int, isr: list[int] | None = None) -> ReplicaDescription:
+    return ReplicaDescription(
+        "t", 0, is_leader=leads, leader_epoch=epoch, log_end_offset=end, in_sync_replicas=isr or []
+    )
+
+
+def test_lag_and_isr_are_told_by_the_leader_of_the_highest_epoch() -> None:
+    rows = replica_rows(
+        [
+            DescribeReplicasResponse(3, [replica(True, 4, 50, [1, 2, 3])]),
+            DescribeReplicasResponse(1, [replica(True, 5, 20, [1, 2])]),
+            DescribeReplicasResponse(2, [replica(False, 5, 17)]),
+        ]
+    )
+    assert [row["broker"] for row in rows] == [1, 2, 3]
+    assert [row["lag"] for row in rows] == [0, 3, 0]
+    assert [row["in_sync"] for row in rows] == [True, True, False]
+    assert all(row["in_sync_replicas"] == [1, 2] for row in rows)
+
+
+def test_without_a_leader_lag_is_unknown() -> None:
+    (row,) = replica_rows([DescribeReplicasResponse(2, [replica(False, 5, 17)])])
+    assert row["lag"] is None and row["in_sync"] is None

@@ -1,0 +1,153 @@
+"""`barnabas log verify` finds planted faults, and none in sound files."""
+
+import struct
+from pathlib import Path
+
+import pytest
+from barnabas.record.batch import parse_header, stamp
+from barnabas.record.builder import BatchBuilder
+from barnabas_broker.cli.log import batch_row
+from barnabas_broker.cli.segment_check import check_partition
+
+BASE_TIME = 1_700_000_000_000
+
+
+def batch(offset: int, records: int, epoch: int, timestamp: int = BASE_TIME) -> bytes:
+    builder = BatchBuilder()
+    for number in range(records):
+        builder.append(timestamp + number, b"k", b"value")
+    data = bytes(builder.build())
+    return stamp(offset, epoch, len(data) - 12) + data[16:]
+
+
+class Partition:
+    """A partition's folder with two segments, made by hand; every part can be spoiled."""
+
+    def __init__(self, root: Path) -> None:
+        self.directory = root / "t-0"
+        self.first = [batch(0, 10, 0), batch(10, 5, 0, BASE_TIME + 100), batch(15, 5, 2)]
+        self.second = [batch(20, 1, 2, BASE_TIME + 500)]
+        position = len(self.first[0])
+        self.index = struct.pack(">ii", 14, position)
+        self.time_index = struct.pack(">qi", BASE_TIME + 104, 14)
+        self.epochs = "0\n2\n0 0\n2 15\n"
+
+    def faults(self) -> list[str]:
+        self.directory.mkdir(exist_ok=True)
+        files = {
+            "00000000000000000000.log": b"".join(self.first),
+            "00000000000000000000.index": self.index,
+            "00000000000000000000.timeindex": self.time_index,
+            "00000000000000000020.log": b"".join(self.second),
+            "00000000000000000020.index": bytes(8 * 16),
+            "00000000000000000020.timeindex": bytes(12 * 16),
+            "leader-epoch-checkpoint": self.epochs.encode(),
+        }
+        for name, content in files.items():
+            (self.directory / name).write_bytes(content)
+        return check_partition(self.directory).faults
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Partition:
+    return Partition(tmp_path)
+
+
+def test_sound_files_have_no_fault(partition: Partition) -> None:
+    assert partition.faults() == []
+    check = check_partition(partition.directory)
+    assert (check.segments, check.batches, check.records) == (2, 4, 21)
+    assert (check.log_start_offset, check.log_end_offset) == (0, 21)
+
+
+def test_a_flipped_bit_is_found(partition: Partition) -> None:
+    spoiled = bytearray(partition.first[1])
+    spoiled[70] ^= 1
+    partition.first[1] = bytes(spoiled)
+    (fault,) = partition.faults()
+    assert "00000000000000000000.log" in fault
+    assert str(len(partition.first[0])) in fault
+
+
+def test_a_torn_tail_is_found(partition: Partition) -> None:
+    partition.second[0] = partition.second[0][:-3]
+    assert any("lacks 3 bytes" in fault for fault in partition.faults())
+
+
+def test_zeroes_at_the_end_are_found(partition: Partition) -> None:
+    partition.second.append(bytes(200))
+    assert len(partition.faults()) == 1
+
+
+def test_missing_offsets_are_found(partition: Partition) -> None:
+    partition.second = [batch(25, 1, 2)]
+    assert any("20 to 24 are missing" in fault for fault in partition.faults())
+
+
+def test_repeated_offsets_are_found(partition: Partition) -> None:
+    partition.first[2] = batch(12, 8, 2)
+    assert any("offset 12 after 14" in fault for fault in partition.faults())
+
+
+def test_a_falling_epoch_is_found(partition: Partition) -> None:
+    partition.second = [batch(20, 1, 1)]
+    assert any("epoch 1" in fault for fault in partition.faults())
+
+
+def test_an_epoch_that_the_checkpoint_lacks_is_found(partition: Partition) -> None:
+    partition.epochs = "0\n1\n0 0\n"
+    assert any("epoch 2, from offset 15" in fault for fault in partition.faults())
+
+
+def test_an_epoch_with_a_wrong_start_is_found(partition: Partition) -> None:
+    partition.epochs = "0\n2\n0 0\n2 10\n"
+    assert any("epoch 2 starts at offset 10" in fault for fault in partition.faults())
+
+
+def test_an_epoch_whose_first_records_were_retained_away_is_no_fault(partition: Partition) -> None:
+    partition.faults()
+    for path in partition.directory.glob("00000000000000000000.*"):
+        path.unlink()
+    (partition.directory / "leader-epoch-checkpoint").write_text("0\n1\n2 15\n")
+    assert check_partition(partition.directory).faults == []
+
+
+def test_an_unreadable_checkpoint_is_found(partition: Partition) -> None:
+    partition.epochs = "0\n7\n0 0\n"
+    assert any("7 entries announced" in fault for fault in partition.faults())
+
+
+@pytest.mark.parametrize(
+    "entry, expected",
+    [
+        ((14, 5), "no batch begins at position 5"),
+        ((13, None), "ends with 14"),
+    ],
+)
+def test_a_wrong_index_entry_is_found(
+    partition: Partition, entry: tuple[int, int | None], expected: str
+) -> None:
+    relative, position = entry
+    partition.index = struct.pack(
+        ">ii", relative, len(partition.first[0]) if position is None else position
+    )
+    assert any(expected in fault for fault in partition.faults())
+
+
+@pytest.mark.parametrize(
+    "timestamp, relative, expected",
+    [(BASE_TIME + 103, 14, "timestamp"), (BASE_TIME + 104, 99, "no batch holds offset 99")],
+)
+def test_a_wrong_time_index_entry_is_found(
+    partition: Partition, timestamp: int, relative: int, expected: str
+) -> None:
+    partition.time_index = struct.pack(">qi", timestamp, relative)
+    assert any(expected in fault for fault in partition.faults())
+
+
+def test_a_dumped_header_has_kafkas_names() -> None:
+    row = batch_row(7, parse_header(batch(10, 5, 3)), valid=True)
+    assert row["baseOffset"] == 10 and row["lastOffset"] == 14 and row["count"] == 5
+    assert row["partitionLeaderEpoch"] == 3 and row["position"] == 7
+    assert row["compresscodec"] == "none" and row["isvalid"] is True
+    assert row["CreateTime"] == BASE_TIME + 4
