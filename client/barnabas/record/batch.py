@@ -92,7 +92,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """The offset that follows this batch, whether its last records survived compaction or not."""
+        """The offset that follows this batch, even where compaction removed its last records."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -111,7 +111,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds a transaction's marker, which takes an offset and is no user's record."""
+        """Whether it holds a transaction's marker: it takes an offset and is no user's record."""
         return bool(self.attributes & CONTROL)
 
     @property
@@ -161,11 +161,37 @@ def batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def next_offset(buffer: Buffer) -> int | None:
-    """The offset to read next after all whole batches of `buffer`; None if it has none."""
+    """The offset to read next after all whole batches of `buffer`; None if it has none.
+
+    Control batches and what compaction removed count too: nobody need ask for them again.
+
+    Raises:
+        CorruptBatch: as `batches`, or a batch ends before it starts.
+    """
     last = None
-    for _, header in batches(buffer):
+    for position, header in batches(buffer):
+        if header.last_offset_delta < 0:
+            raise CorruptBatch(
+                f"batch at byte {position}, offset {header.base_offset}:"
+                f" its last offset {header.last_offset} is lower"
+            )
         last = header.next_offset
     return last
+
+
+def whole_batch(buffer: Buffer, position: int, header: BatchHeader) -> memoryview:
+    """The bytes of the batch at `position`, not copied.
+
+    Raises:
+        CorruptBatch: it is cut short.
+    """
+    batch = memoryview(buffer)[position : position + header.size]
+    if len(batch) < header.size:
+        raise CorruptBatch(
+            f"batch at byte {position}, offset {header.base_offset}: cut short,"
+            f" {len(batch)} of {header.size} bytes are there"
+        )
+    return batch
 
 
 def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
@@ -174,13 +200,7 @@ def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
     Raises:
         CorruptBatch: some bits changed on the way, or the batch is cut short.
     """
-    end = position + header.size
-    if end > len(buffer):
-        raise CorruptBatch(
-            f"batch at byte {position}, offset {header.base_offset}: cut short,"
-            f" {len(buffer) - position} of {header.size} bytes are there"
-        )
-    computed = crc32c(memoryview(buffer)[position + CRC_START : end])
+    computed = crc32c(whole_batch(buffer, position, header)[CRC_START:])
     if computed != header.crc:
         raise CorruptBatch(
             f"batch at byte {position}, offset {header.base_offset}:"

@@ -1,0 +1,59 @@
+"""Changing the codec of a batch: the header is kept, the records are packed anew.
+
+The builder packs what it built, the reader unpacks before it decodes, and a broker whose topic
+names another `compression.type` than the producer used does both.
+"""
+
+from barnabas.record.batch import (
+    COMPRESSION_MASK,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    BatchHeader,
+    Buffer,
+    pack_header,
+    parse_header,
+    seal,
+    whole_batch,
+)
+from barnabas.record.compression import Compression, compress, decompress
+
+
+def recompress(buffer: Buffer, codec: int, position: int = 0) -> bytearray:
+    """The batch at `position` with its records packed by `codec`, and a CRC that belongs to it.
+
+    Raises:
+        CorruptBatch: the batch is cut short or cannot be unpacked.
+    """
+    header = parse_header(buffer, position)
+    records = compress(codec, _plain_records(buffer, position, header))
+    batch = _join(header, codec, records)
+    seal(batch)
+    return batch
+
+
+def uncompressed(buffer: Buffer, position: int, header: BatchHeader) -> Buffer:
+    """The batch at `position` with plain records, for a decoder: not copied if it has them already.
+
+    The CRC is left as it was, that of the compressed bytes.
+
+    Raises:
+        CorruptBatch: the batch is cut short or cannot be unpacked.
+    """
+    if header.compression == Compression.NONE:
+        return whole_batch(buffer, position, header)
+    return _join(header, Compression.NONE, _plain_records(buffer, position, header))
+
+
+def _plain_records(buffer: Buffer, position: int, header: BatchHeader) -> Buffer:
+    records = whole_batch(buffer, position, header)[HEADER_SIZE:]
+    return decompress(header.compression, records)
+
+
+def _join(header: BatchHeader, codec: int, records: Buffer) -> bytearray:
+    renewed = header._replace(
+        batch_length=HEADER_SIZE - LOG_OVERHEAD + len(records),
+        attributes=(header.attributes & ~COMPRESSION_MASK) | codec,
+    )
+    batch = bytearray(pack_header(renewed))
+    batch += records
+    return batch
