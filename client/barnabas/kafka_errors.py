@@ -421,6 +421,10 @@ class SnapshotNotFoundError(KafkaError):
     code = ErrorCode.SNAPSHOT_NOT_FOUND
 
 
+class PositionOutOfRangeError(KafkaError):
+    code = ErrorCode.POSITION_OUT_OF_RANGE
+
+
 class UnknownTopicIdError(KafkaError):
     code = ErrorCode.UNKNOWN_TOPIC_ID
 
