@@ -93,12 +93,9 @@ def test_a_record_without_a_timestamp_reads_as_minus_one() -> None:
 
 def test_one_known_batch_byte_by_byte() -> None:
     batch = compiled_build([(1000, b"k", b"v", []), (999, None, b"", [("h", None)])])
-    assert (
-        batch[HEADER_SIZE:]
-        == bytes.fromhex(
-            "10 00 00 00 02 6b 02 76 00"  # length 8, attributes, deltas 0 and 0, "k", "v", no headers
-            "12 00 01 02 01 00 02 02 68 01"  # length 9, deltas -1 and 1, no key, "", one header: "h", none
-        )
+    assert batch[HEADER_SIZE:] == bytes.fromhex(
+        "10 00 00 00 02 6b 02 76 00"  # length 8, attributes, deltas 0 and 0, "k", "v"
+        "12 00 01 02 01 00 02 02 68 01"  # length 9, deltas -1 and 1, no key, "", header "h"
     )
     header = parse_header(batch)
     assert (header.base_timestamp, header.max_timestamp) == (1000, 1000)
