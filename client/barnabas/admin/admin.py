@@ -1,0 +1,279 @@
+"""The admin client: topics, the cluster, configurations, replicas.
+
+Any broker answers; what only the controller may do, brokers pass on to ZooKeeper themselves. A
+request that may have been applied (the connection broke) is not sent a second time: the caller
+learns that nobody knows.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from barnabas.admin.config import AdminConfig, AdminOptions
+from barnabas.cluster import Cluster
+from barnabas.cluster.by_leader import list_offsets
+from barnabas.cluster.default_runtime import default_runtime
+from barnabas.cluster.lifetime import Lifetime
+from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int
+from barnabas.error_code import ErrorCode
+from barnabas.errors import BarnabasError, NotControllerError, raise_for
+from barnabas.messages.metadata import BrokerInfo, MetadataRequest, MetadataResponse, TopicMetadata
+from barnabas.messages.offsets import LATEST_TIMESTAMP, ListedOffset
+from barnabas.messages.replicas import (
+    DescribeReplicasRequest,
+    DescribeReplicasResponse,
+    ReplicaDescription,
+)
+from barnabas.messages.topics import (
+    ConfigDescription,
+    ConfigEntry,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    NewTopic,
+    ReplicaAssignment,
+    TopicResult,
+)
+from barnabas.runtime import Runtime, Service
+from barnabas.topic_partition import TopicPartition
+
+# What the network may take on top of the time the broker is given.
+_NETWORK_MARGIN = 5.0
+
+
+@dataclass(frozen=True)
+class ClusterDescription:
+    """`controller_id` is -1 while there is no controller."""
+
+    cluster_id: str
+    controller_id: int
+    brokers: list[BrokerInfo]
+
+
+@dataclass(frozen=True)
+class BrokerReplicas:
+    """A broker's own replicas, or why it did not tell."""
+
+    broker_id: int
+    replicas: list[ReplicaDescription] = field(default_factory=list)
+    error: BarnabasError | None = None
+
+
+class Admin:
+    """Looks after topics; options are those of `AdminConfig`, by keyword."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] = DEFAULT_BOOTSTRAP,
+        *,
+        runtime: Runtime | None = None,
+        **options: Unpack[AdminOptions],
+    ) -> None:
+        self._config = AdminConfig.of(options)
+        self._cluster_config = self._config.cluster(bootstrap_servers)
+        self._given_runtime = runtime
+        self._lifetime = Lifetime("Admin", self._start)
+        self._timeout = self._config.default_api_timeout_ms / 1000
+
+    async def start(self) -> Self:
+        """Find the cluster; `NoBrokerReachableError` within seconds if nobody answers."""
+        await self._lifetime.ensure()
+        return self
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._lifetime.end():
+            await self._cluster.close()
+
+    # Topics
+
+    async def create_topic(
+        self,
+        topic: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        *,
+        configs: Mapping[str, str] | None = None,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        timeout_ms: int = 30_000,
+        validate_only: bool = False,
+    ) -> TopicResult:
+        """Create a topic and wait until its partitions have leaders, at most `timeout_ms`.
+
+        -1 takes the brokers' `num.partitions` and `default.replication.factor`. `assignments`
+        names the brokers of each partition instead. Raises what the broker refused:
+        `TopicAlreadyExistsError`, `InvalidReplicationFactorError`, `InvalidConfigError`, ...
+        """
+        new = NewTopic(
+            topic,
+            partitions,
+            replication_factor,
+            [ReplicaAssignment(p, list(ids)) for p, ids in (assignments or {}).items()],
+            [ConfigEntry(name, str(value)) for name, value in (configs or {}).items()],
+        )
+        return (
+            await self.create_topics([new], timeout_ms=timeout_ms, validate_only=validate_only)
+        )[0]
+
+    async def create_topics(
+        self, topics: Iterable[NewTopic], *, timeout_ms: int = 30_000, validate_only: bool = False
+    ) -> list[TopicResult]:
+        """Create several topics; raises the first refusal, once all the others are created."""
+        return _all_or_raise(await self._create(list(topics), timeout_ms, validate_only))
+
+    async def delete_topics(self, topics: Iterable[str], *, timeout_ms: int = 30_000) -> None:
+        """Delete topics with all their records; raises the first refusal, once the others are gone."""
+        _all_or_raise(await self._change(DeleteTopicsRequest(timeout_ms, list(topics)), timeout_ms))
+
+    async def list_topics(self) -> list[str]:
+        """The names of all topics, internal ones included, in order."""
+        response = await self._metadata(MetadataRequest(all_topics=True))
+        return sorted(topic.topic for topic in response.topics)
+
+    async def describe_topics(self, topics: Iterable[str] | None = None) -> list[TopicMetadata]:
+        """Partitions, leaders, replicas and ISR of these topics, or of all.
+
+        Raises `UnknownTopicOrPartitionError` if one does not exist.
+        """
+        names = None if topics is None else list(topics)
+        request = MetadataRequest(names or [], all_topics=names is None)
+        response = await self._metadata(request)
+        for topic in response.topics:
+            raise_for(topic.error_code, f"topic {topic.topic!r}")
+        found = {topic.topic: topic for topic in response.topics}
+        return [found[name] for name in (sorted(found) if names is None else names)]
+
+    async def describe_topic(self, topic: str) -> TopicMetadata:
+        """`describe_topics` of one."""
+        return (await self.describe_topics([topic]))[0]
+
+    # Cluster, configurations, replicas, offsets
+
+    async def describe_cluster(self) -> ClusterDescription:
+        """The live brokers and the controller, as the asked broker knows them."""
+        response = await self._metadata(MetadataRequest())
+        brokers = sorted(response.brokers, key=lambda broker: broker.broker_id)
+        return ClusterDescription(response.cluster_id, response.controller_id, brokers)
+
+    async def describe_configs(self, topic: str) -> list[ConfigDescription]:
+        """The effective configuration of a topic, with the source of each value."""
+        await self._lifetime.ensure()
+        response: DescribeConfigsResponse = await self._cluster.ask(
+            DescribeConfigsRequest([topic]), self._request_timeout
+        )
+        return _configs(response)
+
+    async def describe_broker_configs(self, broker_id: int) -> list[ConfigDescription]:
+        """The effective configuration of one broker."""
+        await self._lifetime.ensure()
+        channel = self._cluster.channel(broker_id, Service.ADMIN)
+        request = DescribeConfigsRequest(broker=True)
+        return _configs(await channel.call(request, self._request_timeout))
+
+    async def describe_replicas(self, topics: Iterable[str] = ()) -> list[BrokerReplicas]:
+        """What every live broker says of its own replicas of these topics (none named: of all).
+
+        A broker that does not answer is in the list too, with its error.
+        """
+        cluster = await self.describe_cluster()
+        request = DescribeReplicasRequest(list(topics))
+        return await asyncio.gather(
+            *(self._replicas_of(broker.broker_id, request) for broker in cluster.brokers)
+        )
+
+    async def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, ListedOffset]:
+        """The offset at each timestamp: ms, or LATEST (-1), EARLIEST (-2), MAX_TIMESTAMP (-3)."""
+        await self._lifetime.ensure()
+        wanted = {TopicPartition(*tp): timestamp for tp, timestamp in timestamps.items()}
+        return await list_offsets(self._cluster, wanted, 0, self._timeout)
+
+    async def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """The offset after the last record consumers may read, for each partition of a topic."""
+        partitions = (await self.describe_topics([topic]))[0].partitions
+        wanted = {TopicPartition(topic, p.partition): LATEST_TIMESTAMP for p in partitions}
+        return {tp: found.offset for tp, found in (await self.list_offsets(wanted)).items()}
+
+    async def _start(self) -> None:
+        self._cluster = Cluster(self._cluster_config, self._given_runtime or default_runtime())
+        try:
+            await self._cluster.start()
+        except BaseException:
+            await self._cluster.close()
+            raise
+
+    async def _create(
+        self, topics: list[NewTopic], timeout_ms: int, validate_only: bool
+    ) -> list[TopicResult]:
+        return await self._change(
+            CreateTopicsRequest(timeout_ms, validate_only, topics), timeout_ms
+        )
+
+    async def _change(self, request: Any, timeout_ms: int) -> list[TopicResult]:
+        """A request about topics, again while the asked broker knows no controller."""
+        check_int("timeout_ms", timeout_ms, 0)
+
+        def controller_is_missing(response: Any) -> bool:
+            return any(topic.error_code == ErrorCode.NOT_CONTROLLER for topic in response.topics)
+
+        timeout = timeout_ms / 1000 + _NETWORK_MARGIN
+        response = await self._ask_until(request, timeout, controller_is_missing)
+        return list(response.topics)
+
+    async def _ask_until(self, request: Any, timeout: float, again: Callable[[Any], bool]) -> Any:
+        await self._lifetime.ensure()
+        deadline = self._cluster.clock.monotonic() + self._timeout
+        failures = 0
+        while True:
+            response = await self._cluster.ask(request, timeout)
+            if not again(response):
+                return response
+            failures += 1
+            pause = self._cluster.backoff.seconds(failures)
+            if self._cluster.clock.monotonic() + pause >= deadline:
+                raise NotControllerError("there is no controller now")
+            await asyncio.sleep(pause)
+
+    async def _metadata(self, request: MetadataRequest) -> MetadataResponse:
+        await self._lifetime.ensure()
+        return await self._cluster.refresh(request)
+
+    async def _replicas_of(
+        self, broker_id: int, request: DescribeReplicasRequest
+    ) -> BrokerReplicas:
+        try:
+            channel = self._cluster.channel(broker_id, Service.ADMIN)
+            response: DescribeReplicasResponse = await channel.call(request, _NETWORK_MARGIN)
+        except BarnabasError as error:
+            return BrokerReplicas(broker_id, error=error)
+        return BrokerReplicas(broker_id, response.replicas)
+
+    @property
+    def _request_timeout(self) -> float:
+        return self._config.request_timeout_ms / 1000
+
+
+def _all_or_raise(results: list[TopicResult]) -> list[TopicResult]:
+    for result in results:
+        raise_for(result.error_code, result.error_message or result.topic)
+    return results
+
+
+def _configs(response: DescribeConfigsResponse) -> list[ConfigDescription]:
+    (resource,) = response.resources
+    raise_for(resource.error_code, resource.error_message or resource.topic)
+    return resource.configs

@@ -1,0 +1,22 @@
+"""How long to wait before the next attempt (KIP-580: exponential, with 20 % jitter)."""
+
+from dataclasses import dataclass
+
+from barnabas.runtime import Randomness
+
+JITTER = 0.2
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Doubles from `initial_ms` to `max_ms`; the jitter keeps clients from knocking in step."""
+
+    initial_ms: int
+    max_ms: int
+    randomness: Randomness
+
+    def seconds(self, failures: int) -> float:
+        """The pause after so many failures in a row (1 is the first)."""
+        doubled = self.initial_ms << min(max(failures, 1) - 1, 20)
+        spread = 1 + JITTER * (2 * self.randomness.random() - 1)
+        return min(doubled, self.max_ms) * spread / 1000

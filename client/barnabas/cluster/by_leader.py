@@ -1,0 +1,142 @@
+"""Ask the leaders of many partitions at once, and again where leaders move, until a deadline.
+
+Used for ListOffsets and OffsetForLeaderEpoch by consumer and admin: each leader gets one request
+with all its partitions.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from barnabas.cluster.cluster import Cluster
+from barnabas.cluster.metadata import Leader
+from barnabas.error_code import ErrorCode
+from barnabas.errors import (
+    BarnabasError,
+    KafkaError,
+    LeaderNotAvailableError,
+    RequestTimedOutError,
+    TransportError,
+    UnknownTopicOrPartitionError,
+    error_for,
+)
+from barnabas.messages.offsets import (
+    ListedOffset,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+)
+from barnabas.runtime import Service
+from barnabas.topic_partition import TopicPartition
+
+# Builds one leader's request from its partitions and the leadership the client believes in.
+BuildRequest = Callable[[Sequence[tuple[TopicPartition, Leader]]], Any]
+
+
+async def ask_leaders(
+    cluster: Cluster,
+    partitions: Iterable[TopicPartition],
+    build: BuildRequest,
+    timeout: float,
+) -> dict[TopicPartition, Any]:
+    """Every partition's answer, in the order asked for.
+
+    Retries what may succeed later; raises the first refusal that cannot, or
+    `RequestTimedOutError` with the last failure after `timeout` seconds.
+    """
+    wanted = list(dict.fromkeys(partitions))
+    deadline = cluster.clock.monotonic() + timeout
+    found: dict[TopicPartition, Any] = {}
+    attempts = 0
+    while True:
+        missing = [tp for tp in wanted if tp not in found]
+        if not missing:
+            return {tp: found[tp] for tp in wanted}
+        await _know_topics(cluster, missing, deadline - cluster.clock.monotonic())
+        failure = await _ask_once(cluster, missing, build, found)
+        if failure is None:
+            continue
+        attempts += 1
+        cluster.request_refresh()
+        pause = cluster.backoff.seconds(attempts)
+        if cluster.clock.monotonic() + pause >= deadline:
+            missing = [tp for tp in wanted if tp not in found]
+            raise RequestTimedOutError(
+                f"no answer about {', '.join(map(str, missing))} in {timeout:.1f} s; "
+                f"last failure: {failure}"
+            ) from failure
+        await asyncio.sleep(pause)
+
+
+async def list_offsets(
+    cluster: Cluster,
+    timestamps: Mapping[TopicPartition, int],
+    isolation_level: int,
+    timeout: float,
+) -> dict[TopicPartition, ListedOffset]:
+    """The offset at each partition's timestamp (ms, or one of `messages.offsets`' constants)."""
+
+    def build(partitions: Sequence[tuple[TopicPartition, Leader]]) -> ListOffsetsRequest:
+        return ListOffsetsRequest(
+            isolation_level=isolation_level,
+            partitions=[
+                ListOffsetsPartition(*tp, timestamps[tp], leader.epoch) for tp, leader in partitions
+            ],
+        )
+
+    return await ask_leaders(cluster, timestamps, build, timeout)
+
+
+async def _know_topics(
+    cluster: Cluster, partitions: Sequence[TopicPartition], timeout: float
+) -> None:
+    for topic, partition in partitions:
+        info = await cluster.topic(topic, max(timeout, 0.0))
+        if not 0 <= partition < info.partition_count:
+            raise UnknownTopicOrPartitionError(
+                f"topic {topic!r} has no partition {partition}, it has {info.partition_count} "
+                "from 0 on"
+            )
+
+
+async def _ask_once(
+    cluster: Cluster,
+    partitions: Sequence[TopicPartition],
+    build: BuildRequest,
+    found: dict[TopicPartition, Any],
+) -> BarnabasError | None:
+    """One request to each leader; returns a failure worth a retry, if there was one."""
+    by_leader: dict[int, list[tuple[TopicPartition, Leader]]] = {}
+    failure: BarnabasError | None = None
+    for tp in partitions:
+        leader = cluster.metadata.leader(tp)
+        if leader is None:
+            failure = LeaderNotAvailableError(f"{tp} has no leader now")
+        else:
+            by_leader.setdefault(leader.broker_id, []).append((tp, leader))
+    outcomes = await asyncio.gather(
+        *(_ask_leader(cluster, broker, build(group)) for broker, group in by_leader.items())
+    )
+    for outcome in outcomes:
+        if isinstance(outcome, BarnabasError):
+            failure = outcome
+            continue
+        for answer in outcome:
+            tp = TopicPartition(answer.topic, answer.partition)
+            if answer.error_code == ErrorCode.NONE:
+                found[tp] = answer
+                continue
+            failure = error_for(answer.error_code, str(tp))
+            if not failure.retriable:
+                raise failure
+    return failure
+
+
+async def _ask_leader(cluster: Cluster, broker_id: int, request: Any) -> Any:
+    """The answers of one leader, or the transport's failure."""
+    try:
+        channel = cluster.channel(broker_id, Service.DATA)
+        response = await channel.call(request, cluster.config.request_timeout_ms / 1000)
+    except (TransportError, KafkaError) as error:
+        cluster.suspect(broker_id)
+        return error
+    return response.partitions

@@ -1,0 +1,229 @@
+"""The client's view of the cluster, kept fresh: bootstrap, metadata refresh, channels by broker id.
+
+Producer, consumer and admin each own one. Knowledge itself is `ClusterMetadata`; this class only
+moves it: it asks when something looks stale, spaces the questions, and tells its listeners.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from barnabas.cluster.backoff import Backoff
+from barnabas.cluster.connections import Connections, unreachable
+from barnabas.cluster.metadata import ClusterMetadata, Leader, TopicInfo
+from barnabas.error_code import ErrorCode
+from barnabas.errors import (
+    BarnabasError,
+    LeaderNotAvailableError,
+    Refused,
+    TransportError,
+    error_for,
+)
+from barnabas.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.runtime import Address, Channel, Message, Runtime, Service, TaskScope
+from barnabas.topic_partition import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+# Long enough for a connection across the world, short enough that a wrong address fails in seconds.
+ASK_TIMEOUT = 3.0
+# How long a topic may be unknown before that is believed: brokers hear of a new topic one by one.
+UNKNOWN_TOPIC_GRACE = 2.0
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """What the three clients have in common; times in milliseconds."""
+
+    bootstrap_servers: tuple[Address, ...]
+    request_timeout_ms: int = 30_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    metadata_max_age_ms: int = 300_000
+    allow_auto_create_topics: bool = True
+
+
+class Cluster:
+    """Bootstrap, metadata and channels of one client.
+
+    `metadata` is replaced whole on every update; listeners run right after.
+    """
+
+    def __init__(self, config: ClusterConfig, runtime: Runtime) -> None:
+        self.config = config
+        self.metadata = ClusterMetadata()
+        self.last_failure: BarnabasError | None = None
+        self.clock = runtime.clock
+        self._randomness = runtime.randomness
+        self._connections = Connections(runtime.network)
+        self.backoff = Backoff(
+            config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.randomness
+        )
+        self._tasks = TaskScope("cluster")
+        self._topics: dict[str, None] = {}
+        self._wanted = asyncio.Event()
+        self._listeners: list[Callable[[], None]] = []
+        self._suspects: dict[Address, None] = {}
+
+    async def start(self) -> None:
+        """Find the cluster; raises `NoBrokerReachableError` within seconds if nobody answers."""
+        response = await self._connections.first_answer(
+            self.config.bootstrap_servers, MetadataRequest(), self._ask_timeout()
+        )
+        self._merge(response)
+        self._tasks.spawn(self._keep_fresh(), "metadata")
+
+    async def close(self) -> None:
+        await self._tasks.close()
+        await self._connections.close()
+
+    def on_update(self, listener: Callable[[], None]) -> None:
+        """Call `listener()` after every change of `metadata`."""
+        self._listeners.append(listener)
+
+    def watch(self, topics: Iterable[str]) -> None:
+        """Keep these topics fresh from now on."""
+        self._topics.update(dict.fromkeys(topics))
+
+    def request_refresh(self) -> None:
+        """Something looked stale: ask again soon (in the background, spaced by the backoff)."""
+        self._wanted.set()
+
+    def suspect(self, broker_id: int) -> None:
+        """A call to this broker failed in transit: ask the others first, and ask now."""
+        broker = self.metadata.brokers.get(broker_id)
+        if broker is not None:
+            self._suspects[Address(broker.host, broker.port)] = None
+        self.request_refresh()
+
+    def learn_leader(self, topic_partition: TopicPartition, broker_id: int, epoch: int) -> bool:
+        """Apply a leader named in a refusal; True if it was news."""
+        metadata = self.metadata.with_leader(topic_partition, Leader(broker_id, epoch))
+        if metadata is self.metadata:
+            return False
+        logger.info("%s is now led by broker %d, epoch %d", topic_partition, broker_id, epoch)
+        self._replace(metadata)
+        return True
+
+    def channel(self, broker_id: int, service: Service) -> Channel:
+        """The channel to a broker; `LeaderNotAvailableError` if its address is unknown."""
+        broker = self.metadata.brokers.get(broker_id)
+        if broker is None:
+            raise LeaderNotAvailableError(f"the address of broker {broker_id} is not known")
+        return self._connections.channel(Address(broker.host, broker.port), service)
+
+    async def topic(self, name: str, timeout: float) -> TopicInfo:
+        """The topic's partitions, asked for until known or `timeout` seconds have passed.
+
+        Raises the broker's refusal; `UnknownTopicOrPartitionError` comes early, once a topic has
+        been unknown for longer than brokers need to hear of a new one.
+        """
+        start = self.clock.monotonic()
+        failures = 0
+        self.watch([name])
+        while name not in self.metadata.topics:
+            await self._ask_about(name)
+            if name in self.metadata.topics:
+                break
+            failures += 1
+            waited = self.clock.monotonic() - start
+            refusal = self._refusal(name, waited, timeout)
+            if refusal is not None:
+                self._topics.pop(name, None)
+                raise refusal
+            await asyncio.sleep(self.backoff.seconds(failures))
+        return self.metadata.topics[name]
+
+    async def ask(self, request: Message, timeout: float | None = None) -> Message:
+        """Send an Admin request to some broker that answers: those last seen well first.
+
+        A broker that may have applied the request is not followed by another: `MaybeApplied`
+        is raised, unless the request only asks for metadata.
+        """
+        failures: dict[Address, BarnabasError] = {}
+        for address in self._candidates():
+            try:
+                channel = self._connections.channel(address, Service.ADMIN)
+                answer = await channel.call(request, timeout or self._ask_timeout())
+            except TransportError as error:
+                failures[address] = error
+                self._suspects[address] = None
+                if not may_ask_another(request, error):
+                    raise
+            else:
+                self._suspects.pop(address, None)
+                return answer
+        raise unreachable(failures)
+
+    async def refresh(self, request: MetadataRequest) -> MetadataResponse:
+        """Ask now, merge the answer, and return it."""
+        response: MetadataResponse = await self.ask(request)
+        self._merge(response)
+        return response
+
+    async def _ask_about(self, name: str) -> None:
+        allow = self.config.allow_auto_create_topics
+        try:
+            await self.refresh(MetadataRequest([name], allow_auto_topic_creation=allow))
+            self.last_failure = None
+        except BarnabasError as error:
+            self.last_failure = error
+
+    def _refusal(self, name: str, waited: float, timeout: float) -> BarnabasError | None:
+        """Why to give up on a topic, if it is time to."""
+        code = self.metadata.errors.get(name, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        unknown = code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        retriable = ErrorCode(code).retriable
+        patience = min(timeout, UNKNOWN_TOPIC_GRACE) if unknown else timeout
+        if self.last_failure is not None:
+            return self.last_failure if waited >= timeout else None
+        if retriable and waited < patience:
+            return None
+        return error_for(code, f"topic {name!r}, after {waited:.1f} s")
+
+    async def _keep_fresh(self) -> None:
+        failures = 0
+        while True:
+            try:
+                async with asyncio.timeout(self.config.metadata_max_age_ms / 1000):
+                    await self._wanted.wait()
+            except TimeoutError:
+                pass
+            self._wanted.clear()
+            before = self.metadata
+            try:
+                await self.refresh(MetadataRequest(list(self._topics)))
+                self.last_failure = None
+            except BarnabasError as error:
+                self.last_failure = error
+                self._wanted.set()
+                level = logging.WARNING if failures == 0 else logging.DEBUG
+                logger.log(level, "metadata could not be refreshed, will try again: %s", error)
+            failures = failures + 1 if self.metadata == before else 0
+            await asyncio.sleep(self.backoff.seconds(failures))
+
+    def _merge(self, response: MetadataResponse) -> None:
+        self._replace(self.metadata.merged(response))
+
+    def _replace(self, metadata: ClusterMetadata) -> None:
+        self.metadata = metadata
+        for listener in self._listeners:
+            listener()
+
+    def _candidates(self) -> list[Address]:
+        """Known brokers from a random one on, suspects after the rest, bootstrap addresses last."""
+        brokers = [Address(b.host, b.port) for b in self.metadata.brokers.values()]
+        if brokers:
+            turn = self._randomness.randrange(len(brokers))
+            brokers = brokers[turn:] + brokers[:turn]
+        every = list(dict.fromkeys([*brokers, *self.config.bootstrap_servers]))
+        return sorted(every, key=lambda address: address in self._suspects)
+
+    def _ask_timeout(self) -> float:
+        return min(ASK_TIMEOUT, self.config.request_timeout_ms / 1000)
+
+
+def may_ask_another(request: Message, error: TransportError) -> bool:
+    """Whether a request that failed in transit may be given to another broker."""
+    return isinstance(error, Refused) or isinstance(request, MetadataRequest)

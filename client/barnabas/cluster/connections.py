@@ -1,0 +1,69 @@
+"""Channels to brokers, and one question asked of many addresses at once.
+
+A channel belongs to an address and a service; it connects when first used and reconnects by
+itself, so channels are opened once and kept until the client closes.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from barnabas.errors import BarnabasError, NoBrokerReachableError
+from barnabas.runtime import Address, Channel, Message, Network, Service, TaskScope
+
+
+class Connections:
+    """The open channels of one client."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._channels: dict[tuple[Address, Service], Channel] = {}
+
+    def channel(self, address: Address, service: Service) -> Channel:
+        key = (address, service)
+        channel = self._channels.get(key)
+        if channel is None:
+            channel = self._channels[key] = self._network.connect(address, service)
+        return channel
+
+    async def close(self) -> None:
+        channels = list(self._channels.values())
+        self._channels.clear()
+        for channel in channels:
+            await channel.close()
+
+    async def first_answer(
+        self, addresses: Sequence[Address], request: Message, timeout: float
+    ) -> Message:
+        """Ask every address at once and return the first answer.
+
+        One dead or silent address must not delay the others. Raises `NoBrokerReachableError`
+        naming each address and its failure when none answers within `timeout` seconds.
+        """
+        outcomes: asyncio.Queue[tuple[Address, Message | BarnabasError]] = asyncio.Queue()
+
+        async def ask(address: Address) -> None:
+            try:
+                channel = self.channel(address, Service.ADMIN)
+                outcomes.put_nowait((address, await channel.call(request, timeout)))
+            except BarnabasError as error:
+                outcomes.put_nowait((address, error))
+
+        scope = TaskScope("bootstrap")
+        failures: dict[Address, BarnabasError] = {}
+        try:
+            for address in addresses:
+                scope.spawn(ask(address), str(address))
+            for _ in addresses:
+                address, outcome = await outcomes.get()
+                if not isinstance(outcome, BarnabasError):
+                    return outcome
+                failures[address] = outcome
+        finally:
+            await scope.close()
+        raise unreachable(failures)
+
+
+def unreachable(failures: dict[Address, BarnabasError]) -> NoBrokerReachableError:
+    """The error that names every address tried and why each failed."""
+    reasons = "; ".join(f"{address}: {error}" for address, error in failures.items())
+    return NoBrokerReachableError(f"no broker could be reached ({reasons or 'none is known'})")

@@ -1,0 +1,136 @@
+"""What a client knows of the cluster: brokers, topics, leaders and their epochs. Plain data.
+
+Brokers answer from caches that may lag behind one another, so an answer is merged, never believed
+whole: for each partition the highest leader epoch seen is kept and a lower one is ignored, unless
+the topic's id changed, that is, the topic was deleted and created anew (KIP-516).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple
+
+from barnabas.error_code import ErrorCode
+from barnabas.messages.metadata import (
+    BrokerInfo,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from barnabas.topic_partition import TopicPartition
+
+NO_LEADER = -1
+
+
+class Leader(NamedTuple):
+    """The broker that leads a partition, and the epoch of its leadership."""
+
+    broker_id: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class TopicInfo:
+    """A topic's partitions, by number from 0."""
+
+    topic: str
+    topic_id: str
+    is_internal: bool
+    partitions: tuple[PartitionMetadata, ...]
+
+    @property
+    def partition_count(self) -> int:
+        return len(self.partitions)
+
+
+def _empty() -> Mapping[str, int]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class ClusterMetadata:
+    """One immutable state of knowledge; `merged` and `with_leader` return the next one.
+
+    `errors` holds the error code of each topic the last answer about it refused.
+    """
+
+    cluster_id: str = ""
+    controller_id: int = -1
+    brokers: Mapping[int, BrokerInfo] = field(default_factory=dict)
+    topics: Mapping[str, TopicInfo] = field(default_factory=dict)
+    errors: Mapping[str, int] = field(default_factory=_empty)
+
+    def leader(self, topic_partition: TopicPartition) -> Leader | None:
+        """Who leads the partition now, if that is known and the broker's address too."""
+        partition = self.partition(topic_partition)
+        if partition is None or partition.leader_id not in self.brokers:
+            return None
+        return Leader(partition.leader_id, partition.leader_epoch)
+
+    def partition(self, topic_partition: TopicPartition) -> PartitionMetadata | None:
+        info = self.topics.get(topic_partition.topic)
+        if info is None or not 0 <= topic_partition.partition < len(info.partitions):
+            return None
+        return info.partitions[topic_partition.partition]
+
+    def partitions_of(self, topics: Iterable[str]) -> list[TopicPartition]:
+        """Every known partition of the topics, in order."""
+        return [
+            TopicPartition(topic, partition.partition)
+            for topic in topics
+            if topic in self.topics
+            for partition in self.topics[topic].partitions
+        ]
+
+    def merged(self, response: MetadataResponse) -> "ClusterMetadata":
+        """This knowledge and a broker's answer; topics it does not name stay as they are."""
+        topics = dict(self.topics)
+        errors = dict(self.errors)
+        for answer in response.topics:
+            if answer.error_code != ErrorCode.NONE:
+                errors[answer.topic] = answer.error_code
+                topics.pop(answer.topic, None)
+            else:
+                errors.pop(answer.topic, None)
+                topics[answer.topic] = _merged_topic(topics.get(answer.topic), answer)
+        # An answer without brokers comes from one that has not heard from the controller yet.
+        brokers = {broker.broker_id: broker for broker in response.brokers} or self.brokers
+        return ClusterMetadata(
+            cluster_id=response.cluster_id or self.cluster_id,
+            controller_id=response.controller_id,
+            brokers=brokers,
+            topics=topics,
+            errors=errors,
+        )
+
+    def with_leader(self, topic_partition: TopicPartition, leader: Leader) -> "ClusterMetadata":
+        """This knowledge and a leader a broker named when it refused a request (KIP-951)."""
+        old = self.partition(topic_partition)
+        if old is None or leader.broker_id < 0 or leader.epoch <= old.leader_epoch:
+            return self
+        info = self.topics[topic_partition.topic]
+        partitions = list(info.partitions)
+        partitions[topic_partition.partition] = replace(
+            old, leader_id=leader.broker_id, leader_epoch=leader.epoch, error_code=0
+        )
+        topics = dict(self.topics)
+        topics[info.topic] = replace(info, partitions=tuple(partitions))
+        return replace(self, topics=topics)
+
+
+def _merged_topic(old: TopicInfo | None, answer: TopicMetadata) -> TopicInfo:
+    same_topic = old is not None and old.topic_id == answer.topic_id
+    known = {p.partition: p for p in old.partitions} if old is not None and same_topic else {}
+    partitions = [
+        _newest(known.get(partition.partition), partition)
+        for partition in sorted(answer.partitions, key=lambda p: p.partition)
+    ]
+    # A broker whose cache lags may not have heard of the last partitions yet.
+    partitions += [known[number] for number in sorted(known) if number >= len(partitions)]
+    return TopicInfo(answer.topic, answer.topic_id, answer.is_internal, tuple(partitions))
+
+
+def _newest(old: PartitionMetadata | None, new: PartitionMetadata) -> PartitionMetadata:
+    if old is None or new.leader_epoch >= old.leader_epoch:
+        return new
+    return old

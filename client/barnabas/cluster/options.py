@@ -1,0 +1,61 @@
+"""Checks of the options a caller gives, each error naming the option and what it may be."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from barnabas.errors import InvalidArgumentError
+from barnabas.runtime import Address
+
+DEFAULT_BOOTSTRAP = "localhost:9092"
+
+
+def check_known(given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse an option that does not exist, and offer the nearest one that does."""
+    for name in given:
+        if name in known:
+            continue
+        near = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InvalidArgumentError(f"there is no option {name!r}{hint}")
+
+
+def check_int(name: str, value: object, minimum: int, maximum: int = 2**63 - 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidArgumentError(f"{name} must be an int, not {value!r}")
+    if not minimum <= value <= maximum:
+        bounds = f"at least {minimum}" if maximum >= 2**31 else f"in {minimum}..{maximum}"
+        raise InvalidArgumentError(f"{name} must be {bounds}, not {value}")
+
+
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    # `True == 1` must not pass for acks=1.
+    if isinstance(value, bool) != any(isinstance(choice, bool) for choice in choices):
+        raise InvalidArgumentError(f"{name} must be one of {_listed(choices)}, not {value!r}")
+    if value not in choices:
+        raise InvalidArgumentError(f"{name} must be one of {_listed(choices)}, not {value!r}")
+
+
+def check_bool(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise InvalidArgumentError(f"{name} must be True or False, not {value!r}")
+
+
+def check_str(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"{name} must be a str, not {value!r}")
+
+
+def parse_bootstrap_servers(value: str | Sequence[str]) -> tuple[Address, ...]:
+    """`"host:port,host:port"` or a list of such; at least one address, none twice."""
+    parts = value.split(",") if isinstance(value, str) else list(value)
+    texts = [part.strip() for part in parts if part.strip()]
+    if not texts:
+        raise InvalidArgumentError("bootstrap_servers must name at least one host:port")
+    try:
+        return tuple(dict.fromkeys(Address.parse(text) for text in texts))
+    except ValueError as error:
+        raise InvalidArgumentError(f"bootstrap_servers: {error}") from None
+
+
+def _listed(choices: Sequence[object]) -> str:
+    return ", ".join(repr(choice) for choice in choices)

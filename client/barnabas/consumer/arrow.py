@@ -1,0 +1,44 @@
+"""Columns to Arrow, for pandas, Polars and Spark. The only module that imports pyarrow."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.errors import ClientError
+from barnabas.record.reader import Columns
+from barnabas.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def table_of(chunks: Sequence[tuple[TopicPartition, Columns]]) -> "pyarrow.Table":
+    """One table of all chunks, in order; the columns of Spark's Kafka source."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ClientError("poll_arrow() needs pyarrow: pip install pyarrow") from error
+    schema = pa.schema(
+        [
+            pa.field("key", pa.binary()),
+            pa.field("value", pa.binary()),
+            pa.field("topic", pa.string(), nullable=False),
+            pa.field("partition", pa.int32(), nullable=False),
+            pa.field("offset", pa.int64(), nullable=False),
+            pa.field("timestamp", pa.timestamp("ms", tz="UTC"), nullable=False),
+            pa.field("timestampType", pa.int32(), nullable=False),
+        ]
+    )
+    batches = []
+    for (topic, partition), columns in chunks:
+        count = len(columns.offsets)
+        arrays = [
+            pa.array(columns.keys, pa.binary()),
+            pa.array(columns.values, pa.binary()),
+            pa.repeat(pa.scalar(topic, pa.string()), count),
+            pa.repeat(pa.scalar(partition, pa.int32()), count),
+            pa.array(columns.offsets, pa.int64()),
+            pa.array(columns.timestamps, pa.int64()).cast(pa.timestamp("ms", tz="UTC")),
+            pa.array(columns.timestamp_types, pa.int32()),
+        ]
+        batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    return pa.Table.from_batches(batches, schema=schema)

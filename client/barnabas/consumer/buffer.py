@@ -1,0 +1,135 @@
+"""Fetched and not yet taken: chunks in the order they arrived, and errors in their place."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from barnabas.consumer.chunk import Chunk
+from barnabas.consumer.positions import PartitionPosition
+from barnabas.consumer.record import ConsumerRecord
+from barnabas.errors import BarnabasError, CorruptMessageError
+from barnabas.record.reader import Columns
+from barnabas.topic_partition import TopicPartition
+
+
+class _Failure(NamedTuple):
+    """An error to raise when its turn comes; it is no longer true after a seek."""
+
+    state: PartitionPosition
+    version: int
+    error: BarnabasError
+
+    @property
+    def stale(self) -> bool:
+        return self.state.version != self.version
+
+
+class FetchBuffer:
+    """Between the fetchers and the application. `on_room()`: a partition may fetch again."""
+
+    def __init__(self) -> None:
+        self.on_room: Callable[[], None] = lambda: None
+        self._entries: deque[Chunk | _Failure] = deque()
+        self._arrived = asyncio.Event()
+        self._closed: BarnabasError | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes buffered in all."""
+        return sum(e.size for e in self._entries if isinstance(e, Chunk) and not e.stale)
+
+    def add(self, chunk: Chunk) -> None:
+        self._entries.append(chunk)
+        self._arrived.set()
+
+    def add_failure(self, state: PartitionPosition, error: BarnabasError) -> None:
+        """Raise `error` once everything fetched before it was taken."""
+        state.blocked = True
+        self._entries.append(_Failure(state, state.version, error))
+        self._arrived.set()
+
+    def close(self, error: BarnabasError) -> None:
+        """Drop everything; whoever waits or takes from now on gets `error`."""
+        self._entries.clear()
+        self._closed = error
+        self._arrived.set()
+
+    async def wait(self, timeout: float | None) -> bool:
+        """Wait until something is there; False after `timeout` seconds (None: for ever)."""
+        self._drop_stale()
+        if self._entries:
+            return True
+        self._arrived.clear()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._arrived.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def take(self, limit: int) -> list[ConsumerRecord]:
+        """Up to `limit` records, those of one partition in order; raises an error in its turn."""
+        records: list[ConsumerRecord] = []
+        while len(records) < limit:
+            chunk = self._head(raising=not records)
+            if chunk is None:
+                break
+            try:
+                some = chunk.take(limit - len(records))
+            except CorruptMessageError as error:
+                self._replace_head(chunk, error)
+                continue
+            if chunk.exhausted:
+                self._drop_head(chunk)
+            if records:
+                records.extend(some)
+            else:
+                records = some  # most often one batch is all there is to take: no copy
+        return records
+
+    def take_columns(self) -> list[tuple[TopicPartition, Columns]]:
+        """Everything that is there, as columns, chunk by chunk."""
+        taken: list[tuple[TopicPartition, Columns]] = []
+        while (chunk := self._head(raising=not taken)) is not None:
+            try:
+                columns = chunk.take_columns()
+            except CorruptMessageError as error:
+                self._replace_head(chunk, error)
+                continue
+            self._drop_head(chunk)
+            if columns.offsets:
+                taken.append((chunk.state.topic_partition, columns))
+        return taken
+
+    def _head(self, raising: bool) -> Chunk | None:
+        """The chunk whose turn it is; raises the error whose turn it is, if `raising`."""
+        if self._closed is not None:
+            raise self._closed
+        self._drop_stale()
+        if not self._entries:
+            return None
+        head = self._entries[0]
+        if isinstance(head, Chunk):
+            return head
+        if not raising:
+            return None
+        self._entries.popleft()
+        if head.state.known:
+            head.state.rewind()
+        head.state.blocked = False
+        self.on_room()
+        raise head.error
+
+    def _replace_head(self, chunk: Chunk, error: BarnabasError) -> None:
+        self._entries[0] = _Failure(chunk.state, chunk.state.version, error)
+        chunk.state.blocked = True
+
+    def _drop_head(self, chunk: Chunk) -> None:
+        self._entries.popleft()
+        chunk.state.buffered -= chunk.size
+        self.on_room()
+
+    def _drop_stale(self) -> None:
+        while self._entries and self._entries[0].stale:
+            self._entries.popleft()

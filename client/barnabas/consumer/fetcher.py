@@ -1,0 +1,256 @@
+"""Keeps the buffer full: one loop per broker, one fetch in flight each, ahead of the application.
+
+A partition is left out while its buffer is full, so memory is bounded and a slow application slows
+the fetching. A loop that has to leave one out does not let its fetch park at the broker: the
+partition may be wanted again long before the other ones have data.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+from barnabas.cluster import Cluster
+from barnabas.consumer.buffer import FetchBuffer
+from barnabas.consumer.chunk import Chunk
+from barnabas.consumer.config import ConsumerConfig
+from barnabas.consumer.positions import (
+    RESET_TIMESTAMPS,
+    FetchStep,
+    PartitionPosition,
+    Positions,
+    judge_fetched,
+)
+from barnabas.error_code import ErrorCode
+from barnabas.errors import BarnabasError, CorruptMessageError, TransportError, error_for
+from barnabas.messages.fetch import FetchedPartition, FetchPartition, FetchRequest, FetchResponse
+from barnabas.record.batch import CorruptBatch, batches
+from barnabas.runtime import Service, TaskScope
+from barnabas.topic_partition import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class _Asked(NamedTuple):
+    """What was asked about a partition, to recognise an answer that is out of date."""
+
+    state: PartitionPosition
+    version: int
+    offset: int
+
+
+class _Plan(NamedTuple):
+    """The next fetch of a broker. `held_back`: partitions left out as their buffers are full."""
+
+    request: FetchRequest
+    asked: dict[TopicPartition, _Asked]
+    held_back: bool
+
+
+class Fetcher:
+    """All the loops of one consumer, and what they share."""
+
+    def __init__(
+        self, config: ConsumerConfig, cluster: Cluster, positions: Positions, buffer: FetchBuffer
+    ) -> None:
+        self.config = config
+        self.cluster = cluster
+        self.positions = positions
+        self.buffer = buffer
+        self._tasks = TaskScope("consumer")
+        self._brokers: dict[int, BrokerFetcher] = {}
+        # Set by the consumer: a position has to be looked up.
+        self.on_reset: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        self.cluster.on_update(self.wake)
+        self.wake()
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    def wake(self) -> None:
+        """Positions, leaders or room have changed: every loop looks again."""
+        for broker_id in self.cluster.metadata.brokers:
+            if broker_id not in self._brokers:
+                broker = self._brokers[broker_id] = BrokerFetcher(broker_id, self)
+                self._tasks.spawn(broker.run(), f"fetch-{broker_id}")
+        for broker in self._brokers.values():
+            broker.wakeup.set()
+
+    def on_answer(self, asked: _Asked, answer: FetchedPartition) -> None:
+        """One partition's part of a response."""
+        state = asked.state
+        if state.version != asked.version:
+            return
+        step = judge_fetched(answer, self.positions.policy)
+        if step is FetchStep.ACCEPT:
+            self._accept(asked, answer)
+        elif step is FetchStep.RESET:
+            self._reset(asked, answer)
+        elif step is FetchStep.RETRY:
+            self._retry(state, answer)
+        else:
+            message = f"{state.topic_partition} at offset {asked.offset}"
+            self.buffer.add_failure(state, error_for(answer.error_code, message))
+
+    def pause(self, state: PartitionPosition) -> None:
+        """Leave a partition out for a moment, longer with each failure in a row."""
+        state.failures += 1
+        pause = self.cluster.backoff.seconds(state.failures)
+        state.not_before = self.cluster.clock.monotonic() + pause
+
+    def _accept(self, asked: _Asked, answer: FetchedPartition) -> None:
+        state = asked.state
+        state.high_watermark = answer.high_watermark
+        state.log_start_offset = answer.log_start_offset
+        state.failures = 0
+        if not answer.records:
+            return
+        try:
+            headers = [header for _, header in batches(answer.records)]
+        except CorruptBatch as error:
+            self._corrupt(state, str(error))
+            return
+        last = headers[-1] if headers else None
+        if last is None or last.next_offset <= state.fetch_offset:
+            self._corrupt(state, "no whole batch from the offset asked for was returned")
+            return
+        chunk = Chunk(state, answer.records, self.config.check_crcs)
+        state.fetched(last.next_offset, last.partition_leader_epoch, chunk.size)
+        self.buffer.add(chunk)
+
+    def _corrupt(self, state: PartitionPosition, reason: str) -> None:
+        message = f"{state.topic_partition} at offset {state.fetch_offset}: {reason}"
+        self.buffer.add_failure(state, CorruptMessageError(message))
+
+    def _reset(self, asked: _Asked, answer: FetchedPartition) -> None:
+        state = asked.state
+        # What is buffered is still good; jump only when the application has arrived here.
+        if state.buffered:
+            self.pause(state)
+            return
+        policy = self.positions.policy
+        logger.warning(
+            "%s: offset %d is out of range, the log starts at %d; going to the %s offset",
+            state.topic_partition, asked.offset, answer.log_start_offset, policy,
+        )  # fmt: skip
+        state.await_reset(RESET_TIMESTAMPS[policy])
+        self.cluster.request_refresh()
+        self.on_reset()
+
+    def _retry(self, state: PartitionPosition, answer: FetchedPartition) -> None:
+        code = ErrorCode(answer.error_code)
+        news = self.cluster.learn_leader(
+            state.topic_partition, answer.current_leader_id, answer.current_leader_epoch
+        )
+        logger.info("fetching %s again: %s", state.topic_partition, code.name)
+        if code.stale_metadata and not news:
+            self.cluster.request_refresh()
+        if not news:
+            self.pause(state)
+
+
+class BrokerFetcher:
+    """The loop of one broker."""
+
+    def __init__(self, broker_id: int, fetcher: Fetcher) -> None:
+        self.wakeup = asyncio.Event()
+        self._broker_id = broker_id
+        self._fetcher = fetcher
+        self._config = fetcher.config
+        self._turn = 0
+
+    async def run(self) -> None:
+        while True:
+            self.wakeup.clear()
+            plan, pause = self._plan()
+            if plan is None:
+                await self._sleep(pause)
+                continue
+            answered = await self._fetch(plan)
+            if plan.held_back and not answered:
+                await self._sleep(self._config.fetch_max_wait_ms / 1000)
+
+    def _plan(self) -> tuple[_Plan | None, float | None]:
+        """The next fetch; or None, and how long to wait for one (None: until woken)."""
+        cluster = self._fetcher.cluster
+        now = cluster.clock.monotonic()
+        led = self._fetcher.positions.led_by(self._broker_id, cluster.metadata)
+        if led:  # another one first each time, or a small `fetch_max_bytes` starves the last
+            self._turn = (self._turn + 1) % len(led)
+            led = led[self._turn :] + led[: self._turn]
+        full = self._fetcher.buffer.size >= self._config.fetch_max_bytes
+        asked: dict[TopicPartition, _Asked] = {}
+        partitions: list[FetchPartition] = []
+        pause: float | None = None
+        held_back = False
+        for state, epoch in led:
+            if not state.known or state.blocked or state.needs_check(epoch):
+                continue
+            if now < state.not_before:
+                wait = state.not_before - now
+                pause = wait if pause is None else min(pause, wait)
+            elif full or not state.fetchable(now, self._config.max_partition_fetch_bytes):
+                held_back = True
+            else:
+                tp = state.topic_partition
+                asked[tp] = _Asked(state, state.version, state.fetch_offset)
+                partitions.append(self._question(state, epoch))
+        if not partitions:
+            return None, pause
+        return _Plan(self._request(partitions, held_back), asked, held_back), None
+
+    def _question(self, state: PartitionPosition, leader_epoch: int) -> FetchPartition:
+        return FetchPartition(
+            *state.topic_partition,
+            fetch_offset=state.fetch_offset,
+            current_leader_epoch=leader_epoch,
+            max_bytes=self._config.max_partition_fetch_bytes,
+        )
+
+    def _request(self, partitions: list[FetchPartition], held_back: bool) -> FetchRequest:
+        return FetchRequest(
+            max_wait_ms=0 if held_back else self._config.fetch_max_wait_ms,
+            min_bytes=self._config.fetch_min_bytes,
+            max_bytes=self._config.fetch_max_bytes,
+            isolation_level=self._config.isolation_code,
+            partitions=partitions,
+        )
+
+    async def _fetch(self, plan: _Plan) -> bool:
+        """One exchange; True if it brought records."""
+        try:
+            channel = self._fetcher.cluster.channel(self._broker_id, Service.DATA)
+            timeout = (self._config.request_timeout_ms + plan.request.max_wait_ms) / 1000
+            response: FetchResponse = await channel.call(plan.request, timeout)
+        except BarnabasError as error:
+            self._on_lost(plan, error)
+            return True
+        if response.error_code != ErrorCode.NONE:
+            self._on_lost(plan, error_for(response.error_code))
+            return True
+        brought = False
+        for answer in response.partitions:
+            asked = plan.asked.get(TopicPartition(answer.topic, answer.partition))
+            if asked is not None:
+                self._fetcher.on_answer(asked, answer)
+            brought = brought or bool(answer.records) or answer.error_code != ErrorCode.NONE
+        return brought
+
+    def _on_lost(self, plan: _Plan, error: BarnabasError) -> None:
+        logger.info("broker %d did not answer a fetch: %s", self._broker_id, error)
+        if isinstance(error, TransportError):
+            self._fetcher.cluster.suspect(self._broker_id)
+        else:
+            self._fetcher.cluster.request_refresh()
+        for asked in plan.asked.values():
+            self._fetcher.pause(asked.state)
+
+    async def _sleep(self, seconds: float | None) -> None:
+        """Until woken, at most so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.wakeup.wait()
+        except TimeoutError:
+            pass

@@ -1,0 +1,27 @@
+"""One record as the application gets it."""
+
+from typing import NamedTuple
+
+from barnabas.topic_partition import TopicPartition
+
+
+class ConsumerRecord(NamedTuple):
+    """A record and where it is stored.
+
+    `timestamp` in ms, of the producer (`timestamp_type` 0) or of the broker (1). A `value` of None
+    is a tombstone. `leader_epoch` is that of the leader that appended it.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    timestamp_type: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    leader_epoch: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)

@@ -1,0 +1,73 @@
+"""The producer's memory: what waits for delivery never exceeds `buffer_memory`.
+
+A batch takes its share when it is opened and returns it when it is done. Waiters are served in
+the order they came, so a large batch is not starved by small ones.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from barnabas.errors import BufferExhaustedError
+
+
+class BufferPool:
+    """Bytes to lend; single-threaded, so taking without waiting is just arithmetic.
+
+    `on_contended()` is called when somebody has to wait.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.available = capacity
+        self.on_contended: Callable[[], None] = lambda: None
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @property
+    def contended(self) -> bool:
+        """Somebody waits for memory: batches should go out without lingering."""
+        return bool(self._waiters)
+
+    def try_take(self, size: int) -> bool:
+        """Take `size` bytes if they are free and nobody waits."""
+        if self._waiters or size > self.available:
+            return False
+        self.available -= size
+        return True
+
+    async def take(self, size: int, timeout: float) -> None:
+        """Wait for `size` bytes; `BufferExhaustedError` after `timeout` seconds."""
+        if self.try_take(size):
+            return
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (size, granted)
+        self._waiters.append(entry)
+        self.on_contended()
+        try:
+            async with asyncio.timeout(timeout):
+                await granted
+        except BaseException as error:
+            self._withdraw(entry)
+            if isinstance(error, TimeoutError):
+                raise BufferExhaustedError(
+                    f"no {size} bytes became free in {timeout:.1f} s of the {self.capacity} of "
+                    "buffer_memory: records are sent faster than the brokers take them"
+                ) from None
+            raise
+
+    def give_back(self, size: int) -> None:
+        self.available += size
+        while self._waiters and self._waiters[0][0] <= self.available:
+            wanted, granted = self._waiters.popleft()
+            if not granted.done():
+                self.available -= wanted
+                granted.set_result(None)
+
+    def _withdraw(self, entry: tuple[int, asyncio.Future[None]]) -> None:
+        size, granted = entry
+        if granted.done() and not granted.cancelled():
+            self.give_back(size)  # granted in the same turn in which the waiter gave up
+            return
+        if entry in self._waiters:
+            self._waiters.remove(entry)
+        self.give_back(0)

@@ -1,0 +1,138 @@
+"""The producer's options: Kafka's names in Python's spelling, and Kafka's defaults."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Literal, TypedDict
+
+from barnabas.cluster import ClusterConfig
+from barnabas.cluster.options import (
+    DEFAULT_BOOTSTRAP,
+    check_choice,
+    check_int,
+    check_known,
+    check_str,
+    parse_bootstrap_servers,
+)
+from barnabas.errors import InvalidArgumentError
+
+Acks = Literal[0, 1, -1, "0", "1", "-1", "all"]
+Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+Partitioner = Literal["sticky", "round-robin"]
+
+_ACKS: dict[object, int] = {0: 0, 1: 1, -1: -1, "0": 0, "1": 1, "-1": -1, "all": -1}
+_INT_MAX = 2**31 - 1
+_BATCH_OVERHEAD = 61
+
+
+class ProducerOptions(TypedDict, total=False):
+    """The keyword options of `Producer`; see `ProducerConfig` for meaning and defaults."""
+
+    acks: Acks
+    batch_size: int
+    linger_ms: int
+    max_in_flight: int
+    compression_type: Compression
+    buffer_memory: int
+    retries: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    delivery_timeout_ms: int
+    request_timeout_ms: int
+    max_block_ms: int
+    max_request_size: int
+    metadata_max_age_ms: int
+    partitioner: Partitioner
+    client_id: str
+
+
+@dataclass(frozen=True)
+class ProducerConfig:
+    """Sizes in bytes, times in milliseconds.
+
+    `acks`: 0 nobody confirms, 1 the leader has appended, "all" the in-sync replicas have.
+    `batch_size`: how much one batch of a partition may hold before compression.
+    `linger_ms`: how long a batch that is not full waits for more records.
+    `max_in_flight`: unanswered requests per broker; a partition is in one of them at a time.
+    `buffer_memory`: what may wait for delivery in all; when full, `send` waits `max_block_ms`.
+    `delivery_timeout_ms`: within this time after `send` every record is delivered or failed.
+    `max_request_size`: of one request, and of one record before compression.
+    """
+
+    acks: Acks = "all"
+    batch_size: int = 16_384
+    linger_ms: int = 0
+    max_in_flight: int = 5
+    compression_type: Compression = "none"
+    buffer_memory: int = 33_554_432
+    retries: int = _INT_MAX
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    delivery_timeout_ms: int = 120_000
+    request_timeout_ms: int = 30_000
+    max_block_ms: int = 60_000
+    max_request_size: int = 1_048_576
+    metadata_max_age_ms: int = 300_000
+    partitioner: Partitioner = "sticky"
+    client_id: str = ""
+
+    @classmethod
+    def of(cls, options: ProducerOptions) -> "ProducerConfig":
+        """Checked options; raises `InvalidArgumentError` naming the one at fault."""
+        check_known(options, [field.name for field in fields(cls)])
+        config = cls(**options)
+        config._check()
+        needed = config.linger_ms + config.request_timeout_ms
+        if config.delivery_timeout_ms >= needed:
+            return config
+        if "delivery_timeout_ms" in options:
+            raise InvalidArgumentError(
+                f"delivery_timeout_ms ({config.delivery_timeout_ms}) must be at least "
+                f"linger_ms + request_timeout_ms ({needed})"
+            )
+        raised: ProducerOptions = {**options, "delivery_timeout_ms": needed}
+        return cls(**raised)
+
+    def _check(self) -> None:
+        check_choice("acks", self.acks, tuple(_ACKS))
+        check_choice("compression_type", self.compression_type, _COMPRESSIONS)
+        check_choice("partitioner", self.partitioner, _PARTITIONERS)
+        check_str("client_id", self.client_id)
+        for name, minimum in _MINIMA.items():
+            check_int(name, getattr(self, name), minimum)
+        if self.buffer_memory < self.batch_size + _BATCH_OVERHEAD:
+            raise InvalidArgumentError(
+                f"buffer_memory ({self.buffer_memory}) must hold at least one batch "
+                f"of batch_size ({self.batch_size})"
+            )
+
+    @property
+    def acks_code(self) -> int:
+        """As in the request: 0, 1, or -1 for all."""
+        return _ACKS[self.acks]
+
+    def cluster(self, bootstrap_servers: str | Sequence[str]) -> ClusterConfig:
+        return ClusterConfig(
+            bootstrap_servers=parse_bootstrap_servers(bootstrap_servers or DEFAULT_BOOTSTRAP),
+            request_timeout_ms=self.request_timeout_ms,
+            retry_backoff_ms=self.retry_backoff_ms,
+            retry_backoff_max_ms=self.retry_backoff_max_ms,
+            metadata_max_age_ms=self.metadata_max_age_ms,
+        )
+
+
+_COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+_PARTITIONERS = ("sticky", "round-robin")
+_MINIMA = {
+    "batch_size": 0,
+    "linger_ms": 0,
+    "max_in_flight": 1,
+    "buffer_memory": 0,
+    "retries": 0,
+    "retry_backoff_ms": 0,
+    "retry_backoff_max_ms": 0,
+    "delivery_timeout_ms": 1,
+    "request_timeout_ms": 1,
+    "max_block_ms": 0,
+    "max_request_size": 1,
+    "metadata_max_age_ms": 1,
+}

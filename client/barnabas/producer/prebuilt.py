@@ -1,0 +1,39 @@
+"""Record batches built elsewhere, measured and checked before they are sent."""
+
+from typing import NamedTuple
+
+from barnabas.errors import CorruptMessageError
+from barnabas.record.batch import CorruptBatch, check_crc, parse_header
+
+
+class Measured(NamedTuple):
+    """`offsets`: how many offsets the batches take up; more than `records` if some were compacted
+    away."""
+
+    records: int
+    offsets: int
+    max_timestamp: int
+
+
+def measure(payload: bytes) -> Measured:
+    """What the batches hold; `CorruptMessageError` if they are not whole and right.
+
+    The broker checks again; here the caller learns it at once, not after all retries.
+    """
+    position = records = offsets = 0
+    max_timestamp = -1
+    try:
+        while position < len(payload) or not records:
+            header = parse_header(payload, position)
+            if position + header.size > len(payload):
+                raise CorruptBatch(f"the batch at byte {position} is cut short")
+            check_crc(payload, position, header)
+            records += header.record_count
+            offsets += header.last_offset_delta + 1
+            max_timestamp = max(max_timestamp, header.max_timestamp)
+            position += header.size
+            if not header.record_count:
+                raise CorruptBatch("an empty batch cannot be produced")
+    except CorruptBatch as error:
+        raise CorruptMessageError(str(error)) from error
+    return Measured(records, offsets, max_timestamp)

@@ -1,0 +1,386 @@
+"""The producer: `send` appends to a batch and returns at once; the sender does the rest.
+
+    async with Producer("localhost:9092") as producer:
+        handle = await producer.send("flights", b"value", key=b"UA")
+        metadata = await handle
+
+`send` is the hot path: no task, no future and no await per record unless the buffer is full. It
+gives the event loop a turn whenever a batch is full, so that a tight loop of sends cannot starve
+the sender.
+"""
+
+import asyncio
+import logging
+import warnings
+from asyncio import get_running_loop
+from collections.abc import Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Self, Unpack
+
+from barnabas.cluster import Cluster
+from barnabas.cluster.default_runtime import default_runtime
+from barnabas.cluster.lifetime import Lifetime
+from barnabas.cluster.options import DEFAULT_BOOTSTRAP
+from barnabas.errors import (
+    BarnabasError,
+    ClosedError,
+    InvalidArgumentError,
+    MessageTooLargeError,
+    UnknownTopicOrPartitionError,
+)
+from barnabas.producer.accumulator import Accumulator, PartitionQueue, TopicQueues
+from barnabas.producer.batch import ProducerBatch
+from barnabas.producer.config import ProducerConfig, ProducerOptions
+from barnabas.producer.handle import DeliveryHandle, OnDelivery, RecordMetadata
+from barnabas.producer.metrics import ProducerMetrics
+from barnabas.producer.partitioner import next_round_robin, sticky_partition
+from barnabas.producer.prebuilt import measure
+from barnabas.producer.sender import Sender
+from barnabas.record.batch import HEADER_SIZE
+from barnabas.record.murmur2 import partition_for_key
+from barnabas.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+# The most a record adds to its key, value and headers (Kafka's MAX_RECORD_OVERHEAD).
+RECORD_OVERHEAD = 21
+# The most a header adds to its name and value: two varints.
+_HEADER_OVERHEAD = 10
+# How long leaving `async with` by an exception waits for what is still on its way.
+_FLUSH_ON_ERROR_MS = 5_000
+
+
+class Producer:
+    """Sends records to topics; options are those of `ProducerConfig`, by keyword.
+
+    `runtime` replaces clock, chance and network (tests, simulation). A producer belongs to one
+    event loop and starts with `async with`, `start()` or the first `send`.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] = DEFAULT_BOOTSTRAP,
+        *,
+        runtime: Runtime | None = None,
+        **options: Unpack[ProducerOptions],
+    ) -> None:
+        self._config = ProducerConfig.of(options)
+        self._cluster_config = self._config.cluster(bootstrap_servers)
+        self._lifetime = Lifetime("Producer", self._start)
+        self._given_runtime = runtime
+        self._metrics = ProducerMetrics()
+        self._accumulator = Accumulator(self._config)
+        self._topics = self._accumulator.topics
+        # A batch larger than a request could hold would travel alone and over the limit.
+        self._fill_limit = min(self._config.batch_size, self._config.max_request_size)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def start(self) -> Self:
+        """Find the cluster; `NoBrokerReachableError` within seconds if nobody answers."""
+        await self._lifetime.ensure()
+        return self
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close(None if error is None else _FLUSH_ON_ERROR_MS)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+        on_delivery: OnDelivery | None = None,
+    ) -> DeliveryHandle:
+        """Append a record to a batch of its partition and return the handle of its delivery.
+
+        Waits, up to `max_block_ms`, only for the topic's metadata and for buffer space. Without a
+        `partition` the key decides, without a key the partitioner. `timestamp_ms` is now by
+        default. `on_delivery(metadata, error)` is called on the event loop; one of both is None.
+
+        Raises `InvalidArgumentError`, `MessageTooLargeError` (over `max_request_size`),
+        `UnknownTopicOrPartitionError`, `BufferExhaustedError`, `ClosedError`. Everything that
+        happens later is in the handle.
+        """
+        if get_running_loop() is not self._loop:
+            await self._lifetime.ensure()
+        if timestamp_ms is None:
+            timestamp_ms = self._wall_ms()
+        try:
+            needed = RECORD_OVERHEAD
+            if value is not None:
+                needed += len(value)
+            if key is not None:
+                needed += len(key)
+            if headers:
+                needed += _headers_size(headers)
+            queues = self._topics.get(topic)
+            if queues is None:
+                queues = await self._load_topic(topic)
+            queue = self._choose(queues, key, partition)
+            batch = queue.open
+            if batch is None or batch.size + needed > self._fill_limit:
+                batch = await self._make_room(queues, key, partition, needed)
+            batch.size = batch.append(timestamp_ms, key, value, headers)
+        except (TypeError, AttributeError, ValueError, OverflowError) as error:
+            self._discard_empty(topic)
+            if isinstance(error, InvalidArgumentError):
+                raise
+            raise _explain(error, topic, value, key, timestamp_ms) from error
+        return batch.handle(timestamp_ms, on_delivery)
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> RecordMetadata:
+        """`send`, and wait until the record is delivered; raises the error of either."""
+        return await (await self.send(topic, value, key, partition, timestamp_ms, headers))
+
+    async def send_batch(self, topic: str, partition: int, batch: bytes) -> DeliveryHandle:
+        """Send record batches (v2) built elsewhere, one or several back to back, all or nothing.
+
+        Their base offsets are assigned by the broker. The handle is that of the first record.
+        Raises `CorruptMessageError` if the bytes are not whole batches with right checksums.
+        """
+        if get_running_loop() is not self._loop:
+            await self._lifetime.ensure()
+        measured = measure(batch)
+        if len(batch) > self._config.max_request_size:
+            raise MessageTooLargeError(
+                f"{len(batch)} bytes of batches are over max_request_size "
+                f"({self._config.max_request_size})"
+            )
+        queues = self._topics.get(topic) or await self._load_topic(topic)
+        queue = self._choose(queues, None, partition)
+        await self._accumulator.pool.take(len(batch), self._config.max_block_ms / 1000)
+        now = self._runtime.clock.monotonic()
+        prebuilt = ProducerBatch.of_payload(
+            queue.topic_partition, batch, measured.records, measured.offsets, now
+        )
+        prebuilt.reserved = len(batch)
+        self._accumulator.enqueue(queue, prebuilt)
+        await asyncio.sleep(0)
+        return DeliveryHandle(prebuilt, 0, measured.max_timestamp)
+
+    async def flush(self) -> None:
+        """Send everything now and wait until all of it is delivered or given up.
+
+        Raises nothing for records that were given up: their handles carry the error.
+        """
+        self._accumulator.flushes += 1
+        try:
+            self._accumulator.hurry()
+            for batch in list(self._accumulator.incomplete):
+                await batch.all_settled()
+        finally:
+            self._accumulator.flushes -= 1
+
+    async def close(self, timeout_ms: int | None = None) -> None:
+        """Flush, then stop. What is not delivered within `timeout_ms` fails with `ClosedError`."""
+        if not self._lifetime.end():
+            return
+        self._loop = None
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                await self.flush()
+        except TimeoutError:
+            pass
+        finally:
+            self._abandon_rest()
+            await self._sender.close()
+            await self._cluster.close()
+
+    def metrics(self) -> ProducerMetrics:
+        """A copy of the counters, as of now."""
+        return replace(self._metrics, buffer_available_bytes=self._accumulator.pool.available)
+
+    @property
+    def undelivered(self) -> int:
+        """How many records are on their way: sent, and neither delivered nor given up."""
+        return sum(batch.count for batch in self._accumulator.incomplete)
+
+    def take_unobserved_errors(self) -> list[BarnabasError]:
+        """Errors of records that were given up without anybody waiting; each is returned once.
+
+        A batch counts as observed when any of its handles was asked, awaited, or had a callback.
+        """
+        if not hasattr(self, "_sender"):
+            return []
+        batches = [batch for batch in self._sender.unobserved if not batch.observed]
+        self._sender.unobserved.clear()
+        return [batch.error for batch in batches if batch.error is not None]
+
+    async def partitions_for(self, topic: str) -> int:
+        """How many partitions the topic has."""
+        await self._lifetime.ensure()
+        queues = self._topics.get(topic) or await self._load_topic(topic)
+        return len(queues.queues)
+
+    async def _start(self) -> None:
+        self._runtime = self._given_runtime or default_runtime()
+        self._wall_ms = self._runtime.clock.wall_ms
+        self._cluster = Cluster(self._cluster_config, self._runtime)
+        self._sender = Sender(
+            self._config, self._runtime, self._cluster, self._accumulator, self._metrics
+        )
+        try:
+            await self._cluster.start()
+        except BaseException:
+            await self._cluster.close()
+            raise
+        self._cluster.on_update(self._on_metadata)
+        self._sender.start()
+        self._loop = get_running_loop()
+
+    def _choose(
+        self, queues: TopicQueues, key: bytes | None, partition: int | None
+    ) -> PartitionQueue:
+        if partition is not None:
+            if 0 <= partition < len(queues.queues):
+                return queues.queues[partition]
+            raise UnknownTopicOrPartitionError(
+                f"topic {queues.topic!r} has no partition {partition}, "
+                f"it has {len(queues.queues)} from 0 on"
+            )
+        if key is not None:
+            return queues.queues[partition_for_key(key, len(queues.queues))]
+        return queues.sticky or self._free_choice(queues)
+
+    def _free_choice(self, queues: TopicQueues) -> PartitionQueue:
+        """The next partition for records without a key."""
+        if self._config.partitioner == "round-robin":
+            queues.last_partition = next_round_robin(queues.last_partition, queues.has_leader)
+            return queues.queues[queues.last_partition]
+        lengths = [queue.unsent for queue in queues.queues]
+        chance = self._runtime.randomness.random()
+        queues.sticky = queues.queues[sticky_partition(lengths, queues.has_leader, chance)]
+        return queues.sticky
+
+    async def _make_room(
+        self, queues: TopicQueues, key: bytes | None, partition: int | None, needed: int
+    ) -> ProducerBatch:
+        """An open batch of the record's partition with room for `needed` bytes."""
+        pool = self._accumulator.pool
+        self._check_size(needed)
+        size = max(self._config.batch_size, needed) + HEADER_SIZE
+        queue = self._choose(queues, key, partition)
+        while True:
+            batch = queue.open
+            if batch is not None and batch.count:
+                if batch.size + needed <= self._fill_limit:
+                    return batch
+                self._accumulator.close_open(queue)
+                # A loop of sends that never waits must still let the sender run.
+                await asyncio.sleep(0)
+            elif batch is not None:
+                return batch
+            await pool.take(size, self._config.max_block_ms / 1000)
+            if self._lifetime.closed:
+                pool.give_back(size)
+                raise ClosedError("the producer was closed while a record waited to be sent")
+            if key is None and partition is None:
+                queue = queues.sticky or self._free_choice(queues)
+            if queue.open is None:
+                return self._accumulator.open_batch(queue, size, self._runtime.clock.monotonic())
+            pool.give_back(size)
+
+    def _discard_empty(self, topic: str) -> None:
+        """A record that could not be encoded may have left a batch behind that it was to open."""
+        queues = self._topics.get(topic) if isinstance(topic, str) else None
+        for queue in queues.queues if queues is not None else ():
+            self._accumulator.discard_empty(queue)
+
+    def _check_size(self, needed: int) -> None:
+        limit = min(self._config.max_request_size, self._config.buffer_memory)
+        if needed + HEADER_SIZE > limit:
+            raise MessageTooLargeError(
+                f"a record of up to {needed + HEADER_SIZE} bytes is over max_request_size "
+                f"({self._config.max_request_size}) or buffer_memory "
+                f"({self._config.buffer_memory})"
+            )
+
+    async def _load_topic(self, topic: str) -> TopicQueues:
+        if not isinstance(topic, str) or not topic:
+            raise InvalidArgumentError(f"a topic is a non-empty str, not {topic!r}")
+        info = await self._cluster.topic(topic, self._config.max_block_ms / 1000)
+        queues = self._topics.get(topic)
+        if queues is None:
+            queues = self._topics[topic] = TopicQueues(topic, info.partition_count)
+            self._on_metadata()
+        return queues
+
+    def _on_metadata(self) -> None:
+        """Partitions may have been added, leaders come and gone."""
+        metadata = self._cluster.metadata
+        for topic, queues in self._topics.items():
+            info = metadata.topics.get(topic)
+            if info is None:
+                continue
+            if info.partition_count > len(queues.queues):
+                queues.grow(info.partition_count)
+            for queue in queues.queues:
+                leader = metadata.leader(queue.topic_partition)
+                queues.has_leader[queue.topic_partition.partition] = leader is not None
+
+    def _abandon_rest(self) -> None:
+        rest = list(self._accumulator.incomplete)
+        if not rest:
+            return
+        logger.warning("producer closed with %d records not delivered", self.undelivered)
+        for batch in rest:
+            cause = f": {batch.last_failure}" if batch.last_failure else ""
+            error: BarnabasError = ClosedError(
+                f"the producer was closed before the record was delivered{cause}"
+            )
+            self._sender.give_up(batch, error)
+
+    def __del__(self) -> None:
+        accumulator = getattr(self, "_accumulator", None)
+        if accumulator is None or not accumulator.incomplete:
+            return
+        count = self.undelivered
+        warnings.warn(
+            f"a Producer was dropped with {count} records not delivered: "
+            "use `async with`, or await close()",
+            ResourceWarning,
+            source=self,
+            stacklevel=2,
+        )
+
+
+def _headers_size(headers: Headers) -> int:
+    return sum(
+        len(name) * 4 + (len(value) if value is not None else 0) + _HEADER_OVERHEAD
+        for name, value in headers
+    )
+
+
+def _explain(
+    error: Exception, topic: object, value: object, key: object, timestamp: object
+) -> InvalidArgumentError:
+    """What the caller did wrong."""
+    for name, given in (("value", value), ("key", key)):
+        if given is not None and not isinstance(given, bytes):
+            return InvalidArgumentError(
+                f"{name} must be bytes or None, not {type(given).__name__}: encode it first"
+            )
+    if not isinstance(timestamp, int):
+        return InvalidArgumentError(f"timestamp_ms must be an int, not {timestamp!r}")
+    return InvalidArgumentError(f"a record for {topic!r} cannot be encoded: {error}")

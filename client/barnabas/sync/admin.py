@@ -1,0 +1,120 @@
+"""The blocking admin client: the methods of `barnabas.Admin`, each waiting for its answer."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self, Unpack
+
+from barnabas.admin import Admin as AsyncAdmin
+from barnabas.admin import AdminOptions, BrokerReplicas, ClusterDescription, NewTopic
+from barnabas.cluster.options import DEFAULT_BOOTSTRAP
+from barnabas.messages.metadata import TopicMetadata
+from barnabas.messages.offsets import ListedOffset
+from barnabas.messages.topics import ConfigDescription, TopicResult
+from barnabas.runtime import Runtime
+from barnabas.sync.blocking import Blocking
+from barnabas.topic_partition import TopicPartition
+
+
+class Admin(Blocking):
+    """Takes the options of `barnabas.Admin`.
+
+    Raises `NoBrokerReachableError` within seconds if nobody answers at the addresses.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] = DEFAULT_BOOTSTRAP,
+        *,
+        runtime: Runtime | None = None,
+        **options: Unpack[AdminOptions],
+    ) -> None:
+        super().__init__("Admin")
+        self._admin = AsyncAdmin(bootstrap_servers, runtime=runtime, **options)
+        self._thread.call(self._admin.start())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._check_usable()
+            self._closed = True
+            self._thread.call(self._admin.close())
+
+    def create_topic(
+        self,
+        topic: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        *,
+        configs: Mapping[str, str] | None = None,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        timeout_ms: int = 30_000,
+        validate_only: bool = False,
+    ) -> TopicResult:
+        """Create a topic and wait until its partitions have leaders."""
+        return self._call(
+            self._admin.create_topic(
+                topic,
+                partitions,
+                replication_factor,
+                configs=configs,
+                assignments=assignments,
+                timeout_ms=timeout_ms,
+                validate_only=validate_only,
+            )
+        )
+
+    def create_topics(
+        self, topics: Iterable[NewTopic], *, timeout_ms: int = 30_000, validate_only: bool = False
+    ) -> list[TopicResult]:
+        """Create several topics; raises the first refusal, once all the others are created."""
+        return self._call(
+            self._admin.create_topics(topics, timeout_ms=timeout_ms, validate_only=validate_only)
+        )
+
+    def delete_topics(self, topics: Iterable[str], *, timeout_ms: int = 30_000) -> None:
+        """Delete topics with all their records; raises the first refusal."""
+        self._call(self._admin.delete_topics(topics, timeout_ms=timeout_ms))
+
+    def list_topics(self) -> list[str]:
+        """The names of all topics, in order."""
+        return self._call(self._admin.list_topics())
+
+    def describe_topics(self, topics: Iterable[str] | None = None) -> list[TopicMetadata]:
+        """Partitions, leaders, replicas and ISR of these topics, or of all."""
+        return self._call(self._admin.describe_topics(topics))
+
+    def describe_cluster(self) -> ClusterDescription:
+        """The live brokers and the controller."""
+        return self._call(self._admin.describe_cluster())
+
+    def describe_configs(self, topic: str) -> list[ConfigDescription]:
+        """The effective configuration of a topic."""
+        return self._call(self._admin.describe_configs(topic))
+
+    def describe_broker_configs(self, broker_id: int) -> list[ConfigDescription]:
+        """The effective configuration of one broker."""
+        return self._call(self._admin.describe_broker_configs(broker_id))
+
+    def describe_replicas(self, topics: Iterable[str] = ()) -> list[BrokerReplicas]:
+        """What every live broker says of its own replicas."""
+        return self._call(self._admin.describe_replicas(topics))
+
+    def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, ListedOffset]:
+        """The offset at each timestamp: ms, or LATEST (-1), EARLIEST (-2), MAX_TIMESTAMP (-3)."""
+        return self._call(self._admin.list_offsets(timestamps))
+
+    def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """The offset after the last record consumers may read, for each partition of a topic."""
+        return self._call(self._admin.end_offsets(topic))

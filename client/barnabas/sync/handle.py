@@ -1,0 +1,73 @@
+"""The blocking handle of one record: its place in the lane to the event loop, then its outcome."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from barnabas.errors import BarnabasError
+from barnabas.producer import DeliveryHandle, RecordMetadata
+
+if TYPE_CHECKING:
+    from barnabas.sync.lane import SendLane
+
+
+class SyncHandle:
+    """`result()` waits for the delivery and returns its `RecordMetadata` or raises its error."""
+
+    __slots__ = ("_handle", "_lane", "_observed", "_refusal", "_waiter", "arguments")
+
+    def __init__(self, lane: "SendLane", arguments: tuple[Any, ...] | None) -> None:
+        self._lane = lane
+        self.arguments = arguments
+        self._handle: DeliveryHandle | None = None
+        self._refusal: BarnabasError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._observed = False
+
+    def done(self) -> bool:
+        """Whether the record was delivered or given up."""
+        if self._handle is not None:
+            return self._handle.done()
+        return self._refusal is not None
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Where the record is, once delivered.
+
+        Raises its error, or `TimeoutError` after `timeout` seconds (then it may still arrive).
+        """
+        self._observed = True
+        if not self.done():
+            self._lane.wait(self, timeout)
+        if self._refusal is not None:
+            raise self._refusal
+        assert self._handle is not None
+        return self._handle.result()
+
+    @property
+    def unobserved_refusal(self) -> BarnabasError | None:
+        """Why the record was not even accepted, if nobody has asked yet."""
+        return None if self._observed else self._refusal
+
+    # The rest belongs to the lane and runs on the loop.
+
+    def accepted(self, handle: DeliveryHandle) -> None:
+        self._handle = handle
+        self._passed()
+
+    def refused(self, error: BarnabasError) -> None:
+        self._refusal = error
+        self._passed()
+
+    async def settled(self) -> None:
+        if self._handle is None and self._refusal is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        if self._handle is not None and not self._handle.done():
+            try:
+                await self._handle
+            except BarnabasError:
+                pass  # `result` raises it in the caller's thread
+
+    def _passed(self) -> None:
+        self.arguments = None
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

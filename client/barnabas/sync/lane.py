@@ -1,0 +1,103 @@
+"""The way from the caller's thread to the event loop: a queue, emptied in bulk.
+
+Handing over each record by itself would cost two thread switches a record. So `put` only appends,
+and wakes the loop when it is not already at work; the loop takes all there is.
+"""
+
+import asyncio
+from collections import deque
+from typing import Any
+
+from barnabas.errors import BarnabasError
+from barnabas.producer import Producer
+from barnabas.sync.handle import SyncHandle
+from barnabas.sync.loop_thread import LoopThread
+
+# Records on the way to the loop; beyond that `put` blocks, as `await send` would.
+_MOST_QUEUED = 20_000
+_REFUSALS_KEPT = 1_000
+
+
+class SendLane:
+    """`put` and `wait` are called in the caller's threads, all else on the loop."""
+
+    def __init__(self, producer: Producer, thread: LoopThread) -> None:
+        self._producer = producer
+        self._thread = thread
+        self._queue: deque[SyncHandle] = deque()
+        self._working = False
+        self._scheduled = False
+        self._room = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._refused: deque[SyncHandle] = deque(maxlen=_REFUSALS_KEPT)
+        self._task: asyncio.Task[None] | None = None
+
+    def put(self, arguments: tuple[Any, ...]) -> SyncHandle:
+        """Queue the arguments of one `Producer.send`; blocks while the queue is full."""
+        handle = SyncHandle(self, arguments)
+        self._queue.append(handle)
+        if not self._scheduled:
+            self._scheduled = True
+            self._thread.loop.call_soon_threadsafe(self._start)
+        if len(self._queue) > _MOST_QUEUED:
+            self._thread.call(self._wait_for_room())
+        return handle
+
+    def wait(self, handle: SyncHandle, timeout: float | None) -> None:
+        """Block until the record is delivered or given up."""
+        self._thread.call(handle.settled(), timeout)
+
+    @property
+    def busy(self) -> bool:
+        return self._working or bool(self._queue)
+
+    async def drained(self) -> None:
+        """Wait until every queued record was given to the producer."""
+        self._start()
+        while self.busy:
+            self._empty.clear()
+            await self._empty.wait()
+
+    def take_refusals(self) -> list[BarnabasError]:
+        """Errors of records that were refused and not asked about; each is returned once."""
+        refusals = [handle.unobserved_refusal for handle in self._refused]
+        self._refused.clear()
+        return [error for error in refusals if error is not None]
+
+    async def _wait_for_room(self) -> None:
+        while len(self._queue) > _MOST_QUEUED // 2:
+            self._room.clear()
+            await self._room.wait()
+
+    def _start(self) -> None:
+        if not self._working:
+            self._working = True
+            self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while True:
+                # Cleared before the last look: what is queued after it wakes the loop anew.
+                self._scheduled = False
+                if not self._queue:
+                    return
+                self._scheduled = True
+                await self._pass_on()
+        finally:
+            self._working = False
+            self._room.set()
+            self._empty.set()
+
+    async def _pass_on(self) -> None:
+        queue = self._queue
+        send = self._producer.send
+        while queue:
+            handle = queue.popleft()
+            assert handle.arguments is not None
+            try:
+                handle.accepted(await send(*handle.arguments))
+            except BarnabasError as error:
+                self._refused.append(handle)
+                handle.refused(error)
+            if len(queue) == _MOST_QUEUED // 2:
+                self._room.set()

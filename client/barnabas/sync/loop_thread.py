@@ -1,0 +1,62 @@
+"""One event loop in a background thread, shared by all blocking clients of the process.
+
+A notebook's or script's own thread waits for it; a `KeyboardInterrupt` there cancels what it waits
+for and leaves the loop running. After a fork the child gets a loop of its own.
+"""
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_shared: "LoopThread | None" = None
+_lock = threading.Lock()
+
+
+class LoopThread:
+    """A daemon thread that runs an event loop until the interpreter ends."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.process = os.getpid()
+        self._thread = threading.Thread(target=self._run, name="barnabas", daemon=True)
+        self._thread.start()
+        atexit.register(self._stop)
+
+    @staticmethod
+    def shared() -> "LoopThread":
+        """The loop of this process."""
+        global _shared
+        with _lock:
+            if _shared is None or _shared.process != os.getpid():
+                _shared = LoopThread()
+            return _shared
+
+    def call(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """Run a coroutine on the loop and wait for its result.
+
+        Raises its exception; `TimeoutError` after `timeout` seconds. Whatever ends the wait early,
+        Ctrl-C too, cancels the coroutine.
+        """
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RuntimeError("blocking calls are not possible in an on_delivery callback")
+        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            return future.result(timeout)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def _stop(self) -> None:
+        if self.process == os.getpid():
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join(timeout=2.0)

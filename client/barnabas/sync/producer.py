@@ -1,0 +1,178 @@
+"""The blocking producer.
+
+    with Producer("localhost:9092") as producer:
+        producer.send("flights", b"value", key=b"UA")
+
+`send` queues; `flush`, leaving `with`, and a handle's `result()` wait and raise what went wrong.
+"""
+
+import asyncio
+import atexit
+import logging
+import weakref
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self, Unpack
+
+from barnabas.cluster.options import DEFAULT_BOOTSTRAP
+from barnabas.errors import InvalidArgumentError
+from barnabas.producer import OnDelivery, ProducerMetrics, ProducerOptions, RecordMetadata
+from barnabas.producer import Producer as AsyncProducer
+from barnabas.producer.producer import Headers
+from barnabas.runtime import Runtime
+from barnabas.sync.blocking import Blocking
+from barnabas.sync.handle import SyncHandle
+from barnabas.sync.lane import SendLane
+
+logger = logging.getLogger(__name__)
+
+_FLUSH_ON_ERROR_MS = 5_000
+
+
+class Producer(Blocking):
+    """Takes the options of `barnabas.Producer`. May be used from several threads.
+
+    Raises `NoBrokerReachableError` within seconds if nobody answers at the addresses.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] = DEFAULT_BOOTSTRAP,
+        *,
+        runtime: Runtime | None = None,
+        **options: Unpack[ProducerOptions],
+    ) -> None:
+        super().__init__("Producer")
+        self._producer = AsyncProducer(bootstrap_servers, runtime=runtime, **options)
+        self._lane = SendLane(self._producer, self._thread)
+        self._thread.call(self._producer.start())
+        _warn_at_exit(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:  # the failure that is on its way says more than one of delivery
+            self._close(_FLUSH_ON_ERROR_MS)
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+        on_delivery: OnDelivery | None = None,
+    ) -> SyncHandle:
+        """Queue a record and return its handle; blocks only while too much is queued.
+
+        `on_delivery(metadata, error)` runs in the background thread and must not block.
+        """
+        self._check_usable()
+        if value is not None and not isinstance(value, bytes):
+            raise _not_bytes("value", value)
+        if key is not None and not isinstance(key, bytes):
+            raise _not_bytes("key", key)
+        return self._lane.put((topic, value, key, partition, timestamp_ms, headers, on_delivery))
+
+    def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> RecordMetadata:
+        """Send and wait for the delivery; raises what went wrong."""
+        return self.send(topic, value, key, partition, timestamp_ms, headers).result()
+
+    def send_batch(self, topic: str, partition: int, batch: bytes) -> RecordMetadata:
+        """Send record batches built elsewhere and wait; returns where their first record is."""
+
+        async def deliver() -> RecordMetadata:
+            await self._lane.drained()
+            return await (await self._producer.send_batch(topic, partition, batch))
+
+        return self._call(deliver())
+
+    def flush(self) -> None:
+        """Wait until everything sent is delivered or given up.
+
+        Raises the first error since the last flush of a record whose handle nobody asked and that
+        had no callback: an error nobody would see otherwise.
+        """
+        self._call(self._flush())
+        self._raise_unobserved()
+
+    def close(self, timeout_ms: int | None = None) -> None:
+        """Flush and stop; raises as `flush` does, but is closed then all the same."""
+        if self._closed:
+            return
+        self._close(timeout_ms)
+        self._raise_unobserved()
+
+    def partitions_for(self, topic: str) -> int:
+        """How many partitions the topic has."""
+        return self._call(self._producer.partitions_for(topic))
+
+    def metrics(self) -> ProducerMetrics:
+        """A copy of the counters, as of now."""
+        return self._producer.metrics()
+
+    @property
+    def undelivered(self) -> bool:
+        """Whether anything sent is not delivered or given up yet."""
+        return self._lane.busy or self._producer.undelivered > 0
+
+    async def _flush(self) -> None:
+        await self._lane.drained()
+        await self._producer.flush()
+
+    def _close(self, timeout_ms: int | None) -> None:
+        if self._closed:
+            return
+        self._check_usable()
+        self._closed = True
+        self._thread.call(self._drain_and_close(timeout_ms))
+
+    async def _drain_and_close(self, timeout_ms: int | None) -> None:
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                await self._flush()
+        except TimeoutError:
+            await self._producer.close(0)
+        else:
+            await self._producer.close(timeout_ms)
+
+    def _raise_unobserved(self) -> None:
+        errors = [*self._lane.take_refusals(), *self._producer.take_unobserved_errors()]
+        if errors:
+            raise errors[0]
+
+
+def _not_bytes(name: str, given: object) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"{name} must be bytes or None, not {type(given).__name__}: encode it first"
+    )
+
+
+def _warn_at_exit(producer: Producer) -> None:
+    """A script that ends without close() learns that it may have lost its last records."""
+    reference = weakref.ref(producer)
+
+    def warn() -> None:
+        alive = reference()
+        if alive is not None and not alive._closed and alive.undelivered:
+            logger.warning("the program ends with records not delivered: close() the Producer")
+
+    atexit.register(warn)
+    weakref.finalize(producer, atexit.unregister, warn)
