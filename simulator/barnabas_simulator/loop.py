@@ -1,0 +1,225 @@
+"""An asyncio event loop on virtual time: one seed, one exact run.
+
+Time stands still while there is something to do, and jumps to the next timer when there is not; a
+simulated minute costs milliseconds. When nothing can happen any more the run fails with a list of
+what every task waits for.
+
+Each handle belongs to a node, by the context variable `NODE` that tasks inherit. Within a node
+handles run first in, first out, as asyncio promises; between nodes, which in the real world are
+different processes, the seed decides. `kill_node` is kill -9: not one more step of that node runs,
+clean-up included.
+"""
+
+import asyncio
+import random
+from asyncio.base_events import BaseEventLoop
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+# Whose code is running: a name unique to one life of a node, such as "broker-1/2".
+NODE: ContextVar[str] = ContextVar("NODE", default="")
+
+# Turns of the loop without a tick of the clock, after which a run is taken to spin for ever.
+MAX_TURNS_WITHOUT_TIME = 200_000
+
+
+class Stuck(AssertionError):
+    """Nothing can happen any more, or nothing but the same for ever."""
+
+
+class VirtualLoop(BaseEventLoop):
+    """See the module. `max_time` in virtual seconds ends a run that would go on for ever."""
+
+    # BaseEventLoop's own, of which the type stubs say nothing.
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+
+    def __init__(self, seed: int | None = None, max_time: float = 24 * 3600.0) -> None:
+        super().__init__()
+        self._now = 0.0
+        self._max_time = max_time
+        self._turns = 0
+        self._order = None if seed is None else random.Random(seed)
+        self._dead: set[str] = set()
+        self._parked: deque[asyncio.Handle] = deque()
+        self._tasks: dict[asyncio.Task[Any], str] = {}
+        self._selector = self
+        self.set_task_factory(_remembering_task)
+
+    def time(self) -> float:
+        return self._now
+
+    # ---- what BaseEventLoop asks of a selector
+
+    def select(self, timeout: float | None) -> list[Any]:
+        """Called once a turn: None means that nothing is ready and no timer is set."""
+        if timeout is None:
+            self._give_up("nothing can happen any more")
+        if timeout > 0:
+            self._now = max(self._now, self._scheduled[0].when())
+            self._turns = 0
+        self._turns += 1
+        if self._turns > MAX_TURNS_WITHOUT_TIME:
+            self._give_up("tasks spin without end")
+        if self._now > self._max_time:
+            self._give_up("still running")
+        return []
+
+    def _give_up(self, what: str) -> NoReturn:
+        self._turns = 0
+        self._max_time = float("inf")  # the tasks have yet to be cancelled
+        raise Stuck(f"{what} at {self._now:.6f} s; {self._waiting()}")
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """There are no files here."""
+
+    def _write_to_self(self) -> None:
+        """There is no other thread to be woken by."""
+
+    def run_in_executor(
+        self, executor: Any, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        raise RuntimeError(f"blocking work goes through Runtime.offload here: {func}")
+
+    # ---- nodes
+
+    def _run_once(self) -> None:
+        if self._order is not None and len(self._ready) > 1:
+            self._interleave_nodes(self._order)
+        super()._run_once()  # type: ignore[misc]
+
+    def _interleave_nodes(self, order: random.Random) -> None:
+        """Mix the nodes' ready handles at random; within a node they keep their order."""
+        by_node: dict[str, deque[asyncio.Handle]] = {}
+        turns = []
+        for handle in self._ready:
+            node = _node_of(handle)
+            by_node.setdefault(node, deque()).append(handle)
+            turns.append(node)
+        if len(by_node) > 1:
+            order.shuffle(turns)
+            self._ready = deque(by_node[node].popleft() for node in turns)
+
+    def kill_node(self, node: str) -> None:
+        """Stop a node for ever, in the middle of whatever it is doing.
+
+        Its tasks are neither cancelled nor resumed. (They are cancelled when the loop closes, when
+        nobody looks any more.) Not to be called by the node itself.
+        """
+        self._dead.add(node)
+        for position, handle in enumerate(self._ready):
+            if _node_of(handle) == node:
+                self._parked.append(handle)
+                self._ready[position] = self._nothing()  # this turn counts on their number
+        for timer in list(self._scheduled):
+            if _node_of(timer) == node:
+                timer.cancel()
+
+    def _nothing(self) -> asyncio.Handle:
+        handle = asyncio.Handle(lambda: None, (), self, context=Context())
+        handle.cancel()
+        return handle
+
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        handle = super().call_soon(callback, *args, context=context)
+        if self._dead and _node_of(handle) in self._dead:
+            self._parked.append(self._ready.pop())
+        return handle
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        timer = super().call_at(when, callback, *args, context=context)
+        if self._dead and _node_of(timer) in self._dead:
+            timer.cancel()
+        return timer
+
+    def remember(self, task: asyncio.Task[Any], node: str) -> None:
+        """Keep a task alive until it is done, as a node's own memory would."""
+        self._tasks[task] = node
+        task.add_done_callback(self._forget, context=Context())
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(task, None)
+
+    def bury(self) -> None:
+        """Let the tasks of dead nodes unwind; what they do then has no effect on any result."""
+        self._dead.clear()
+        self._ready.extend(self._parked)
+        self._parked.clear()
+
+    def _waiting(self) -> str:
+        tasks = [
+            f"  {task.get_name()} [{node or '-'}{', dead' if node in self._dead else ''}]"
+            f" waits in {_innermost(task)}"
+            for task, node in self._tasks.items()
+            if not task.done()
+        ]
+        return "\n".join(["tasks:", *tasks])
+
+
+def run(main: Coroutine[Any, Any, T], seed: int | None = None, max_time: float = 24 * 3600.0) -> T:
+    """Run a coroutine on a virtual loop of its own; returns its result.
+
+    With a `seed`, nodes interleave at random; the same seed gives the same run. Raises `Stuck`
+    when nothing can happen any more or `max_time` virtual seconds have passed.
+    """
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(seed, max_time)) as runner:
+        loop = runner.get_loop()
+        assert isinstance(loop, VirtualLoop)
+        try:
+            return runner.run(main)
+        finally:
+            loop.bury()
+
+
+class VirtualClock:
+    """The loop's time as a `Clock`; the wall starts at `start_ms` and may be off by `skew_ms`."""
+
+    def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
+        self._start_ms = start_ms
+        self.skew_ms = 0
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def wall_ms(self) -> int:
+        return self._start_ms + self.skew_ms + int(self.monotonic() * 1000)
+
+
+def _remembering_task(
+    loop: asyncio.AbstractEventLoop, coroutine: Any, context: Context | None = None
+) -> asyncio.Task[Any]:
+    assert isinstance(loop, VirtualLoop)
+    context = context if context is not None else copy_context()
+    task = asyncio.Task(coroutine, loop=loop, context=context)
+    loop.remember(task, context.get(NODE, ""))
+    return task
+
+
+def _node_of(handle: asyncio.Handle) -> str:
+    context: Context = handle._context  # type: ignore[attr-defined]
+    return context.get(NODE, "")
+
+
+def _innermost(task: asyncio.Task[Any]) -> str:
+    """Where a suspended task stands: its innermost coroutine's function and line."""
+    coroutine: Any = task.get_coro()
+    while getattr(inner := getattr(coroutine, "cr_await", None), "cr_frame", None) is not None:
+        coroutine = inner
+    frame = getattr(coroutine, "cr_frame", None)
+    return f"{coroutine.__qualname__}:{frame.f_lineno}" if frame else coroutine.__qualname__
