@@ -35,6 +35,7 @@ from barnabas_controller.zookeeper.session import (
     RolledBack,
     SetData,
     Stat,
+    TooLarge,
     ZooKeeperError,
 )
 
@@ -121,8 +122,13 @@ class FencedStore:
         return await self.store.state(partition) == state
 
     async def write_topic(self, topic: str, node: znodes.TopicZnode) -> bool:
-        """Replace a topic's assignment, whatever its version; False if the topic is gone."""
-        result = await self._apply(SetData(znodes.topic_path(topic), znodes.encode_topic(node)))
+        """Replace a topic's assignment, whatever its version; False, logged, where it cannot."""
+        try:
+            result = await self._apply(SetData(znodes.topic_path(topic), znodes.encode_topic(node)))
+        except TooLarge as error:
+            result = error
+        if isinstance(result, ZooKeeperError):
+            logger.error("topic %s could not be written: %r", topic, result)
         return not isinstance(result, ZooKeeperError)
 
     async def delete_topic(self, topic: str) -> None:

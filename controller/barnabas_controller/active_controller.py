@@ -1,0 +1,105 @@
+"""The parts of an elected controller, wired together for one reign."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from barnabas.error_code import ErrorCode
+from barnabas.messages.control import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from barnabas.runtime import Message, Runtime, TaskScope
+
+from barnabas_controller.broker_changes import BrokerChanges
+from barnabas_controller.broker_channels import BrokerChannels
+from barnabas_controller.config import ControllerConfig
+from barnabas_controller.context import ControllerContext
+from barnabas_controller.controlled_shutdown import ControlledShutdown
+from barnabas_controller.fenced_store import FencedStore
+from barnabas_controller.isr_changes import IsrChanges
+from barnabas_controller.partition_states import PartitionStateMachine
+from barnabas_controller.preferred_rebalance import PreferredRebalance
+from barnabas_controller.reign import Reign
+from barnabas_controller.replica_states import ReplicaStateMachine
+from barnabas_controller.request_batch import ControlRequest
+from barnabas_controller.topic_changes import TopicChanges
+from barnabas_controller.topic_deletion import TopicDeletion
+
+logger = logging.getLogger(__name__)
+
+
+class ActiveController:
+    """Made when an election is won, closed when the reign ends.
+
+    `enqueue(active, name, handler)` puts an event on the controller's queue; it is dropped if this
+    is no longer the active controller when its turn comes.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        runtime: Runtime,
+        config: ControllerConfig,
+        store: FencedStore,
+        enqueue: Callable[["ActiveController", str, Callable[[], Awaitable[None]]], None],
+    ) -> None:
+        self.reign = Reign(
+            broker_id,
+            runtime,
+            config,
+            ControllerContext(),
+            store,
+            BrokerChannels(runtime.network, config, self._on_response),
+            lambda name, handler: enqueue(self, name, handler),
+        )
+        reign = self.reign
+        self.partitions = PartitionStateMachine(reign)
+        self.replicas = ReplicaStateMachine(reign)
+        self.deletion = TopicDeletion(reign, self.partitions, self.replicas)
+        self.topics = TopicChanges(reign, self.partitions, self.replicas)
+        self.brokers = BrokerChanges(reign, self.partitions, self.replicas, self.deletion)
+        self.isr_changes = IsrChanges(reign)
+        self.shutdown = ControlledShutdown(reign, self.partitions, self.replicas)
+        self._rebalance = PreferredRebalance(reign, self.partitions)
+        self._scope = TaskScope(f"controller epoch {store.epoch.number}")
+
+    def start_timers(self) -> None:
+        if self.reign.config.auto_leader_rebalance_enable:
+            self._scope.spawn(self._rebalance.run(), "preferred leader rebalance")
+
+    def _on_response(self, broker_id: int, request: ControlRequest, response: Message) -> None:
+        """Only answers that can change something get a turn on the queue."""
+        if response.error_code != ErrorCode.NONE:
+            logger.warning(
+                "%s: broker %d answered error %d",
+                type(request).__name__,
+                broker_id,
+                response.error_code,
+            )
+        if isinstance(request, LeaderAndIsrRequest):
+            answered: LeaderAndIsrResponse = response
+            if self._tells_of_disks(broker_id, answered):
+                self.reign.enqueue(
+                    f"LeaderAndIsr answered by broker {broker_id}",
+                    lambda: self.brokers.on_leader_and_isr_answered(broker_id, answered),
+                )
+        elif isinstance(request, StopReplicaRequest):
+            stopped: StopReplicaResponse = response
+            if any(partition.delete_partition for partition in request.partitions):
+                self.reign.enqueue(
+                    f"StopReplica answered by broker {broker_id}",
+                    lambda: self.deletion.on_stopped(broker_id, request, stopped),
+                )
+
+    def _tells_of_disks(self, broker_id: int, response: LeaderAndIsrResponse) -> bool:
+        return bool(self.reign.context.failed_replicas.get(broker_id)) or any(
+            partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            for partition in response.partitions
+        )
+
+    async def close(self) -> None:
+        """End all tasks and connections of the reign."""
+        await self._scope.close()
+        await self.reign.channels.close()

@@ -1,0 +1,140 @@
+"""Brokers come, die and come back: the controller follows `/brokers/ids`.
+
+A broker that restarts faster than anyone looks shows up as the same id with a higher epoch; it is
+treated as one that died and came back. Disks that fail while their broker lives end here too.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from barnabas.error_code import ErrorCode
+from barnabas.messages.control import LeaderAndIsrResponse
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_controller.context import Replica
+from barnabas_controller.partition_states import PartitionStateMachine
+from barnabas_controller.reign import Reign
+from barnabas_controller.replica_states import ReplicaStateMachine
+from barnabas_controller.states import PartitionState, ReplicaState
+from barnabas_controller.topic_deletion import TopicDeletion
+from barnabas_controller.znodes import Broker
+from barnabas_controller.zookeeper.session import WatchEvent
+
+logger = logging.getLogger(__name__)
+
+
+class BrokerChanges:
+    """Handles the events of `/brokers/ids`, and brokers' answers to LeaderAndIsr."""
+
+    def __init__(
+        self,
+        reign: Reign,
+        partitions: PartitionStateMachine,
+        replicas: ReplicaStateMachine,
+        deletion: TopicDeletion,
+    ) -> None:
+        self._reign = reign
+        self._context = reign.context
+        self._partitions = partitions
+        self._replicas = replicas
+        self._deletion = deletion
+
+    def watch(self, _: WatchEvent) -> None:
+        self._reign.enqueue("brokers changed", self.on_brokers_changed)
+
+    async def on_brokers_changed(self) -> None:
+        """`/brokers/ids` has other children."""
+        present = await self._reign.store.store.brokers(self.watch)
+        known = dict(self._context.brokers)
+        new = [present[b] for b in sorted(present.keys() - known.keys())]
+        bounced = [
+            present[b]
+            for b in sorted(present.keys() & known.keys())
+            if present[b].epoch > known[b].epoch
+        ]
+        dead = sorted(known.keys() - present.keys())
+        await self._update_channels(new, bounced, dead)
+        if new:
+            self._context.brokers.update({b.broker_id: b for b in new})
+            await self._on_startup([b.broker_id for b in new], "came up")
+        if bounced:
+            ids = [b.broker_id for b in bounced]
+            await self._on_failure(ids, "restarted")
+            self._context.brokers.update({b.broker_id: b for b in bounced})
+            await self._on_startup(ids, "restarted")
+        if dead:
+            await self._on_failure(dead, "died")
+
+    async def _update_channels(
+        self, new: list[Broker], bounced: list[Broker], dead: list[int]
+    ) -> None:
+        for broker_id in [*(b.broker_id for b in bounced), *dead]:
+            await self._reign.channels.remove(broker_id)
+        for broker in [*new, *bounced]:
+            self._reign.channels.add(broker)
+
+    async def _on_startup(self, broker_ids: list[int], what: str) -> None:
+        cause = _cause(broker_ids, what)
+        logger.info("%s", cause)
+        context = self._context
+        for broker_id in broker_ids:
+            context.failed_replicas.pop(broker_id, None)
+        others = [b for b in context.registered_brokers() if b not in broker_ids]
+        self._reign.update_metadata(others)
+        self._reign.update_metadata(broker_ids, context.partitions_with_leaders())
+        here = context.replicas_on(broker_ids)
+        staying = [r for r in here if not context.is_being_deleted(r.partition.topic)]
+        await self._replicas.change(staying, ReplicaState.ONLINE, cause)
+        await self._partitions.elect_where_missing(cause)
+        await self._deletion.resume_topics(dict.fromkeys(r.partition.topic for r in here))
+
+    async def _on_failure(self, broker_ids: list[int], what: str) -> None:
+        cause = _cause(broker_ids, what)
+        logger.warning("%s", cause)
+        for broker_id in broker_ids:
+            self._context.brokers.pop(broker_id, None)
+            self._context.shutting_down.discard(broker_id)
+            self._context.failed_replicas.pop(broker_id, None)
+        await self._on_replicas_offline(self._context.replicas_on(broker_ids), cause)
+
+    async def _on_replicas_offline(self, replicas: Sequence[Replica], cause: str) -> None:
+        """Elect where a leader is missing, then take the replicas out of the ISRs they are in."""
+        context = self._context
+        leaderless = context.partitions_with_offline_leader()
+        self._partitions.change(leaderless, PartitionState.OFFLINE)
+        await self._partitions.elect_where_missing(cause)
+        staying = [r for r in replicas if not context.is_being_deleted(r.partition.topic)]
+        await self._replicas.change(staying, ReplicaState.OFFLINE, cause)
+        deleting = [r for r in replicas if context.is_being_deleted(r.partition.topic)]
+        if deleting:
+            await self._deletion.fail(deleting, cause)
+        if not leaderless and not staying:  # then nobody has heard that the brokers are gone
+            self._reign.update_metadata(context.registered_brokers())
+
+    async def on_leader_and_isr_answered(
+        self, broker_id: int, response: LeaderAndIsrResponse
+    ) -> None:
+        """KAFKA_STORAGE_ERROR: the replica's disk failed. NONE: it works, again perhaps."""
+        failed = self._context.failed_replicas.setdefault(broker_id, {})
+        lost, found = [], []
+        for answer in response.partitions:
+            partition = TopicPartition(answer.topic, answer.partition)
+            if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and partition not in failed:
+                lost.append(Replica(partition, broker_id))
+                failed[partition] = None
+            elif answer.error_code == ErrorCode.NONE and partition in failed:
+                found.append(Replica(partition, broker_id))
+                del failed[partition]
+        if lost:
+            cause = f"a disk of broker {broker_id} failed"
+            logger.error("%s: offline are %s", cause, ", ".join(str(r.partition) for r in lost))
+            await self._on_replicas_offline(lost, cause)
+        if found:
+            cause = f"replicas on broker {broker_id} work again"
+            await self._replicas.change(found, ReplicaState.ONLINE, cause)
+            await self._partitions.elect_where_missing(cause)
+
+
+def _cause(broker_ids: Sequence[int], what: str) -> str:
+    noun = "broker" if len(broker_ids) == 1 else "brokers"
+    return f"{noun} {', '.join(map(str, broker_ids))} {what}"

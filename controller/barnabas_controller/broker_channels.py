@@ -1,0 +1,108 @@
+"""Control requests on their way: one queue, one request in flight, per broker.
+
+So every broker sees the controller's decisions in the order they were made. A request is sent again
+until the broker has answered or is gone from ZooKeeper: each is harmless when received twice.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from barnabas.errors import KafkaError, TransportError
+from barnabas.messages import SERVICES
+from barnabas.runtime import Channel, Message, Network, Service, TaskScope
+
+from barnabas_controller.config import ControllerConfig
+from barnabas_controller.request_batch import ControlRequest
+from barnabas_controller.znodes import Broker
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 0.1
+
+# broker id, what was asked, what was answered; called on the event loop, must only enqueue
+OnResponse = Callable[[int, ControlRequest, Message], None]
+
+
+class BrokerChannels:
+    """The channels to all registered brokers; `send` and the rest are called by the controller."""
+
+    def __init__(self, network: Network, config: ControllerConfig, on_response: OnResponse) -> None:
+        self._network = network
+        self._config = config
+        self._on_response = on_response
+        self._queues: dict[int, _BrokerQueue] = {}
+
+    def add(self, broker: Broker) -> None:
+        """Start sending to a broker that registered."""
+        endpoint = broker.endpoint(self._config.inter_broker_listener)
+        if endpoint is None:
+            logger.error(
+                "broker %d has no listener %s: it cannot be told anything",
+                broker.broker_id,
+                self._config.inter_broker_listener,
+            )
+            return
+        channel = self._network.connect(endpoint.address, Service.CONTROL)
+        timeout = self._config.request_timeout
+        queue = _BrokerQueue(broker.broker_id, channel, timeout, self._on_response)
+        self._queues[broker.broker_id] = queue
+
+    async def remove(self, broker_id: int) -> None:
+        """Drop a broker and all it was still to be told."""
+        queue = self._queues.pop(broker_id, None)
+        if queue is not None:
+            await queue.close()
+
+    def send(self, broker_id: int, request: ControlRequest) -> None:
+        """Queue a request; dropped if the broker is gone."""
+        queue = self._queues.get(broker_id)
+        if queue is not None:
+            queue.put(request)
+
+    async def close(self) -> None:
+        for broker_id in list(self._queues):
+            await self.remove(broker_id)
+
+
+class _BrokerQueue:
+    """One broker's queue and the task that empties it."""
+
+    def __init__(
+        self, broker_id: int, channel: Channel, timeout: float, on_response: OnResponse
+    ) -> None:
+        self._broker_id = broker_id
+        self._channel = channel
+        self._timeout = timeout
+        self._on_response = on_response
+        self._requests: asyncio.Queue[ControlRequest] = asyncio.Queue()
+        self._scope = TaskScope(f"control of broker {broker_id}")
+        self._scope.spawn(self._run(), "sender")
+
+    def put(self, request: ControlRequest) -> None:
+        self._requests.put_nowait(request)
+
+    async def _run(self) -> None:
+        while True:
+            request = await self._requests.get()
+            response = await self._until_answered(request)
+            self._on_response(self._broker_id, request, response)
+
+    async def _until_answered(self, request: ControlRequest) -> Message:
+        failures = 0
+        while True:
+            try:
+                return await self._channel.call(request, self._timeout)
+            except TransportError as error:
+                failures += 1
+                level = logging.WARNING if failures == 1 else logging.DEBUG
+                name = type(request).__name__
+                logger.log(level, "%s to broker %d, again: %s", name, self._broker_id, error)
+            except KafkaError as error:  # the broker failed to handle it, and would again
+                logger.error("%s to broker %d: %s", type(request).__name__, self._broker_id, error)
+                return SERVICES[Service.CONTROL][type(request)](error_code=int(error.code))
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def close(self) -> None:
+        await self._scope.close()
+        await self._channel.close()

@@ -1,0 +1,70 @@
+"""A broker is about to stop and asks that its leaderships be moved first."""
+
+import logging
+
+from barnabas.error_code import ErrorCode
+from barnabas.messages.control import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    PartitionError,
+)
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_controller.context import ControllerContext, Replica
+from barnabas_controller.partition_states import PartitionStateMachine
+from barnabas_controller.reign import Reign
+from barnabas_controller.replica_states import ReplicaStateMachine
+from barnabas_controller.states import ReplicaState
+
+logger = logging.getLogger(__name__)
+
+
+class ControlledShutdown:
+    """The shutdown part of one reign."""
+
+    def __init__(
+        self, reign: Reign, partitions: PartitionStateMachine, replicas: ReplicaStateMachine
+    ) -> None:
+        self._context = reign.context
+        self._partitions = partitions
+        self._replicas = replicas
+
+    async def shut_down(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        """Move what can be moved; the answer names what the broker still leads.
+
+        The broker counts as offline from now on, until its znode vanishes. Partitions without
+        another replica never block a shutdown.
+        """
+        broker = self._context.brokers.get(request.broker_id)
+        if broker is None:
+            return ControlledShutdownResponse(ErrorCode.BROKER_NOT_AVAILABLE)
+        if request.broker_epoch < broker.epoch:
+            return ControlledShutdownResponse(ErrorCode.STALE_BROKER_EPOCH)
+        broker_id = request.broker_id
+        cause = f"broker {broker_id} is shutting down"
+        logger.info("%s", cause)
+        self._context.shutting_down.add(broker_id)
+        led, followed = affected_partitions(self._context, broker_id)
+        await self._partitions.elect_for_shutdown(led, cause)
+        stopped = [Replica(partition, broker_id) for partition in followed]
+        await self._replicas.change(stopped, ReplicaState.OFFLINE, cause)
+        remaining, _ = affected_partitions(self._context, broker_id)
+        return ControlledShutdownResponse(
+            ErrorCode.NONE, [PartitionError(p.topic, p.partition) for p in remaining]
+        )
+
+
+def affected_partitions(
+    context: ControllerContext, broker_id: int
+) -> tuple[list[TopicPartition], list[TopicPartition]]:
+    """The partitions with other replicas that the broker leads, and those it follows."""
+    led: list[TopicPartition] = []
+    followed: list[TopicPartition] = []
+    for partition, _ in context.replicas_on([broker_id]):
+        state = context.leadership.get(partition)
+        if state is None or len(context.replicas(partition)) == 1:
+            continue
+        if context.is_being_deleted(partition.topic):
+            continue
+        (led if state.leader == broker_id else followed).append(partition)
+    return led, followed

@@ -1,0 +1,236 @@
+"""The controller module of every broker; at most one of the cluster's is active.
+
+Its life is one ZooKeeper session: the broker makes a new one for a new session. All work is done by
+one task that takes events from one queue, one at a time and each to its end, so no state needs a
+lock. Watches, timers and answers only enqueue.
+
+An event that fails for a reason nobody foresaw may have left its work half done. Then the reign is
+given up and the cluster elects anew: a failover reads everything from ZooKeeper and starts clean.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from barnabas.error_code import ErrorCode
+from barnabas.messages.control import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+from barnabas.runtime import Runtime, TaskScope
+
+from barnabas_controller import znodes
+from barnabas_controller.active_controller import ActiveController
+from barnabas_controller.config import ControllerConfig
+from barnabas_controller.controller_election import current_controller, elect
+from barnabas_controller.errors import ControllerMoved
+from barnabas_controller.failover import fail_over
+from barnabas_controller.fenced_store import FencedStore
+from barnabas_controller.store import Store
+from barnabas_controller.zookeeper.session import Session, SessionExpired, State, WatchEvent
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# After giving up a reign, so that another broker comes first and a persistent fault does not spin.
+PAUSE_AFTER_FAILURE_SECONDS = 1.0
+OVER = (State.EXPIRED, State.CLOSED)
+
+
+@dataclass(frozen=True)
+class ControllerSetup:
+    """What a controller needs of its broker."""
+
+    runtime: Runtime
+    session: Session
+    broker_id: int
+    config: ControllerConfig = field(default_factory=ControllerConfig)
+
+
+def _nothing() -> None:
+    return
+
+
+@dataclass(frozen=True)
+class _Event:
+    """`drop` is called in the end in any case: it answers whoever still waits."""
+
+    name: str
+    handle: Callable[[], Awaitable[None]]
+    drop: Callable[[], None] = _nothing
+
+
+class Controller:
+    """Takes part in the election, and rules while it has won."""
+
+    def __init__(self, setup: ControllerSetup) -> None:
+        self._setup = setup
+        self._store = Store(setup.session)
+        self._queue: asyncio.Queue[_Event] = asyncio.Queue()
+        self._scope = TaskScope(f"controller of broker {setup.broker_id}")
+        self._active: ActiveController | None = None
+        self.active_controller_id = -1
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller now, as far as it can know."""
+        return self._active is not None and self._setup.session.state not in OVER
+
+    @property
+    def epoch(self) -> int:
+        """The controller epoch of this reign, 0 while not active."""
+        return self._active.reign.store.epoch.number if self._active is not None else 0
+
+    async def start(self) -> None:
+        """Begin to take part; returns at once. The persistent paths must exist."""
+        self._setup.session.on_state(self._on_session_state)
+        self._enqueue(_Event("start", self._check_controller))
+        self._scope.spawn(self._run(), "events")
+
+    async def stop(self) -> None:
+        """Take no further part. `/controller` vanishes when the broker closes its session."""
+        await self._scope.close()
+        await self._resign("the broker is stopping")
+        self._drop_events()
+
+    async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        """Judge a leader's ISR change in its turn; NOT_CONTROLLER when not active."""
+        return await self._ask(
+            f"AlterPartition of broker {request.broker_id}",
+            lambda active: active.isr_changes.alter_partition(request),
+            AlterPartitionResponse(ErrorCode.NOT_CONTROLLER),
+        )
+
+    async def controlled_shutdown(
+        self, request: ControlledShutdownRequest
+    ) -> ControlledShutdownResponse:
+        """Move a stopping broker's leaderships in its turn; NOT_CONTROLLER when not active."""
+        return await self._ask(
+            f"ControlledShutdown of broker {request.broker_id}",
+            lambda active: active.shutdown.shut_down(request),
+            ControlledShutdownResponse(ErrorCode.NOT_CONTROLLER),
+        )
+
+    async def _ask(
+        self, name: str, handle: Callable[[ActiveController], Awaitable[T]], refusal: T
+    ) -> T:
+        """Put a request on the queue and wait for its answer, or for the refusal."""
+        if not self.is_active:
+            return refusal
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def drop() -> None:
+            if not answer.done():
+                answer.set_result(refusal)
+
+        async def run() -> None:
+            if self._active is not None:
+                result = await handle(self._active)
+                if not answer.done():
+                    answer.set_result(result)
+
+        self._enqueue(_Event(name, run, drop))
+        return await answer
+
+    # The queue
+
+    def _enqueue(self, event: _Event) -> None:
+        self._queue.put_nowait(event)
+
+    def _enqueue_for(
+        self, active: ActiveController, name: str, handle: Callable[[], Awaitable[None]]
+    ) -> None:
+        async def run() -> None:
+            if self._active is active:
+                await handle()
+
+        self._enqueue(_Event(name, run))
+
+    def _drop_events(self) -> None:
+        while not self._queue.empty():
+            self._queue.get_nowait().drop()
+
+    async def _run(self) -> None:
+        while self._setup.session.state not in OVER:
+            await self._handle(await self._queue.get())
+        await self._resign("the ZooKeeper session is over")
+        self._drop_events()
+
+    async def _handle(self, event: _Event) -> None:
+        logger.debug("broker %d handles: %s", self._setup.broker_id, event.name)
+        try:
+            await event.handle()
+        except ControllerMoved as error:
+            await self._resign(str(error))
+            self._enqueue(_Event("controller moved", self._check_controller))
+        except SessionExpired:
+            await self._resign("the ZooKeeper session has expired")
+        except Exception:
+            logger.exception("%s failed", event.name)
+            await self._abdicate(event.name)
+        finally:
+            event.drop()
+
+    # Election
+
+    def _watch_controller(self, _: WatchEvent) -> None:
+        self._enqueue(_Event("/controller changed", self._check_controller))
+
+    def _on_session_state(self, state: State) -> None:
+        if state in OVER:
+            self._enqueue(_Event("the session is over", self._nothing_more))
+
+    async def _nothing_more(self) -> None:
+        """Wakes the loop, which then sees that the session is over."""
+
+    async def _check_controller(self) -> None:
+        """Look who is controller; stand for election if nobody is."""
+        current = await current_controller(self._store, self._watch_controller)
+        self.active_controller_id = -1 if current is None else current[0]
+        if self._active is not None and (current is None or not current[1]):
+            await self._resign(f"broker {self.active_controller_id} is controller")
+        if current is None:
+            await self._stand_for_election()
+        elif current[1] and self._active is None:  # an earlier reign of this session ended badly
+            await self._store.remove(znodes.CONTROLLER)
+
+    async def _stand_for_election(self) -> None:
+        setup = self._setup
+        epoch = await elect(self._store, setup.broker_id, setup.runtime.clock.wall_ms())
+        logger.info("broker %d is controller, epoch %d", setup.broker_id, epoch.number)
+        self.active_controller_id = setup.broker_id
+        self._active = ActiveController(
+            setup.broker_id,
+            setup.runtime,
+            setup.config,
+            FencedStore(self._store, epoch),
+            self._enqueue_for,
+        )
+        await fail_over(self._active)
+
+    async def _resign(self, why: str) -> None:
+        """Stop ruling; nothing is written."""
+        active, self._active = self._active, None
+        if active is not None:
+            epoch = active.reign.store.epoch.number
+            logger.warning("broker %d resigns, epoch %d: %s", self._setup.broker_id, epoch, why)
+            await active.close()
+
+    async def _abdicate(self, failed: str) -> None:
+        """Stop ruling and let the brokers elect anew."""
+        active = self._active
+        await self._resign(f"the event {failed!r} failed")
+        try:
+            if active is not None:
+                await active.reign.store.abdicate()
+        except ControllerMoved:
+            logger.info("another controller has been elected already")
+        except Exception:  # the session's end will remove /controller
+            logger.exception("/controller could not be deleted")
+        await asyncio.sleep(PAUSE_AFTER_FAILURE_SECONDS)
+        self._enqueue(_Event("after a failure", self._check_controller))

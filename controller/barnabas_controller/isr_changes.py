@@ -1,0 +1,109 @@
+"""Leaders ask for ISR changes: judge each, write the legal ones, tell every broker.
+
+Handles AlterPartition (KIP-497) for the elected controller; the judgement is `alter_partition.py`.
+"""
+
+import logging
+
+from barnabas.error_code import ErrorCode
+from barnabas.messages.control import (
+    AlteredPartition,
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_controller.alter_partition import (
+    AlreadyDone,
+    Reject,
+    Write,
+    accepted,
+    rejected,
+    rule_on,
+)
+from barnabas_controller.leader_and_isr import LeaderAndIsr, describe_change
+from barnabas_controller.reign import Reign
+from barnabas_controller.zookeeper.session import BadVersion
+
+logger = logging.getLogger(__name__)
+
+
+class IsrChanges:
+    """The ISR part of one reign."""
+
+    def __init__(self, reign: Reign) -> None:
+        self._reign = reign
+        self._context = reign.context
+
+    async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        """Answers every partition of the request, in its order."""
+        broker = self._context.brokers.get(request.broker_id)
+        if broker is None or broker.epoch != request.broker_epoch:
+            logger.warning(
+                "AlterPartition of broker %d, epoch %d, which is registered as %s",
+                request.broker_id,
+                request.broker_epoch,
+                "nothing" if broker is None else broker.epoch,
+            )
+            return AlterPartitionResponse(ErrorCode.STALE_BROKER_EPOCH)
+        answers: dict[TopicPartition, AlteredPartition] = {}
+        writes: dict[TopicPartition, tuple[AlterPartitionItem, Write]] = {}
+        for item in request.partitions:
+            partition = TopicPartition(item.topic, item.partition)
+            ruling = rule_on(
+                item,
+                self._context.leadership.get(partition),
+                self._context.live_brokers(),
+                request.broker_id,
+            )
+            if isinstance(ruling, Write):
+                writes[partition] = (item, ruling)
+            else:
+                answers[partition] = _answer(item, ruling)
+        answers |= await self._write(writes)
+        partitions = [TopicPartition(item.topic, item.partition) for item in request.partitions]
+        self._reign.update_metadata(self._context.registered_brokers(), partitions)
+        return AlterPartitionResponse(ErrorCode.NONE, [answers[p] for p in partitions])
+
+    async def _write(
+        self, writes: dict[TopicPartition, tuple[AlterPartitionItem, Write]]
+    ) -> dict[TopicPartition, AlteredPartition]:
+        answers = {}
+        leadership = self._context.leadership
+        results = await self._reign.store.update_states(
+            {partition: ruling.state for partition, (_, ruling) in writes.items()}
+        )
+        for partition, result in results.items():
+            item, ruling = writes[partition]
+            if isinstance(result, LeaderAndIsr):
+                old, leadership[partition] = leadership[partition], result
+                logger.info("%s", describe_change(partition, old, result, ruling.reason))
+                answers[partition] = accepted(item, result)
+            elif isinstance(result, BadVersion):
+                answers[partition] = rejected(item, ErrorCode.INVALID_UPDATE_VERSION)
+                await self._refresh(partition)
+            else:
+                logger.error("%s: ZooKeeper refused the ISR change: %r", partition, result)
+                answers[partition] = rejected(item, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return answers
+
+    async def _refresh(self, partition: TopicPartition) -> None:
+        state = await self._reign.store.store.state(partition)
+        if state is not None and state.controller_epoch <= self._reign.store.epoch.number:
+            logger.warning("%s: its state znode was changed from outside: %s", partition, state)
+            self._context.leadership[partition] = state
+
+
+def _answer(item: AlterPartitionItem, ruling: AlreadyDone | Reject) -> AlteredPartition:
+    if isinstance(ruling, AlreadyDone):
+        return accepted(item, ruling.state)
+    logger.info(
+        "%s-%d: ISR change to %s refused, %s: %s",
+        item.topic,
+        item.partition,
+        item.new_isr,
+        ruling.code.name,
+        ruling.reason,
+    )
+    return rejected(item, ruling.code)

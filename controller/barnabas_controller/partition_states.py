@@ -1,0 +1,171 @@
+"""The partition state machine: new, online, offline, gone.
+
+Moving to NEW, OFFLINE or NON_EXISTENT is bookkeeping. Moving to ONLINE means that a leader is
+found: the first of a new partition, or the winner of an election.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_controller.election import (
+    Decision,
+    Elected,
+    Refused,
+    Unchanged,
+    elect_for_controlled_shutdown,
+    elect_offline,
+    elect_preferred,
+    first_leader,
+)
+from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.leadership import Decide, change_leadership
+from barnabas_controller.reign import Reign
+from barnabas_controller.request_batch import RequestBatch
+from barnabas_controller.states import PARTITION_PREVIOUS, PartitionState
+
+logger = logging.getLogger(__name__)
+
+UNCLEAN_KEY = "unclean.leader.election.enable"
+
+
+class PartitionStateMachine:
+    """All methods skip and log a partition whose present state does not allow the change."""
+
+    def __init__(self, reign: Reign) -> None:
+        self._reign = reign
+        self._context = reign.context
+
+    async def start(self, cause: str) -> None:
+        """After failover: derive the states from the leadership, then find what leaders one can."""
+        context = self._context
+        for partition in context.partitions():
+            state = context.leadership.get(partition)
+            if state is None:
+                context.partition_states[partition] = PartitionState.NEW
+            elif context.is_online(state.leader, partition):
+                context.partition_states[partition] = PartitionState.ONLINE
+            else:
+                context.partition_states[partition] = PartitionState.OFFLINE
+        await self.elect_where_missing(cause)
+
+    def change(self, partitions: Iterable[TopicPartition], target: PartitionState) -> None:
+        """Move to NEW, OFFLINE or NON_EXISTENT."""
+        for partition in self._legal(partitions, target):
+            if target is PartitionState.NON_EXISTENT:
+                self._context.partition_states.pop(partition, None)
+            else:
+                self._context.partition_states[partition] = target
+
+    def _legal(
+        self, partitions: Iterable[TopicPartition], target: PartitionState
+    ) -> list[TopicPartition]:
+        legal = []
+        for partition in partitions:
+            present = self._context.partition_state(partition)
+            if present in PARTITION_PREVIOUS[target]:
+                legal.append(partition)
+            else:
+                logger.error("%s: cannot go from %s to %s", partition, present.name, target.name)
+        return legal
+
+    async def elect_where_missing(self, cause: str) -> None:
+        """Give every new or offline partition a leader, if one can be had."""
+        await self.elect(self._context.partitions_without_leader(), cause)
+
+    async def elect(self, partitions: Iterable[TopicPartition], cause: str) -> None:
+        """To ONLINE: a first leader for new partitions, an offline election for the others."""
+        legal = self._legal(partitions, PartitionState.ONLINE)
+        new = [p for p in legal if self._context.partition_state(p) is PartitionState.NEW]
+        old = [p for p in legal if self._context.partition_state(p) is not PartitionState.NEW]
+        batch = self._reign.batch()
+        await self._give_first_leaders(new, batch)
+        unclean = await self._unclean_allowed(old)
+
+        def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
+            replicas = self._context.replicas(partition)
+            online = self._context.online_replicas(partition)
+            allowed = unclean.get(partition.topic, False)
+            return elect_offline(state, replicas, online, allowed, cause)
+
+        await self._elect(old, decide, batch)
+        self._reign.send(batch)
+
+    async def elect_preferred(self, partitions: Iterable[TopicPartition], cause: str) -> None:
+        """Hand leadership to the head of the assignment where that is possible."""
+
+        def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
+            replicas = self._context.replicas(partition)
+            online = self._context.online_replicas(partition)
+            return elect_preferred(state, replicas, online, cause)
+
+        await self._elect_online(partitions, decide)
+
+    async def elect_for_shutdown(self, partitions: Iterable[TopicPartition], cause: str) -> None:
+        """Hand leadership away from brokers that are shutting down."""
+        context = self._context
+
+        def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
+            replicas = context.replicas(partition)
+            return elect_for_controlled_shutdown(
+                state, replicas, context.brokers, context.shutting_down, cause
+            )
+
+        await self._elect_online(partitions, decide)
+
+    async def _elect_online(self, partitions: Iterable[TopicPartition], decide: Decide) -> None:
+        batch = self._reign.batch()
+        await self._elect(self._legal(partitions, PartitionState.ONLINE), decide, batch)
+        self._reign.send(batch)
+
+    async def _elect(
+        self, partitions: list[TopicPartition], decide: Decide, batch: RequestBatch
+    ) -> None:
+        outcome = await change_leadership(self._reign, partitions, decide)
+        for partition, decision in outcome.items():
+            if isinstance(decision, Elected):
+                self._context.partition_states[partition] = PartitionState.ONLINE
+                batch.leader_and_isr(decision.recipients, partition, decision.state)
+            elif isinstance(decision, Refused):
+                logger.error("%s: no leader elected: %s", partition, decision.reason)
+            elif isinstance(decision, Unchanged):
+                logger.debug("%s: %s", partition, decision.reason)
+
+    async def _give_first_leaders(
+        self, partitions: list[TopicPartition], batch: RequestBatch
+    ) -> None:
+        context, epoch = self._context, self._reign.store.epoch.number
+        states: dict[TopicPartition, LeaderAndIsr] = {}
+        for partition in partitions:
+            online = context.online_replicas(partition)
+            first = first_leader(context.replicas(partition), online, epoch)
+            if isinstance(first, Refused):
+                logger.error("%s: created without a leader: %s", partition, first.reason)
+            else:
+                states[partition] = first
+        for partition, result in (await self._reign.store.create_states(states)).items():
+            if not isinstance(result, LeaderAndIsr):
+                logger.error("%s: its state could not be created: %r", partition, result)
+                continue
+            logger.info(
+                "%s: created with leader %d, ISR %s", partition, result.leader, list(result.isr)
+            )
+            context.leadership[partition] = result
+            context.partition_states[partition] = PartitionState.ONLINE
+            batch.leader_and_isr(result.isr, partition, result, is_new=True)
+
+    async def _unclean_allowed(self, partitions: list[TopicPartition]) -> Mapping[str, bool]:
+        """Per topic that has a partition without any online in-sync replica."""
+        topics: dict[str, None] = {}
+        for partition in partitions:
+            state = self._context.leadership.get(partition)
+            online = self._context.online_replicas(partition)
+            if state is not None and not any(replica in state.isr for replica in online):
+                topics[partition.topic] = None
+        configs = await self._reign.store.store.topic_configs(list(topics))
+        default = self._reign.config.unclean_leader_election_enable
+        return {
+            topic: default if value is None else value.strip().lower() == "true"
+            for topic, value in ((t, config.get(UNCLEAN_KEY)) for t, config in configs.items())
+        }

@@ -1,0 +1,205 @@
+"""The requests of one step of the controller, collected per broker and sent together.
+
+Every broker gets LeaderAndIsr first, then UpdateMetadata, then StopReplica. Whatever is told to
+leaders and followers is told to all brokers as metadata. Only registered brokers are sent to.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from barnabas.messages.control import (
+    BrokerEndpoint,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+)
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_controller.context import ControllerContext
+from barnabas_controller.leader_and_isr import (
+    EPOCH_DURING_DELETE,
+    LEADER_DURING_DELETE,
+    NO_EPOCH,
+    LeaderAndIsr,
+)
+from barnabas_controller.znodes import Broker
+
+ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Who speaks: the controller's broker id, its epoch, and the listener brokers talk on."""
+
+    controller_id: int
+    controller_epoch: int
+    listener: str
+
+
+class RequestBatch:
+    """Collects; `requests` reads the context once more, so build and send without awaiting."""
+
+    def __init__(self, context: ControllerContext, sender: Sender) -> None:
+        self._context = context
+        self._sender = sender
+        self._leaders: dict[int, dict[TopicPartition, LeaderAndIsrPartition]] = {}
+        self._metadata: dict[TopicPartition, None] = {}
+        self._informed: dict[int, None] = {}
+        self._stops: dict[int, dict[TopicPartition, StopReplicaPartition]] = {}
+
+    def leader_and_isr(
+        self,
+        broker_ids: Iterable[int],
+        partition: TopicPartition,
+        state: LeaderAndIsr,
+        is_new: bool = False,
+    ) -> None:
+        """Tell these brokers to lead or follow, and everyone else who leads.
+
+        `is_new` once said of a replica stays said within the batch.
+        """
+        for broker_id in broker_ids:
+            known = self._leaders.setdefault(broker_id, {})
+            before = known.get(partition)
+            new = is_new or (before is not None and before.is_new)
+            known[partition] = self._leader_partition(partition, state, new)
+        self.update_metadata(self._context.registered_brokers(), [partition])
+
+    def _leader_partition(
+        self, partition: TopicPartition, state: LeaderAndIsr, is_new: bool
+    ) -> LeaderAndIsrPartition:
+        assignment = self._context.assignment(partition)
+        return LeaderAndIsrPartition(
+            topic=partition.topic,
+            partition=partition.partition,
+            topic_id=self._context.topic_ids.get(partition.topic, ""),
+            controller_epoch=state.controller_epoch,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            in_sync_replicas=list(state.isr),
+            replicas=list(assignment.replicas),
+            adding_replicas=list(assignment.adding),
+            removing_replicas=list(assignment.removing),
+            is_new=is_new,
+            leader_recovery_state=state.recovery_state,
+        )
+
+    def update_metadata(
+        self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition]
+    ) -> None:
+        """Tell these brokers who is alive and who leads these partitions."""
+        self._informed.update(dict.fromkeys(broker_ids))
+        self._metadata.update(dict.fromkeys(partitions))
+
+    def stop_replica(self, broker_id: int, partition: TopicPartition, delete: bool) -> None:
+        """Tell a broker to stop, or stop and delete; to delete once said stays said."""
+        known = self._stops.setdefault(broker_id, {})
+        before = known.get(partition)
+        state = self._context.leadership.get(partition)
+        if self._context.is_being_deleted(partition.topic):
+            leader_epoch = EPOCH_DURING_DELETE
+        else:
+            leader_epoch = NO_EPOCH if state is None else state.leader_epoch
+        known[partition] = StopReplicaPartition(
+            partition.topic,
+            partition.partition,
+            leader_epoch,
+            delete or (before is not None and before.delete_partition),
+        )
+
+    def requests(self) -> list[tuple[Broker, ControlRequest]]:
+        """Everything collected, in the order to send it."""
+        return [*self._leader_requests(), *self._metadata_requests(), *self._stop_requests()]
+
+    def _registered(self, broker_ids: Iterable[int]) -> list[Broker]:
+        brokers = self._context.brokers
+        return [brokers[broker_id] for broker_id in sorted(broker_ids) if broker_id in brokers]
+
+    def _leader_requests(self) -> list[tuple[Broker, ControlRequest]]:
+        requests: list[tuple[Broker, ControlRequest]] = []
+        for broker in self._registered(self._leaders):
+            partitions = list(self._leaders[broker.broker_id].values())
+            leaders = self._registered({partition.leader for partition in partitions})
+            endpoints = [
+                endpoint
+                for leader in leaders
+                for endpoint in _endpoints(leader)
+                if endpoint.listener == self._sender.listener
+            ]
+            request = LeaderAndIsrRequest(
+                self._sender.controller_id,
+                self._sender.controller_epoch,
+                broker.epoch,
+                partitions,
+                endpoints,
+            )
+            requests.append((broker, request))
+        return requests
+
+    def _metadata_requests(self) -> list[tuple[Broker, ControlRequest]]:
+        context = self._context
+        partitions = [
+            self._metadata_partition(partition, context.leadership[partition])
+            for partition in self._metadata
+            if partition in context.leadership
+        ]
+        endpoints = [
+            endpoint
+            for broker in self._registered(context.live_brokers())
+            for endpoint in _endpoints(broker)
+        ]
+        return [
+            (
+                broker,
+                UpdateMetadataRequest(
+                    self._sender.controller_id,
+                    self._sender.controller_epoch,
+                    broker.epoch,
+                    partitions,
+                    endpoints,
+                ),
+            )
+            for broker in self._registered(self._informed)
+        ]
+
+    def _metadata_partition(
+        self, partition: TopicPartition, state: LeaderAndIsr
+    ) -> UpdateMetadataPartition:
+        deleting = self._context.is_being_deleted(partition.topic)
+        return UpdateMetadataPartition(
+            topic=partition.topic,
+            partition=partition.partition,
+            topic_id=self._context.topic_ids.get(partition.topic, ""),
+            controller_epoch=state.controller_epoch,
+            leader=LEADER_DURING_DELETE if deleting else state.leader,
+            leader_epoch=0 if deleting else state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            in_sync_replicas=list(state.isr),
+            replicas=list(self._context.replicas(partition)),
+            offline_replicas=list(self._context.offline_replicas(partition)),
+        )
+
+    def _stop_requests(self) -> list[tuple[Broker, ControlRequest]]:
+        return [
+            (
+                broker,
+                StopReplicaRequest(
+                    self._sender.controller_id,
+                    self._sender.controller_epoch,
+                    broker.epoch,
+                    list(self._stops[broker.broker_id].values()),
+                ),
+            )
+            for broker in self._registered(self._stops)
+        ]
+
+
+def _endpoints(broker: Broker) -> list[BrokerEndpoint]:
+    return [
+        BrokerEndpoint(broker.broker_id, e.listener, e.host, e.port, broker.rack or "")
+        for e in broker.endpoints
+    ]

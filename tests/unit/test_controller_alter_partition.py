@@ -1,0 +1,70 @@
+"""AlterPartition: which check comes first, and what a leader is told."""
+
+import pytest
+from barnabas.error_code import ErrorCode
+from barnabas.messages.control import AlterPartitionItem
+from barnabas_controller.alter_partition import AlreadyDone, Reject, Write, rule_on
+from barnabas_controller.leader_and_isr import RECOVERED, RECOVERING, LeaderAndIsr
+
+CURRENT = LeaderAndIsr(1, leader_epoch=7, isr=(1, 2), controller_epoch=3, partition_epoch=5)
+RECOVERING_NOW = LeaderAndIsr(1, 7, (1,), 3, 5, RECOVERING)
+LIVE = (1, 2, 3)
+
+
+def ask(
+    isr: list[int], leader_epoch: int = 7, partition_epoch: int = 5, recovery: int = RECOVERED
+) -> AlterPartitionItem:
+    return AlterPartitionItem("flights", 0, leader_epoch, partition_epoch, isr, recovery)
+
+
+def test_a_legal_change_is_written_on_top_of_the_known_partition_epoch() -> None:
+    ruling = rule_on(ask([1, 2, 3]), CURRENT, LIVE, 1)
+    assert isinstance(ruling, Write)
+    assert ruling.state == LeaderAndIsr(1, 7, (1, 2, 3), 3, 5), "the leader epoch stays"
+
+
+def test_a_retry_of_a_change_that_was_made_succeeds_with_the_present_state() -> None:
+    ruling = rule_on(ask([1, 2], partition_epoch=4), CURRENT, LIVE, 1)
+    assert ruling == AlreadyDone(CURRENT)
+
+
+def test_a_partition_without_leadership_is_unknown() -> None:
+    ruling = rule_on(ask([1]), None, LIVE, 1)
+    assert isinstance(ruling, Reject) and ruling.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+CASES = [
+    # what is asked, against what, the code
+    (ask([1], partition_epoch=6), CURRENT, ErrorCode.NOT_CONTROLLER),
+    (ask([1], leader_epoch=8), CURRENT, ErrorCode.NOT_CONTROLLER),
+    (ask([1], leader_epoch=6), CURRENT, ErrorCode.FENCED_LEADER_EPOCH),
+    (ask([1], partition_epoch=4), CURRENT, ErrorCode.INVALID_UPDATE_VERSION),
+    (ask([], 7, 5), CURRENT, ErrorCode.INVALID_REQUEST),
+    (ask([1, 1]), CURRENT, ErrorCode.INVALID_REQUEST),
+    (ask([1, 2], recovery=RECOVERING), RECOVERING_NOW, ErrorCode.INVALID_REQUEST),
+    (ask([1], recovery=RECOVERING), CURRENT, ErrorCode.INVALID_REQUEST),
+    (ask([1], recovery=5), CURRENT, ErrorCode.INVALID_REQUEST),
+    (ask([1, 2, 4]), CURRENT, ErrorCode.INELIGIBLE_REPLICA),
+    # order: each of these breaks two rules
+    (ask([1], leader_epoch=8, partition_epoch=4), CURRENT, ErrorCode.NOT_CONTROLLER),
+    (ask([1], leader_epoch=6, partition_epoch=6), CURRENT, ErrorCode.NOT_CONTROLLER),
+    (ask([1], leader_epoch=6, partition_epoch=4), CURRENT, ErrorCode.FENCED_LEADER_EPOCH),
+    (ask([1, 2], leader_epoch=6), CURRENT, ErrorCode.FENCED_LEADER_EPOCH),
+    (ask([1, 4], partition_epoch=4), CURRENT, ErrorCode.INVALID_UPDATE_VERSION),
+    (ask([1, 4], recovery=RECOVERING), CURRENT, ErrorCode.INVALID_REQUEST),
+]
+
+
+@pytest.mark.parametrize(("item", "current", "code"), CASES)
+def test_the_checks_come_in_kafkas_order(
+    item: AlterPartitionItem, current: LeaderAndIsr, code: ErrorCode
+) -> None:
+    ruling = rule_on(item, current, LIVE, 1)
+    assert isinstance(ruling, Reject)
+    assert ruling.code == code
+
+
+def test_a_leader_that_recovered_says_so_with_its_next_change() -> None:
+    ruling = rule_on(ask([1, 2]), RECOVERING_NOW, LIVE, 1)
+    assert isinstance(ruling, Write)
+    assert ruling.state.recovery_state == RECOVERED

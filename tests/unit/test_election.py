@@ -1,0 +1,196 @@
+"""Elections as plain decisions: Kafka's own cases, then what must hold for all inputs."""
+
+import pytest
+from barnabas_controller.election import (
+    Elected,
+    Refused,
+    Unchanged,
+    elect_for_controlled_shutdown,
+    elect_for_reassignment,
+    elect_offline,
+    elect_preferred,
+    first_leader,
+    remove_from_isr,
+)
+from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERED, RECOVERING, LeaderAndIsr
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def state(leader: int, isr: list[int], epoch: int = 7, recovery: int = RECOVERED) -> LeaderAndIsr:
+    return LeaderAndIsr(leader, epoch, tuple(isr), 3, 11, recovery)
+
+
+# Kafka's PartitionLeaderElectionAlgorithmsTest, case by case.
+OFFLINE_CASES = [
+    # assignment, isr, online, unclean, leader
+    ([2, 4], [2, 4], [4], False, 4),
+    ([2, 4], [2], [4], False, None),
+    ([2, 4], [2], [4], True, 4),
+    ([2, 4], [2], [], True, None),
+    ([1, 2, 3], [3, 2], [1, 2, 3], False, 2),  # assignment order, not ISR order
+    ([1, 2, 3], [1, 2, 3], [1, 2, 3], False, 1),
+]
+
+
+@pytest.mark.parametrize(("assignment", "isr", "online", "unclean", "leader"), OFFLINE_CASES)
+def test_offline_election_takes_the_first_online_in_sync_replica(
+    assignment: list[int], isr: list[int], online: list[int], unclean: bool, leader: int | None
+) -> None:
+    decision = elect_offline(state(9, isr), assignment, online, unclean, "broker 9 died")
+    if leader is None:
+        assert isinstance(decision, Refused)
+        assert "broker 9 died" in decision.reason
+    else:
+        assert isinstance(decision, Elected)
+        assert decision.state.leader == leader
+        assert decision.state.leader_epoch == 8
+
+
+def test_offline_election_keeps_the_online_members_of_the_isr() -> None:
+    decision = elect_offline(state(1, [1, 3, 2]), [1, 2, 3], [2, 3], False, "broker 1 died")
+    assert isinstance(decision, Elected)
+    assert decision.state.isr == (3, 2)
+    assert decision.recipients == (2, 3)
+    assert decision.state.partition_epoch == 11, "the version to write on top of is kept"
+    assert decision.reason == "broker 1 died"
+
+
+def test_unclean_election_starts_an_isr_of_its_own_and_says_that_data_may_be_lost() -> None:
+    decision = elect_offline(state(1, [1]), [1, 2, 3], [3, 2], True, "broker 1 died")
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (2, (2,))
+    assert decision.state.recovery_state == RECOVERING
+    assert "UNCLEAN" in decision.reason
+
+
+def test_a_refusal_names_who_was_online_and_who_was_needed() -> None:
+    decision = elect_offline(state(1, [1]), [1, 2, 3], [2, 3], False, "broker 1 died")
+    assert isinstance(decision, Refused)
+    assert "[2, 3]" in decision.reason and "[1]" in decision.reason
+
+
+@pytest.mark.parametrize(
+    ("target", "isr", "online", "leader"),
+    [
+        ([2, 4], [2, 4], [4], 4),
+        ([2, 4], [2], [4], None),
+        ([2, 4], [2], [], None),
+    ],
+)
+def test_reassignment_election(
+    target: list[int], isr: list[int], online: list[int], leader: int | None
+) -> None:
+    decision = elect_for_reassignment(state(1, isr), target, online, "reassigned")
+    if leader is None:
+        assert isinstance(decision, Refused)
+    else:
+        assert isinstance(decision, Elected)
+        assert decision.state.leader == leader
+        assert decision.state.isr == tuple(isr)
+        assert decision.recipients == tuple(target)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "isr", "online", "kind"),
+    [
+        ([2, 4], [2, 4], [2, 4], Elected),
+        ([2, 4], [4], [2, 4], Refused),
+        ([2, 4], [2, 4], [4], Refused),
+        ([2, 4], [4], [4], Refused),
+        ([4, 2], [2, 4], [2, 4], Unchanged),
+    ],
+)
+def test_preferred_election_wants_the_head_of_the_assignment_online_and_in_sync(
+    assignment: list[int], isr: list[int], online: list[int], kind: type
+) -> None:
+    decision = elect_preferred(state(4, isr), assignment, online, "rebalance")
+    assert isinstance(decision, kind)
+    if isinstance(decision, Elected):
+        assert (decision.state.leader, decision.state.isr) == (2, tuple(isr))
+        assert decision.recipients == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("isr", "registered", "shutting_down", "leader", "new_isr"),
+    [
+        ([2, 4], [2, 4], [2], 4, (4,)),
+        ([2], [2, 4], [2], None, None),
+        ([2, 4], [2, 4], [2, 4], None, None),
+        ([2, 6, 4], [2, 6], [2], 6, (6, 4)),
+    ],
+)
+def test_controlled_shutdown_moves_leadership_to_an_in_sync_replica_that_stays(
+    isr: list[int],
+    registered: list[int],
+    shutting_down: list[int],
+    leader: int | None,
+    new_isr: tuple[int, ...] | None,
+) -> None:
+    decision = elect_for_controlled_shutdown(
+        state(2, isr), [2, 4, 6], registered, shutting_down, "broker 2 is shutting down"
+    )
+    if leader is None:
+        assert isinstance(decision, Refused)
+    else:
+        assert isinstance(decision, Elected)
+        assert (decision.state.leader, decision.state.isr) == (leader, new_isr)
+        assert decision.recipients == tuple(r for r in [2, 4, 6] if r in registered)
+
+
+def test_the_first_leader_of_a_partition_has_every_live_replica_in_its_isr() -> None:
+    assert first_leader([1, 2, 3], [3, 2], 5) == LeaderAndIsr(2, 0, (2, 3), 5)
+    assert isinstance(first_leader([1, 2, 3], [4], 5), Refused)
+
+
+def test_a_dead_follower_leaves_the_isr_and_the_leader_epoch_grows() -> None:
+    decision = remove_from_isr(state(1, [1, 2, 3]), 2, [1, 2, 3], "broker 2 died")
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (1, (1, 3))
+    assert decision.state.leader_epoch == 8
+    assert decision.recipients == (1, 3)
+
+
+def test_the_last_member_of_the_isr_stays_though_it_no_longer_leads() -> None:
+    decision = remove_from_isr(state(1, [1]), 1, [1, 2, 3], "broker 1 died")
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (NO_LEADER, (1,))
+    again = remove_from_isr(decision.state, 1, [1, 2, 3], "still dead")
+    assert isinstance(again, Unchanged), "no epoch is burnt on a replica that is gone already"
+
+
+def test_a_replica_out_of_the_isr_changes_nothing() -> None:
+    assert isinstance(remove_from_isr(state(1, [1, 3]), 2, [1, 2, 3], ""), Unchanged)
+
+
+replicas = st.lists(st.integers(0, 6), min_size=1, max_size=5, unique=True)
+
+
+@given(replicas, replicas, st.sets(st.integers(0, 6)), st.booleans())
+def test_a_clean_leader_was_always_online_and_in_sync(
+    assignment: list[int], isr: list[int], online: set[int], unclean: bool
+) -> None:
+    before = state(9, isr)
+    decision = elect_offline(before, assignment, online, unclean, "why")
+    clean = any(r in isr and r in online for r in assignment)
+    if isinstance(decision, Refused):
+        assert not clean
+        return
+    after = decision.state
+    assert after.leader in online and after.leader in assignment
+    assert after.leader in after.isr
+    assert after.leader_epoch == before.leader_epoch + 1
+    assert (after.leader in isr) == clean, "a clean candidate is never passed over"
+    if clean:
+        assert set(after.isr) == set(isr) & online, "nobody enters an ISR by an election"
+    else:
+        assert unclean and after.isr == (after.leader,)
+
+
+@given(replicas, replicas, st.integers(0, 6))
+def test_an_isr_is_never_emptied(assignment: list[int], isr: list[int], gone: int) -> None:
+    decision = remove_from_isr(state(isr[0], isr), gone, assignment, "why")
+    if isinstance(decision, Elected):
+        assert decision.state.isr
+        assert set(decision.state.isr) <= set(isr)
+        assert decision.state.leader != gone
