@@ -124,9 +124,8 @@ class Admin:
             [ReplicaAssignment(p, list(ids)) for p, ids in (assignments or {}).items()],
             [ConfigEntry(name, str(value)) for name, value in (configs or {}).items()],
         )
-        return (
-            await self.create_topics([new], timeout_ms=timeout_ms, validate_only=validate_only)
-        )[0]
+        results = await self._create([new], timeout_ms, validate_only)
+        return _all_or_raise(results)[0]
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, timeout_ms: int = 30_000, validate_only: bool = False
@@ -135,7 +134,7 @@ class Admin:
         return _all_or_raise(await self._create(list(topics), timeout_ms, validate_only))
 
     async def delete_topics(self, topics: Iterable[str], *, timeout_ms: int = 30_000) -> None:
-        """Delete topics with all their records; raises the first refusal, once the others are gone."""
+        """Delete topics with their records; raises the first refusal, once the others are gone."""
         _all_or_raise(await self._change(DeleteTopicsRequest(timeout_ms, list(topics)), timeout_ms))
 
     async def list_topics(self) -> list[str]:

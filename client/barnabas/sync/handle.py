@@ -1,6 +1,7 @@
 """The blocking handle of one record: its place in the lane to the event loop, then its outcome."""
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import BarnabasError
@@ -59,13 +60,12 @@ class SyncHandle:
 
     async def settled(self) -> None:
         if self._handle is None and self._refusal is None:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            if self._waiter is None:
+                self._waiter = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._waiter)  # several threads may wait for one handle
         if self._handle is not None and not self._handle.done():
-            try:
+            with suppress(BarnabasError):  # `result` raises it in the caller's thread
                 await self._handle
-            except BarnabasError:
-                pass  # `result` raises it in the caller's thread
 
     def _passed(self) -> None:
         self.arguments = None

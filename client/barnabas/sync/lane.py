@@ -5,13 +5,16 @@ and wakes the loop when it is not already at work; the loop takes all there is.
 """
 
 import asyncio
+import logging
 from collections import deque
 from typing import Any
 
-from barnabas.errors import BarnabasError
+from barnabas.errors import BarnabasError, ClientError
 from barnabas.producer import Producer
 from barnabas.sync.handle import SyncHandle
 from barnabas.sync.loop_thread import LoopThread
+
+logger = logging.getLogger(__name__)
 
 # Records on the way to the loop; beyond that `put` blocks, as `await send` would.
 _MOST_QUEUED = 20_000
@@ -97,7 +100,13 @@ class SendLane:
             try:
                 handle.accepted(await send(*handle.arguments))
             except BarnabasError as error:
-                self._refused.append(handle)
-                handle.refused(error)
+                self._refuse(handle, error)
+            except Exception as error:
+                logger.exception("a record could not be sent")
+                self._refuse(handle, ClientError(repr(error)))
             if len(queue) == _MOST_QUEUED // 2:
                 self._room.set()
+
+    def _refuse(self, handle: SyncHandle, error: BarnabasError) -> None:
+        self._refused.append(handle)
+        handle.refused(error)
