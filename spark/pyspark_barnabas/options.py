@@ -1,0 +1,122 @@
+"""The options of `spark.read.format("barnabas")`: those of Spark's own Kafka source, by name.
+
+Spark hands option keys over in lower case, whatever the user wrote.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+EARLIEST = -2
+LATEST = -1
+
+# {"topic": {partition: offset}}, or one of the two words for every partition.
+Offsets = dict[str, dict[int, int]] | int
+
+KNOWN = {
+    name.lower(): name
+    for name in (
+        "bootstrap.servers",
+        "kafka.bootstrap.servers",
+        "subscribe",
+        "assign",
+        "startingOffsets",
+        "endingOffsets",
+        "failOnDataLoss",
+        "minPartitions",
+        "pollTimeoutMs",
+    )
+}
+
+
+class OptionError(ValueError):
+    """An option that does not exist, is missing, or has a value that means nothing."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What to read.
+
+    `topics` with None as partitions means all of a topic's. `poll_timeout_ms`: how long a task
+    waits without any progress (a partition without a leader, a leader whose high watermark is
+    still below the planned end) before it fails.
+    """
+
+    bootstrap_servers: str
+    topics: dict[str, list[int] | None]
+    starting_offsets: Offsets = EARLIEST
+    ending_offsets: Offsets = LATEST
+    fail_on_data_loss: bool = True
+    min_partitions: int = 0
+    poll_timeout_ms: int = 120_000
+
+
+def parse_options(options: Mapping[str, str]) -> ReadOptions:
+    """Raises OptionError naming the option at fault."""
+    given = {key.lower(): value for key, value in options.items()}
+    unknown = sorted(set(given) - set(KNOWN) - {"path"})
+    if unknown:
+        raise OptionError(f"unknown option {unknown[0]!r}; known: {', '.join(KNOWN.values())}")
+    bootstrap = given.get("bootstrap.servers") or given.get("kafka.bootstrap.servers")
+    if not bootstrap:
+        raise OptionError("the option bootstrap.servers is required: host:port,...")
+    return ReadOptions(
+        bootstrap_servers=bootstrap,
+        topics=_topics(given),
+        starting_offsets=_offsets(given, "startingOffsets", "earliest"),
+        ending_offsets=_offsets(given, "endingOffsets", "latest"),
+        fail_on_data_loss=_boolean(given, "failOnDataLoss", True),
+        min_partitions=_integer(given, "minPartitions", 0),
+        poll_timeout_ms=_integer(given, "pollTimeoutMs", 120_000),
+    )
+
+
+def _topics(given: Mapping[str, str]) -> dict[str, list[int] | None]:
+    if ("subscribe" in given) == ("assign" in given):
+        raise OptionError("give exactly one of subscribe (topic,...) and assign (JSON)")
+    if "subscribe" in given:
+        names = [name.strip() for name in given["subscribe"].split(",") if name.strip()]
+        if not names:
+            raise OptionError("subscribe names no topic")
+        return dict.fromkeys(names)
+    try:
+        return {
+            str(topic): [int(partition) for partition in partitions]
+            for topic, partitions in json.loads(given["assign"]).items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        raise OptionError(
+            f'assign is not JSON like {{"topic": [0, 1]}}: {given["assign"]!r}'
+        ) from None
+
+
+def _offsets(given: Mapping[str, str], name: str, default: str) -> Offsets:
+    text = given.get(name.lower(), default).strip()
+    words = {"earliest": EARLIEST, "latest": LATEST}
+    if text.lower() in words:
+        if text.lower() != default:
+            raise OptionError(f"{name} of a batch cannot be {text!r}")
+        return words[text.lower()]
+    try:
+        return {
+            str(topic): {int(partition): int(offset) for partition, offset in offsets.items()}
+            for topic, offsets in json.loads(text).items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        raise OptionError(
+            f'{name} is neither "{default}" nor JSON like {{"topic": {{"0": 23}}}}: {text!r}'
+        ) from None
+
+
+def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
+    text = given.get(name.lower(), str(default)).lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"{name} must be true or false, not {text!r}")
+    return text == "true"
+
+
+def _integer(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name.lower(), str(default))
+    if not text.isdigit():
+        raise OptionError(f"{name} must be a whole number, not {text!r}")
+    return int(text)

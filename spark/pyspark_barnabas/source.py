@@ -1,0 +1,82 @@
+"""The data source itself: `spark.read.format("barnabas")`.
+
+Spark 4 finds it without registration: a module whose name begins with `pyspark_` and a class named
+`DefaultSource`. The driver plans (`partitions`), each task reads one range (`read`).
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from barnabas import Admin, Consumer
+from barnabas.topic_partition import TopicPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pyspark_barnabas.options import OptionError, ReadOptions, parse_options
+from pyspark_barnabas.planning import Bounds, OffsetRange, plan_ranges
+from pyspark_barnabas.reading import read_range
+
+SCHEMA = (
+    "key binary, value binary, topic string, partition int, offset long,"
+    " timestamp timestamp, timestampType int"
+)
+
+
+class DefaultSource(DataSource):
+    """Topics as batches; the schema is that of Spark's own Kafka source."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "barnabas"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> "BatchReader":
+        return BatchReader(parse_options(self.options))
+
+
+class BatchReader(DataSourceReader):
+    """Travels from the driver to the tasks, so it holds nothing but the options."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        """One range per partition that has records, up to the high watermarks seen now.
+
+        Spark needs at least one partition: an empty topic is one empty range.
+        """
+        bounds = asyncio.run(_bounds(self._options))
+        ranges = plan_ranges(
+            bounds,
+            self._options.starting_offsets,
+            self._options.ending_offsets,
+            self._options.fail_on_data_loss,
+            self._options.min_partitions,
+        )
+        return list(ranges) or [OffsetRange("", 0, 0, 0)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Arrow batches of exactly the planned offsets, or an error; never fewer in silence."""
+        assert isinstance(partition, OffsetRange)
+        yield from read_range(self._options, partition)
+
+
+async def _bounds(options: ReadOptions) -> dict[TopicPartition, Bounds]:
+    """The first offset and the high watermark of every partition that is to be read."""
+    async with Admin(bootstrap_servers=options.bootstrap_servers) as admin:
+        described = await admin.describe_topics(list(options.topics))
+    partitions: list[TopicPartition] = []
+    for topic in described:
+        existing = [p.partition for p in topic.partitions]
+        wanted = options.topics[topic.topic]
+        missing = sorted(set(wanted or ()) - set(existing))
+        if missing:
+            raise OptionError(f"assign: {topic.topic} has no partition {missing[0]}")
+        partitions += [TopicPartition(topic.topic, p) for p in (wanted or existing)]
+    async with Consumer(bootstrap_servers=options.bootstrap_servers) as consumer:
+        earliest = await consumer.beginning_offsets(partitions)
+        latest = await consumer.end_offsets(partitions)
+    return {tp: Bounds(earliest[tp], latest[tp]) for tp in partitions}
