@@ -52,9 +52,9 @@ class MemoryNetwork:
         self._cuts: dict[tuple[str, str], None] = {}
         self._next_port = FIRST_FREE_PORT
 
-    def node(self, name: str) -> "MemoryNode":
+    def node(self, name: str, limits: Limits | None = None) -> "MemoryNode":
         """The network as one node sees it: its `Network` and its `Listen`."""
-        return MemoryNode(self, name)
+        return MemoryNode(self, name, limits or self.limits)
 
     def latency(self) -> float:
         return self.random.uniform(self.conditions.min_latency, self.conditions.max_latency)
@@ -112,16 +112,17 @@ class MemoryNetwork:
 class MemoryNode:
     """One node's door to the network: implements `Network`, and `listen` implements `Listen`."""
 
-    def __init__(self, network: MemoryNetwork, name: str) -> None:
+    def __init__(self, network: MemoryNetwork, name: str, limits: Limits) -> None:
         self.name = name
         self._network = network
-        self._credits = Credits(network.limits.broker_bytes)
+        self._limits = limits
+        self._credits = Credits(limits.broker_bytes)
 
     def connect(self, address: Address, service: Service) -> Channel:
         async def open_stream() -> FrameStream:
             return await self._open_stream(address, service)
 
-        return StreamChannel(address, service, open_stream, self._network.limits.max_message_bytes)
+        return StreamChannel(address, service, open_stream, self._limits.max_message_bytes)
 
     async def listen(
         self, name: str, address: Address, handlers: Mapping[Service, Handler]
@@ -131,7 +132,7 @@ class MemoryNode:
             address = Address(address.host, network.free_port())
         if address in network.listeners:
             raise OSError(errno.EADDRINUSE, f"cannot listen on {address}: Address already in use")
-        acceptor = Acceptor(name, handlers, network.limits, self._credits)
+        acceptor = Acceptor(name, handlers, self._limits, self._credits)
         listener = _MemoryListener(network, self.name, address, acceptor)
         network.listeners[address] = listener
         return listener

@@ -1,0 +1,122 @@
+"""The two networks behind one face, so that one suite of tests holds for both."""
+
+import asyncio
+import socket
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from typing import Protocol
+
+from barnabas.runtime import Address, Channel, Listener, Service
+from barnabas.runtime.grpc_network import GrpcNetwork
+from barnabas_broker.rpc.acceptor import Limits
+from barnabas_broker.rpc.grpc_server import GrpcListen
+from barnabas_simulator.network import MemoryNetwork
+
+from tests.contract.network_peer import ScriptedPeer
+
+PEER_PROGRAM = Path(__file__).with_name("network_peer.py")
+LIMITS = Limits(max_message_bytes=1024 * 1024)
+
+
+class World(Protocol):
+    """Listeners, channels, and a peer in another process, to be killed."""
+
+    async def listen(
+        self, peer: ScriptedPeer, *services: Service, port: int = 0, limits: Limits = LIMITS
+    ) -> Listener: ...
+
+    def connect(self, address: Address, service: Service = Service.DATA) -> Channel: ...
+
+    def unused_address(self) -> Address: ...
+
+    async def start_mortal(self, port: int = 0) -> Address: ...
+
+    async def kill_mortal(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class GrpcWorld:
+    def __init__(self) -> None:
+        self._network = GrpcNetwork(LIMITS.max_message_bytes)
+        self._channels: list[Channel] = []
+        self._listeners: list[Listener] = []
+        self._mortal: Process | None = None
+
+    async def listen(
+        self, peer: ScriptedPeer, *services: Service, port: int = 0, limits: Limits = LIMITS
+    ) -> Listener:
+        handlers = peer.handlers(*services)
+        listener = await GrpcListen(limits)("TEST", Address("127.0.0.1", port), handlers)
+        self._listeners.append(listener)
+        return listener
+
+    def connect(self, address: Address, service: Service = Service.DATA) -> Channel:
+        channel = self._network.connect(address, service)
+        self._channels.append(channel)
+        return channel
+
+    def unused_address(self) -> Address:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            return Address("127.0.0.1", taken.getsockname()[1])
+
+    async def start_mortal(self, port: int = 0) -> Address:
+        self._mortal = await asyncio.create_subprocess_exec(
+            sys.executable, str(PEER_PROGRAM), str(port), stdout=PIPE
+        )
+        assert self._mortal.stdout is not None
+        return Address("127.0.0.1", int(await self._mortal.stdout.readline()))
+
+    async def kill_mortal(self) -> None:
+        if self._mortal is not None:
+            self._mortal.kill()
+            await self._mortal.wait()
+            self._mortal = None
+
+    async def close(self) -> None:
+        await self.kill_mortal()
+        for channel in self._channels:
+            await channel.close()
+        for listener in self._listeners:
+            await listener.close()
+
+
+class MemoryWorld:
+    def __init__(self) -> None:
+        self.network = MemoryNetwork(limits=LIMITS)
+        self._client = self.network.node("client")
+        self._mortal = self.network.node("mortal")
+        self._channels: list[Channel] = []
+        self._listeners: list[Listener] = []
+
+    async def listen(
+        self, peer: ScriptedPeer, *services: Service, port: int = 0, limits: Limits = LIMITS
+    ) -> Listener:
+        node = self.network.node("server", limits)
+        listener = await node.listen("TEST", Address("server", port), peer.handlers(*services))
+        self._listeners.append(listener)
+        return listener
+
+    def connect(self, address: Address, service: Service = Service.DATA) -> Channel:
+        channel = self._client.connect(address, service)
+        self._channels.append(channel)
+        return channel
+
+    def unused_address(self) -> Address:
+        return Address("server", self.network.free_port())
+
+    async def start_mortal(self, port: int = 0) -> Address:
+        handlers = ScriptedPeer().handlers(Service.DATA)
+        listener = await self._mortal.listen("PEER", Address("mortal", port), handlers)
+        self._listeners.append(listener)
+        return listener.address
+
+    async def kill_mortal(self) -> None:
+        self.network.kill("mortal")
+
+    async def close(self) -> None:
+        for channel in self._channels:
+            await channel.close()
+        for listener in self._listeners:
+            await listener.close()
