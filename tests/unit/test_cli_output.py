@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+from barnabas.admin import BrokerReplicas
 from barnabas.cli.consume import Line, record_line, record_row
 from barnabas.cli.lines import lines
 from barnabas.cli.output import print_rows
@@ -12,7 +13,7 @@ from barnabas.cli.replica import replica_rows
 from barnabas.cli.settings import CommandFailed, Output, Settings
 from barnabas.cli.topic import with_defaults
 from barnabas.consumer import ConsumerRecord
-from barnabas.messages.replicas import DescribeReplicasResponse, ReplicaDescription
+from barnabas.messages.replicas import ReplicaDescription
 
 LONG = "x" * 500
 
@@ -119,9 +120,9 @@ def replica(leads: bool, epoch: int, end: int, isr: list[int] | None = None) -> 
 def test_lag_and_isr_are_told_by_the_leader_of_the_highest_epoch() -> None:
     rows = replica_rows(
         [
-            DescribeReplicasResponse(3, [replica(True, 4, 50, [1, 2, 3])]),
-            DescribeReplicasResponse(1, [replica(True, 5, 20, [1, 2])]),
-            DescribeReplicasResponse(2, [replica(False, 5, 17)]),
+            BrokerReplicas(3, [replica(True, 4, 50, [1, 2, 3])]),
+            BrokerReplicas(1, [replica(True, 5, 20, [1, 2])]),
+            BrokerReplicas(2, [replica(False, 5, 17)]),
         ]
     )
     assert [row["broker"] for row in rows] == [1, 2, 3]
@@ -131,5 +132,5 @@ def test_lag_and_isr_are_told_by_the_leader_of_the_highest_epoch() -> None:
 
 
 def test_without_a_leader_lag_is_unknown() -> None:
-    (row,) = replica_rows([DescribeReplicasResponse(2, [replica(False, 5, 17)])])
+    (row,) = replica_rows([BrokerReplicas(2, [replica(False, 5, 17)])])
     assert row["lag"] is None and row["in_sync"] is None

@@ -28,7 +28,6 @@ def run(
         bool,
         typer.Option("--env", help="Take settings from BARNABAS_LOG_DIRS (log.dirs) and so on."),
     ] = False,
-    log_level: Annotated[str, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C, which make it hand over its partitions first."""
     from barnabas_broker.cli.run import (
@@ -38,13 +37,11 @@ def run(
     )
     from barnabas_broker.config.key import InvalidConfig
 
-    if log_level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
-        raise typer.BadParameter("must be DEBUG, INFO, WARNING or ERROR", param_hint="--log-level")
     try:
         properties = properties_from_file(config) if config else {}
         if environment:
             properties |= properties_from_environment(os.environ)
-        code = run_broker(properties | parse_assignments(settings or []), log_level)
+        code = run_broker(properties | parse_assignments(settings or []))
     except InvalidConfig as error:
         raise CommandFailed(str(error)) from None
     raise typer.Exit(code)

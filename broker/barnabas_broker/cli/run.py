@@ -4,11 +4,8 @@ Called by `barnabas broker run`, and as a module of its own by the local supervi
 start sooner without the command line's parser.
 """
 
-import logging
-import resource
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from barnabas_broker.config.config import Config
@@ -19,7 +16,6 @@ from barnabas_broker.config.properties import parse_properties
 ENVIRONMENT_PREFIX = "BARNABAS_"
 # The command line's own variables, which are no broker settings.
 _OTHER_VARIABLES = {"BARNABAS_BOOTSTRAP"}
-_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def properties_from_file(path: Path) -> dict[str, str]:
@@ -45,22 +41,13 @@ def properties_from_environment(environment: Mapping[str, str]) -> dict[str, str
     return found
 
 
-def run_broker(properties: Mapping[str, str], log_level: str = "INFO") -> int:
-    """Run one broker until it is told to stop; the process's exit code."""
-    logging.basicConfig(stream=sys.stderr, level=log_level, format=_LOG_FORMAT)
-    raise_descriptor_limit()
+def run_broker(properties: Mapping[str, str]) -> int:
+    """Run one broker until it is told to stop; the process's exit code. Raises InvalidConfig."""
     config = Config(properties)
     config.check_broker()
     from barnabas_broker.server import run
 
     return run(config)
-
-
-def raise_descriptor_limit() -> None:
-    """A broker holds a few files per segment; the soft limit of many systems is 1024."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _variable(name: str) -> str:

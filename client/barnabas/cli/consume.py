@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -131,7 +131,7 @@ async def _consume(
 ) -> None:
     from barnabas import Consumer
 
-    reset = "earliest" if start.from_beginning else "latest"
+    reset: Literal["earliest", "latest"] = "earliest" if start.from_beginning else "latest"
     topics = [] if start.partition is not None else [topic]
     count = 0
     try:
@@ -165,13 +165,13 @@ async def _position(consumer: "Consumer", topic: str, start: Start) -> None:
     from barnabas import TopicPartition
 
     chosen = TopicPartition(topic, start.partition)
-    await consumer.assign([chosen])
+    consumer.assign([chosen])
     if start.from_beginning or start.offset == "beginning":
         await consumer.seek_to_beginning(chosen)
     elif start.offset is None or start.offset == "end":
         await consumer.seek_to_end(chosen)
     else:
-        await consumer.seek(chosen, int(start.offset))
+        consumer.seek(chosen, int(start.offset))
 
 
 def _write(settings: Settings, records: "list[ConsumerRecord]", line: Line) -> None:

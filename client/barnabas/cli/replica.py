@@ -1,13 +1,16 @@
 """`barnabas replica`: what each replica says of itself."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from barnabas.cli.output import note, print_rows
 from barnabas.cli.settings import Settings, run_async, settings_of
-from barnabas.messages.replicas import DescribeReplicasResponse, ReplicaDescription
+
+if TYPE_CHECKING:
+    from barnabas.admin import BrokerReplicas
+    from barnabas.messages.replicas import ReplicaDescription
 
 app = typer.Typer(no_args_is_help=True, help="What each replica says of itself.")
 
@@ -43,13 +46,16 @@ def status(
     the leader's log end; both are normal while records flow.
     """
     settings = settings_of(context)
-    answers, failures = run_async(_ask_all(settings, topic))
-    for failure in failures:
-        note(f"barnabas: {failure}")
+    answers = run_async(_ask_all(settings, topic))
     print_rows(settings, _COLUMNS, replica_rows(answers))
+    silent = [answer for answer in answers if answer.error is not None]
+    for answer in silent:
+        note(f"barnabas: broker {answer.broker_id} does not answer: {answer.error}")
+    if silent:
+        raise typer.Exit(1)
 
 
-def replica_rows(answers: Iterable[DescribeReplicasResponse]) -> list[dict[str, Any]]:
+def replica_rows(answers: "Iterable[BrokerReplicas]") -> list[dict[str, Any]]:
     """One row a replica, by topic, partition and broker; lag is None while nobody leads."""
     replicas = sorted(
         ((answer.broker_id, each) for answer in answers for each in answer.replicas),
@@ -62,8 +68,8 @@ def replica_rows(answers: Iterable[DescribeReplicasResponse]) -> list[dict[str, 
 
 
 def _newest_leaders(
-    replicas: Iterable[tuple[int, ReplicaDescription]],
-) -> Mapping[tuple[str, int], ReplicaDescription]:
+    replicas: "Iterable[tuple[int, ReplicaDescription]]",
+) -> "Mapping[tuple[str, int], ReplicaDescription]":
     """Two may believe to lead, one not knowing better yet: the higher epoch is right."""
     leaders: dict[tuple[str, int], ReplicaDescription] = {}
     for _, each in replicas:
@@ -75,7 +81,7 @@ def _newest_leaders(
 
 
 def _row(
-    broker: int, replica: ReplicaDescription, leader: ReplicaDescription | None
+    broker: int, replica: "ReplicaDescription", leader: "ReplicaDescription | None"
 ) -> dict[str, Any]:
     in_sync_replicas = leader.in_sync_replicas if leader else None
     return {
@@ -94,11 +100,11 @@ def _row(
     }
 
 
-async def _ask_all(
-    settings: Settings, topic: str | None
-) -> tuple[list[DescribeReplicasResponse], list[str]]:
-    """The answers of all brokers, and a line for each that gave none."""
+async def _ask_all(settings: Settings, topic: str | None) -> "list[BrokerReplicas]":
     from barnabas import Admin
 
     async with Admin(bootstrap_servers=settings.bootstrap) as admin:
-        return await admin.describe_replicas([topic] if topic is not None else [])
+        if topic is None:
+            return await admin.describe_replicas()
+        await admin.describe_topic(topic)  # a topic that does not exist is an error, not no rows
+        return await admin.describe_replicas([topic])

@@ -1,6 +1,6 @@
 """`barnabas topic`: create, list, describe and delete topics."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,9 @@ from barnabas.cli.settings import (
     run_async,
     settings_of,
 )
+
+if TYPE_CHECKING:
+    from barnabas.messages.metadata import TopicMetadata
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
 
@@ -140,7 +143,7 @@ async def _list(settings: Settings) -> list[dict[str, Any]]:
 
     async with Admin(bootstrap_servers=settings.bootstrap) as admin:
         topics = await admin.describe_topics()
-    return [_topic_row(topic) for topic in sorted(topics, key=lambda topic: topic.topic)]
+    return [_topic_row(topic) for topic in topics]
 
 
 async def _describe(settings: Settings, name: str | None) -> list[dict[str, Any]]:
@@ -158,7 +161,7 @@ async def _describe(settings: Settings, name: str | None) -> list[dict[str, Any]
             "in_sync_replicas": list(partition.in_sync_replicas),
             "offline_replicas": list(partition.offline_replicas),
         }
-        for topic in sorted(topics, key=lambda topic: topic.topic)
+        for topic in topics
         for partition in sorted(topic.partitions, key=lambda partition: partition.partition)
     ]
 
@@ -170,7 +173,7 @@ async def _delete(settings: Settings, names: list[str]) -> None:
         await admin.delete_topics(names)
 
 
-def _topic_row(topic: Any) -> dict[str, Any]:
+def _topic_row(topic: "TopicMetadata") -> dict[str, Any]:
     partitions = topic.partitions
     return {
         "topic": topic.topic,

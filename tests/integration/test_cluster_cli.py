@@ -1,0 +1,278 @@
+"""`barnabas cluster` and what a person does with it, from a shell, with real processes."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from barnabas_broker.local.cluster import LocalCluster
+from barnabas_broker.local.ports import free_ports
+from barnabas_broker.local.process import ProcessRecord
+
+pytestmark = pytest.mark.integration
+
+COMMAND = [sys.executable, "-m", "barnabas.cli.main"]
+
+
+class Shell:
+    """Runs `barnabas` in a folder of its own, with its own ports."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = consecutive_ports(3)
+        bootstrap = ",".join(f"127.0.0.1:{self.port + i}" for i in range(3))
+        self.environment = {**os.environ, "BARNABAS_BOOTSTRAP": bootstrap}
+
+    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def ok(self, *arguments: str, stdin: str = "") -> str:
+        result = self.run(*arguments, stdin=stdin)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    def rows(self, *arguments: str) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self.ok(*arguments, "-o", "json").splitlines()]
+
+    def processes(self) -> list[ProcessRecord]:
+        records = map(ProcessRecord.load, (self.folder / ".barnabas").glob("*/process.json"))
+        return [record for record in records if record is not None and record.alive]
+
+
+def consecutive_ports(count: int) -> int:
+    """A port that is free, with its successors, and so are those ten thousand above."""
+    from barnabas_broker.local.ports import is_taken
+
+    while True:
+        (first,) = free_ports(1)
+        wanted = [first + i + distance for i in range(count) for distance in (0, 10_000)]
+        if not any(map(is_taken, wanted)):
+            return first
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    shell = Shell(tmp_path_factory.mktemp("shell"))
+    shell.ok("cluster", "start", "--port", str(shell.port))
+    yield shell
+    shell.run("cluster", "destroy", "--yes")
+    assert shell.processes() == []
+
+
+def test_a_second_start_says_that_the_cluster_runs(shell: Shell) -> None:
+    before = {process.pid for process in shell.processes()}
+    assert "runs already" in shell.ok("cluster", "start")
+    assert {process.pid for process in shell.processes()} == before
+
+
+def test_records_go_in_and_come_out(shell: Shell) -> None:
+    created = shell.ok("topic", "create", "hello", "--partitions", "3")
+    assert "replication factor 3" in created and "min.insync.replicas=2" in created
+    lines = [f"k{i % 5}:value {i}" for i in range(100)]
+    shell.ok("produce", "hello", "--key-separator", ":", stdin="\n".join(lines) + "\n")
+    out = shell.ok(
+        "consume", "hello", "--from-beginning", "--max-messages", "100", "--print-key",
+        "--separator", ":",
+    )  # fmt: skip
+    assert sorted(out.splitlines()) == sorted(lines)
+
+
+def test_one_partition_is_read_from_an_offset(shell: Shell) -> None:
+    shell.ok("topic", "create", "offsets", "--set", "retention.ms=86400000")
+    shell.ok("produce", "offsets", "--compression", "zstd", stdin="a\nb\nc\nd\n")
+    rows = shell.rows(
+        "consume", "offsets", "--partition", "0", "--offset", "2", "--max-messages", "2"
+    )
+    assert [(row["offset"], row["value"]) for row in rows] == [(2, "c"), (3, "d")]
+
+
+def test_consuming_ends_when_nothing_comes(shell: Shell) -> None:
+    shell.ok("topic", "create", "silence")
+    assert shell.ok("consume", "silence", "--from-beginning", "--timeout-ms", "300") == ""
+
+
+def test_a_delivered_record_is_told_where_it_is(shell: Shell) -> None:
+    shell.ok("topic", "create", "told")
+    result = shell.ok("produce", "told", "--output", "json", "--partition", "0", stdin="x\ny\n")
+    assert [json.loads(line)["offset"] for line in result.splitlines()] == [0, 1]
+
+
+def test_topics_are_listed_described_and_deleted(shell: Shell) -> None:
+    shell.ok("topic", "create", "short-lived", "--partitions", "2")
+    (row,) = [row for row in shell.rows("topic", "list") if row["topic"] == "short-lived"]
+    assert (row["partitions"], row["replication_factor"]) == (2, 3)
+    described = shell.rows("topic", "describe", "short-lived")
+    assert [row["partition"] for row in described] == [0, 1]
+    assert all(sorted(row["in_sync_replicas"]) == [1, 2, 3] for row in described)  # type: ignore[call-overload]
+    shell.ok("topic", "delete", "short-lived", "--yes")
+    assert "short-lived" not in [row["topic"] for row in shell.rows("topic", "list")]
+
+
+@pytest.mark.parametrize(
+    "arguments, name",
+    [
+        ("topic describe absent", "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("topic delete absent --yes", "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("topic create a/b", "INVALID_TOPIC_EXCEPTION"),
+        ("topic create big --replication-factor 9", "INVALID_REPLICATION_FACTOR"),
+        ("topic create odd --set no.such.key=1", "INVALID_CONFIG"),
+        ("replica status absent", "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("consume absent --timeout-ms 100", "UNKNOWN_TOPIC_OR_PARTITION"),
+    ],
+)
+def test_a_refusal_is_kafkas_name_and_exit_code_1(shell: Shell, arguments: str, name: str) -> None:
+    result = shell.run(*arguments.split())
+    assert result.returncode == 1
+    assert name in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_every_replica_tells_its_offsets(shell: Shell) -> None:
+    shell.ok("topic", "create", "replicas")
+    shell.ok("produce", "replicas", stdin="1\n2\n3\n")
+    rows = shell.rows("replica", "status", "replicas")
+    assert [row["broker"] for row in rows] == [1, 2, 3]
+    assert [row["log_end_offset"] for row in rows] == [3, 3, 3]
+    assert sum(row["role"] == "leader" for row in rows) == 1
+    assert all(row["lag"] == 0 and row["in_sync"] for row in rows)
+
+
+def test_zookeeper_shows_the_brokers(shell: Shell) -> None:
+    tree = shell.ok("zk", "tree", "/brokers/ids")
+    assert [line.split()[0] for line in tree.splitlines()] == ["ids", "1*", "2*", "3*"]
+    assert json.loads(shell.ok("zk", "get", "/controller").splitlines()[0])["brokerid"] in (1, 2, 3)
+    assert shell.run("zk", "get", "/nowhere").returncode == 1
+
+
+def test_the_files_on_disk_are_sound_and_a_flipped_bit_is_found(shell: Shell) -> None:
+    shell.ok("topic", "create", "on-disk")
+    shell.ok("produce", "on-disk", stdin="one\ntwo\n")
+    folder = shell.folder / ".barnabas" / "broker-1" / "data" / "on-disk-0"
+    (row,) = shell.rows("log", "verify", str(folder))
+    assert row["faults"] == [] and row["records"] == 2
+    assert "baseOffset: 0 lastOffset: 1 count: 2" in shell.ok("log", "dump", str(folder))
+    assert "payload: two" in shell.ok("log", "dump", str(folder), "--records")
+    copy = shell.folder / "on-disk-0"
+    subprocess.run(["cp", "-r", str(folder), str(copy)], check=True)
+    file = copy / "00000000000000000000.log"
+    spoiled = bytearray(file.read_bytes())
+    spoiled[-2] ^= 1
+    file.write_bytes(spoiled)
+    assert shell.run("log", "verify", str(copy)).returncode == 1
+    result = shell.run("log", "dump", str(copy))
+    assert result.returncode == 1 and "isvalid: false" in result.stdout
+
+
+def test_ctrl_c_ends_consume_quietly(shell: Shell) -> None:
+    shell.ok("topic", "create", "interrupted")
+    shell.ok("produce", "interrupted", stdin="x\n")
+    process = subprocess.Popen(
+        [*COMMAND, "consume", "interrupted", "--from-beginning"],
+        env=shell.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "x\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (out, err) == ("", "1 records consumed\n")
+
+
+def test_a_reader_that_leaves_is_no_failure(shell: Shell) -> None:
+    shell.ok("topic", "create", "piped")
+    shell.ok("produce", "piped", stdin="line\n" * 5000)
+    line = f"{' '.join(COMMAND)} consume piped --from-beginning | head -1; exit ${{PIPESTATUS[0]}}"
+    result = subprocess.run(
+        ["bash", "-c", line], env=shell.environment, capture_output=True, text=True, timeout=60
+    )
+    assert (result.returncode, result.stdout) == (0, "line\n")
+    assert "Traceback" not in result.stderr and "Exception" not in result.stderr
+
+
+def test_a_killed_broker_is_shown_and_comes_back(shell: Shell) -> None:
+    shell.ok("cluster", "kill", "2")
+    status = shell.run("cluster", "status", "--output", "json")
+    states = {row["member"]: row["state"] for row in map(json.loads, status.stdout.splitlines())}
+    assert status.returncode == 1
+    assert states["broker 2"] == "stopped" and states["broker 1"] == "running"
+    assert shell.run("cluster", "kill", "2").returncode == 1
+    shell.ok("cluster", "restart", "2")
+    assert shell.run("cluster", "status").returncode == 0
+    assert shell.ok("cluster", "logs", "2", "--lines", "3").count("\n") == 3
+
+
+def test_stop_and_start_keep_topics_and_records(shell: Shell) -> None:
+    shell.ok("topic", "create", "kept", "--partitions", "2")
+    shell.ok("produce", "kept", stdin="a\nb\nc\n")
+    shell.ok("cluster", "stop")
+    assert shell.processes() == []
+    assert shell.run("topic", "list").returncode == 1
+    shell.ok("cluster", "start")
+    out = shell.ok("consume", "kept", "--from-beginning", "--max-messages", "3")
+    assert sorted(out.split()) == ["a", "b", "c"]
+
+
+def test_a_taken_port_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", shell.port + 1))
+        other.listen()
+        result = shell.run("cluster", "start", "--port", str(shell.port))
+    assert result.returncode == 1
+    assert f"port {shell.port + 1}" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert shell.processes() == []
+    assert not (tmp_path / ".barnabas" / "cluster.json").exists()
+
+
+def test_missing_java_is_one_line(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.environment |= {"PATH": str(tmp_path), "JAVA_HOME": ""}
+    result = shell.run("cluster", "start", "--port", str(shell.port))
+    assert result.returncode == 1
+    assert "Java" in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_start_leaves_no_process_behind(tmp_path: Path, number: int) -> None:
+    shell = Shell(tmp_path)
+    start = subprocess.Popen(
+        [*COMMAND, "cluster", "start", "--port", str(shell.port)],
+        cwd=tmp_path, env=shell.environment, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert start.stderr is not None
+    assert "ZooKeeper serves" in start.stderr.readline()
+    deadline = time.monotonic() + 20
+    while len(shell.processes()) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    start.send_signal(number)
+    assert start.wait(30) == 130
+    assert "Traceback" not in start.stderr.read()
+    assert shell.processes() == []
+
+
+def test_a_whole_cluster_serves_its_first_acknowledgement_within_six_seconds(
+    tmp_path: Path,
+) -> None:
+    from barnabas.sync import Producer
+
+    with LocalCluster(tmp_path, config={"auto.create.topics.enable": "true"}) as cluster:
+        with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+            producer.send_and_wait("first", b"x")
+        assert cluster.complete
+    assert cluster.running_brokers() == []
