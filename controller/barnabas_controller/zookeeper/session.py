@@ -4,6 +4,10 @@ Two implementations: kazoo against a real ensemble, and the simulator's in-memor
 suite holds both. A `Session` object is one ZooKeeper session: when it expires it is dead for good,
 and its owner opens a new one. All methods run on the event loop; watches and state changes are
 delivered there too, in ZooKeeper's order, and must only enqueue work.
+
+What is asked while the connection is broken waits for the reconnection; only what was in flight
+when it broke fails, with `ConnectionLoss`. Watches survive a reconnection: one whose znode changed
+meanwhile fires before anything newer can be read.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +16,11 @@ from enum import Enum
 from typing import Protocol
 
 ANY_VERSION = -1
+
+# ZooKeeper's `jute.maxbuffer`: a server breaks the connection of a client that sends more, which
+# would then look like a connection loss for ever. The overhead is generous: headers and the ACL.
+REQUEST_LIMIT = 0xFFFFF
+_REQUEST_OVERHEAD = 128
 
 
 class ZooKeeperError(Exception):
@@ -48,6 +57,10 @@ class SessionExpired(ZooKeeperError):
 
 class RolledBack(ZooKeeperError):
     """This operation of a multi was not tried, or was undone, because another one failed."""
+
+
+class TooLarge(ZooKeeperError):
+    """The request is over ZooKeeper's limit of 1 MiB; it was not sent."""
 
 
 class ZooKeeperUnreachable(ZooKeeperError):
@@ -122,6 +135,17 @@ Operation = Create | Delete | SetData | Check
 # One per operation: the created path, the Stat after SetData, None after Delete and Check,
 # or the error of an operation that failed (the whole multi is then undone).
 OperationResult = str | Stat | None | ZooKeeperError
+
+
+def check_size(operations: Sequence[Operation]) -> None:
+    """Raises TooLarge if ZooKeeper would not accept so many bytes in one request."""
+    size = sum(_REQUEST_OVERHEAD + len(operation.path.encode()) for operation in operations)
+    size += sum(len(op.data) for op in operations if isinstance(op, Create | SetData))
+    if size > REQUEST_LIMIT:
+        raise TooLarge(
+            f"{operations[0].path}: a request of {size} bytes is over ZooKeeper's limit of"
+            f" {REQUEST_LIMIT} bytes"
+        )
 
 
 class Session(Protocol):

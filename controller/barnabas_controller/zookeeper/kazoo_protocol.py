@@ -1,0 +1,190 @@
+"""What the kazoo session needs beyond kazoo: its types translated, and two pieces it lacks.
+
+Used by `kazoo_session` alone. The pieces are a handler that keeps replies and watch events in one
+order, and the request by which a client renews its watches on a new connection.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from struct import pack
+from typing import Any, ClassVar
+
+from kazoo import exceptions as kazoo
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.states import EventType as KazooEventType
+from kazoo.protocol.states import WatchedEvent, ZnodeStat
+
+from barnabas_controller.zookeeper.session import (
+    BadVersion,
+    ConnectionLoss,
+    EventType,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    OperationResult,
+    RolledBack,
+    SessionExpired,
+    Stat,
+    Watch,
+    WatchEvent,
+    ZooKeeperError,
+)
+
+# The first match counts: ConnectionClosedError is a kind of SessionExpiredError to kazoo, but it
+# only says that the socket is gone.
+_ERRORS: tuple[tuple[type[Exception], type[ZooKeeperError]], ...] = (
+    (kazoo.NoNodeError, NoNode),
+    (kazoo.NodeExistsError, NodeExists),
+    (kazoo.BadVersionError, BadVersion),
+    (kazoo.NotEmptyError, NotEmpty),
+    (kazoo.NoChildrenForEphemeralsError, NoChildrenForEphemerals),
+    (kazoo.ConnectionLoss, ConnectionLoss),
+    (kazoo.ConnectionClosedError, ConnectionLoss),
+    (kazoo.ConnectionDropped, ConnectionLoss),
+    (kazoo.SessionMovedError, ConnectionLoss),
+    (kazoo.OperationTimeoutError, ConnectionLoss),
+    (kazoo.RequestTimeoutError, ConnectionLoss),
+    (kazoo.SessionExpiredError, SessionExpired),
+    # In a failed multi: OK for the operations before the failed one, this for those after it.
+    (kazoo.RolledBackError, RolledBack),
+    (kazoo.RuntimeInconsistency, RolledBack),
+)
+
+_EVENTS = {
+    KazooEventType.CREATED: EventType.CREATED,
+    KazooEventType.DELETED: EventType.DELETED,
+    KazooEventType.CHANGED: EventType.CHANGED,
+    KazooEventType.CHILD: EventType.CHILDREN,
+}
+
+_WATCHES_PER_REQUEST = 1000
+
+
+def translate(error: Exception, path: str) -> ZooKeeperError:
+    """The seam's exception for one of kazoo's, naming the path."""
+    for theirs, ours in _ERRORS:
+        if isinstance(error, theirs):
+            return ours(path)
+    return ZooKeeperError(f"{path}: {type(error).__name__}: {error}")
+
+
+def stat_of(stat: ZnodeStat) -> Stat:
+    return Stat(
+        czxid=stat.czxid,
+        mzxid=stat.mzxid,
+        version=stat.version,
+        ephemeral_owner=stat.ephemeralOwner,
+        created_ms=stat.ctime,
+        modified_ms=stat.mtime,
+        children=stat.numChildren,
+    )
+
+
+def multi_results(
+    operations: Sequence[Operation], answers: Sequence[Any], chroot: str
+) -> list[OperationResult]:
+    """One result per operation, in order."""
+    results: list[OperationResult] = []
+    for operation, answer in zip(operations, answers, strict=True):
+        if isinstance(answer, Exception):
+            results.append(translate(answer, operation.path))
+        elif isinstance(answer, ZnodeStat):
+            results.append(stat_of(answer))
+        else:
+            results.append(answer.removeprefix(chroot) if isinstance(answer, str) else None)
+    return results
+
+
+@dataclass(unsafe_hash=True)
+class Watcher:
+    """What kazoo calls when a watch fires: passes `watch` and the event to `deliver`.
+
+    Watchers of the same watch are equal, so that reading twice before it fires arms it once, as in
+    ZooKeeper's own client. `missing` notes that `exists` found no znode.
+    """
+
+    watch: Watch
+    deliver: Callable[[Watch, WatchEvent], None]
+    missing: bool = field(default=False, compare=False)
+
+    def __call__(self, event: WatchedEvent) -> None:
+        # NONE is kazoo's word for a broken connection; the session re-arms the watch.
+        if event.type in _EVENTS:
+            self.deliver(self.watch, WatchEvent(_EVENTS[event.type], event.path))
+
+
+class InlineHandler(SequentialThreadingHandler):  # type: ignore[misc]
+    """Calls back on kazoo's connection thread, in the order of the wire.
+
+    The stock handler has one thread for replies and another for watch events, so that a reply
+    could overtake the event the server sent before it. Callbacks here must never block.
+    """
+
+    running = False  # kazoo then calls back at once instead of queueing for a thread
+
+    def __init__(self, connect_timeout: float) -> None:
+        super().__init__()
+        self._connect_timeout = connect_timeout
+
+    def start(self) -> None:
+        """No threads to start."""
+
+    def stop(self) -> None:
+        """No threads to stop."""
+
+    def dispatch_callback(self, callback: Any) -> None:
+        callback.func(*callback.args)
+
+    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
+        """A server that swallows packets must not use up the time the session has left."""
+        kwargs["timeout"] = self._connect_timeout
+        return super().create_connection(*args, **kwargs)
+
+
+@dataclass(frozen=True)
+class SetWatches:
+    """ZooKeeper's request 101: fire at once what changed after `zxid`, watch the rest."""
+
+    zxid: int
+    data: tuple[str, ...]
+    missing: tuple[str, ...]
+    children: tuple[str, ...]
+    type: ClassVar[int] = 101
+
+    @classmethod
+    def since(
+        cls,
+        zxid: int,
+        data: Mapping[str, Iterable[Watcher]],
+        children: Mapping[str, Iterable[Watcher]],
+    ) -> list["SetWatches"]:
+        """The requests that renew these watches; none if there are no watches."""
+        watches = [
+            ("missing" if any(watcher.missing for watcher in watchers) else "data", path)
+            for path, watchers in data.items()
+            if watchers
+        ]
+        watches += [("children", path) for path, watchers in children.items() if watchers]
+        requests = []
+        for start in range(0, len(watches), _WATCHES_PER_REQUEST):
+            paths: dict[str, list[str]] = {"data": [], "missing": [], "children": []}
+            for kind, path in watches[start : start + _WATCHES_PER_REQUEST]:
+                paths[kind].append(path)
+            requests.append(cls(zxid, *map(tuple, paths.values())))
+        return requests
+
+    def serialize(self) -> bytes:
+        parts = [pack("!q", self.zxid)]
+        for paths in (self.data, self.missing, self.children):
+            parts.append(pack("!i", len(paths)))
+            for path in paths:
+                encoded = path.encode()
+                parts.append(pack("!i", len(encoded)) + encoded)
+        return b"".join(parts)
+
+    @classmethod
+    def deserialize(cls, _buffer: bytes, _offset: int) -> bool:
+        """The reply has no body."""
+        return True
