@@ -1,0 +1,185 @@
+"""A whole cluster in one process on virtual time: brokers, controller, ZooKeeper, clients.
+
+Not a line of the brokers or the client is replaced: they get a virtual clock, a memory network, a
+memory disk each and a memory ZooKeeper behind the same seams as the real ones. One seed is one
+exact run, which `Trace` can prove.
+
+    async def story() -> None:
+        cluster = SimulatedCluster(seed=7)
+        await cluster.start()
+        async with Producer(cluster.bootstrap, runtime=cluster.client_runtime("p")) as producer:
+            ...
+        cluster.kill(1)
+
+    run(story(), seed=7)
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from contextvars import copy_context
+from dataclasses import dataclass, field
+
+from barnabas.runtime import InlineOffload, Runtime
+from barnabas_broker.config import Config
+from barnabas_broker.server.broker import Broker, World
+
+from barnabas_simulator.disk import MemoryDisk
+from barnabas_simulator.loop import NODE, VirtualClock, VirtualLoop
+from barnabas_simulator.network import MemoryNetwork
+from barnabas_simulator.zookeeper import MemoryClient, MemoryZooKeeper
+
+CLIENT_PORT = 9092
+INTERNAL_PORT = 19092
+
+
+@dataclass
+class _Life:
+    """One process of a broker, from its start to its death."""
+
+    name: str
+    zookeeper: MemoryClient
+    task: asyncio.Task[None]
+    broker: Broker | None = None
+    serving: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class SimulatedCluster:
+    """Brokers 1 to `brokers`; `config` is added to every broker's settings."""
+
+    def __init__(
+        self, seed: int = 0, brokers: int = 3, config: Mapping[str, str] | None = None
+    ) -> None:
+        self.broker_ids = list(range(1, brokers + 1))
+        self.clock = VirtualClock()
+        self.network = MemoryNetwork(seed)
+        self.zookeeper = MemoryZooKeeper(wall_ms=self.clock.wall_ms)
+        self.disks = {broker_id: MemoryDisk(self.clock.wall_ms) for broker_id in self.broker_ids}
+        self._random = random.Random(seed)
+        self._config = dict(config or {})
+        self._lives: dict[int, _Life] = {}
+        self._births = 0
+
+    @property
+    def bootstrap(self) -> str:
+        """The brokers' client addresses."""
+        return ",".join(f"broker-{broker_id}:{CLIENT_PORT}" for broker_id in self.broker_ids)
+
+    def client_runtime(self, name: str) -> Runtime:
+        """What `Producer(runtime=...)`, `Consumer` and `Admin` want."""
+        return self._runtime(name)
+
+    async def start(self) -> None:
+        """Start every broker and wait until all serve."""
+        for broker_id in self.broker_ids:
+            self.start_broker(broker_id)
+        await self.serving()
+
+    async def serving(self) -> None:
+        """Wait until every started broker serves; raises what kept one from starting."""
+        for life in list(self._lives.values()):
+            waiting = asyncio.ensure_future(life.serving.wait())
+            life.task.add_done_callback(lambda _, waiting=waiting: waiting.cancel())  # type: ignore[misc]
+            try:
+                await waiting
+            except asyncio.CancelledError:
+                life.task.result()
+                raise
+
+    def start_broker(self, broker_id: int) -> None:
+        """Start a broker's process on its disk; returns at once."""
+        self._births += 1
+        name = f"broker-{broker_id}/{self._births}"
+        zookeeper = self.zookeeper.client(name)
+        context = copy_context()
+        context.run(NODE.set, name)
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._run(broker_id), name=name, context=context)
+        self._lives[broker_id] = _Life(name, zookeeper, task)
+
+    def kill(self, broker_id: int, keep_unflushed: bool = True) -> None:
+        """kill -9; with `keep_unflushed=False` a power loss: what was not flushed is gone."""
+        life = self._lives.pop(broker_id)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.kill_node(life.name)
+        self.network.kill(life.name)
+        life.zookeeper.crash()
+        self.disks[broker_id].crash(keep_unflushed=keep_unflushed)
+
+    async def stop_broker(self, broker_id: int) -> None:
+        """A clean shutdown, leadership handed over first."""
+        life = self._lives.pop(broker_id)
+        assert life.broker is not None
+        context = copy_context()
+        context.run(NODE.set, life.name)
+        loop = asyncio.get_running_loop()
+        await loop.create_task(life.broker.stop(), context=context)
+        life.task.cancel()
+
+    def broker(self, broker_id: int) -> Broker:
+        """The living broker object, to look into; never to be called from a broker."""
+        broker = self._lives[broker_id].broker
+        assert broker is not None
+        return broker
+
+    async def _run(self, broker_id: int) -> None:
+        life = self._lives[broker_id]
+        node = self.network.node(life.name)
+        world = World(
+            runtime=self._runtime(life.name),
+            disk=self.disks[broker_id],
+            listen=node.listen,
+            connect_zookeeper=life.zookeeper.connect,
+        )
+        life.broker = Broker(self._broker_config(broker_id), world)
+        await life.broker.start()
+        life.serving.set()
+        await asyncio.get_running_loop().create_future()  # until killed or stopped
+
+    def _runtime(self, name: str) -> Runtime:
+        return Runtime(
+            clock=self.clock,
+            randomness=random.Random(self._random.getrandbits(64)),
+            offload=InlineOffload(),
+            network=self.network.node(name),
+        )
+
+    def _broker_config(self, broker_id: int) -> Config:
+        host = f"broker-{broker_id}"
+        return Config(
+            {
+                "broker.id": str(broker_id),
+                "listeners": f"CLIENT://{host}:{CLIENT_PORT},INTERNAL://{host}:{INTERNAL_PORT}",
+                "inter.broker.listener.name": "INTERNAL",
+                "zookeeper.connect": "memory:2181",
+                "zookeeper.session.timeout.ms": "6000",
+                "log.dirs": "/data",
+                **self._config,
+            }
+        )
+
+
+class Trace(logging.Handler):
+    """Everything the cluster logged, with virtual time and node: what two runs must share."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        now = asyncio.get_running_loop().time()
+        self.lines.append(f"{now:.6f} {NODE.get() or '-'} {record.name}: {record.getMessage()}")
+
+    def __enter__(self) -> "Trace":
+        root = logging.getLogger()
+        self._level = root.level
+        root.addHandler(self)
+        root.setLevel(logging.DEBUG)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        root = logging.getLogger()
+        root.removeHandler(self)
+        root.setLevel(self._level)
