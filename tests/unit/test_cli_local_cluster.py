@@ -54,6 +54,24 @@ def test_a_zombie_does_not_count_as_alive(tmp_path: Path) -> None:
     assert process.wait(10.0)
 
 
+def test_a_killed_process_has_let_go_of_its_port(member: Member) -> None:
+    port = member.ports[0]
+    code = f"""
+import socket, threading, time
+held = socket.create_server(("127.0.0.1", {port}))
+for _ in range(20):
+    threading.Thread(target=time.sleep, args=(60,)).start()
+time.sleep(60)
+"""
+    for _ in range(3):
+        member.start([sys.executable, "-c", code])
+        member.wait_until_listening(20.0)
+        process = member.process
+        assert process is not None
+        process.kill()
+        assert not is_taken(port)
+
+
 def test_a_taken_port_is_named(member: Member) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", member.ports[0]))

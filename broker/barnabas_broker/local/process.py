@@ -144,5 +144,7 @@ def _start_in_proc(pid: int) -> str | None:
         return None
     # The second field, the command's name in brackets, may hold spaces and brackets itself.
     fields = stat.rpartition(")")[2].split()
-    state, start_ticks = fields[0], fields[19]
-    return None if state in "ZX" else f"{boot}:{start_ticks}"
+    state, threads, start_ticks = fields[0], int(fields[17]), fields[19]
+    # While other threads are still on their way out they keep the files and the ports open.
+    dead = state in "ZX" and threads <= 1
+    return None if dead else f"{boot}:{start_ticks}"

@@ -5,11 +5,11 @@ Each broker is asked directly for its metadata, so that one answering for anothe
 
 import asyncio
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 
 from barnabas.errors import TransportError
 from barnabas.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.runtime import Address, Network, Service
+from barnabas.sync.loop_thread import LoopThread
 
 from barnabas_broker.local.errors import ClusterError
 from barnabas_broker.local.layout import ClusterLayout
@@ -33,15 +33,8 @@ def wait_until_serving(
     When they are the whole cluster, also a while for every partition to have a leader.
     `check_running` is called now and then and may raise. Raises ClusterError after `timeout`.
     """
-    work = _wait(layout, sorted(broker_ids), timeout, check_running)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        asyncio.run(work)
-    else:
-        # Called from inside a loop, a notebook's for example: that loop is blocked meanwhile.
-        with ThreadPoolExecutor(1) as executor:
-            executor.submit(asyncio.run, work).result()
+    # gRPC wants its event loops to live long: this one does, and a caller's own is not touched.
+    LoopThread.shared().call(_wait(layout, sorted(broker_ids), timeout, check_running))
 
 
 async def ask(address: str) -> MetadataResponse:
