@@ -12,6 +12,7 @@ own clock; nothing is random. Held to the same contract tests as a real ensemble
 import asyncio
 import hashlib
 from collections.abc import Callable
+from contextvars import Context
 from dataclasses import dataclass, field
 
 from barnabas_controller.zookeeper.session import (
@@ -116,6 +117,7 @@ class MemoryZooKeeper:
         self.tree = Tree()
         self.running = True
         self._wall_ms = wall_ms
+        self._context = Context()  # its own, so that no client's death takes its timers along
         self._sessions: dict[int, ServerSession] = {}
         self._opened = 0
         self._clients: dict[str, MemoryClient] = {}
@@ -194,7 +196,10 @@ class MemoryZooKeeper:
             record.holder.lose_connection()
         self._keep_alive(record)
         record.holder = session
-        session.connected(Link(self.latency, self.handle), Link(self.latency, session.receive))
+        session.connected(
+            Link(self.latency, self.handle, self._context),
+            Link(self.latency, session.receive, session.context),
+        )
 
     def lost(self, session: MemorySession) -> None:
         """The connection of a client broke: the session's time runs."""
@@ -207,7 +212,9 @@ class MemoryZooKeeper:
         self._keep_alive(record)
         if self.running:
             loop = asyncio.get_running_loop()
-            record.expiry = loop.call_later(record.timeout, self._end, record)
+            record.expiry = loop.call_later(
+                record.timeout, self._end, record, context=self._context
+            )
 
     def _keep_alive(self, record: ServerSession) -> None:
         if record.expiry is not None:
@@ -231,6 +238,8 @@ class MemoryZooKeeper:
     def handle(self, message: object) -> None:
         """A request arrived over a link."""
         assert isinstance(message, Request)
+        if message.session.session_id not in self._sessions:
+            return  # sent before its session expired
         session, fault = message.session, message.session.fault
         hit = fault is not None and message.path.startswith(fault.path_prefix)
         if fault is not None and hit:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -95,15 +96,19 @@ class Fault:
 
 @dataclass(eq=False)
 class Link:
-    """One direction of a connection: in order, `latency` seconds later, or never once cut."""
+    """One direction of a connection: in order, `latency` seconds later, or never once cut.
+
+    The receiver runs in its own `context`, so that what it starts belongs to its own process.
+    """
 
     latency: float
     receiver: Callable[[object], None]
+    context: Context
     _messages: deque[object] = field(default_factory=deque)
 
     def deliver(self, message: object) -> None:
         self._messages.append(message)
-        asyncio.get_running_loop().call_later(self.latency, self._arrive)
+        asyncio.get_running_loop().call_later(self.latency, self._arrive, context=self.context)
 
     def _arrive(self) -> None:
         if self._messages:
@@ -122,6 +127,7 @@ class MemorySession:
     def __init__(self, client: "MemoryClient", session_id: int, password: bytes) -> None:
         self.fault: Fault | None = None
         self.link: Link | None = None  # from the server; None without a connection
+        self.context = copy_context()  # of the process that opened it
         self._client = client
         self._server = client.server
         self._id = session_id
@@ -171,6 +177,9 @@ class MemorySession:
             if request.watching is not None:
                 self._server.disarm(request.watching)
         self._server.lost(self)
+        asyncio.get_running_loop().call_soon(self._notice_loss, context=self.context)
+
+    def _notice_loss(self) -> None:
         self._fail(self._in_flight, ConnectionLoss, "the connection broke")
         self._change(State.SUSPENDED)
         self.reconnect_soon()
@@ -178,7 +187,9 @@ class MemorySession:
     def reconnect_soon(self) -> None:
         """Try again after the delay of a client that lost its server."""
         if self._state is State.SUSPENDED:
-            asyncio.get_running_loop().call_later(_RECONNECT_SECONDS, self._reconnect)
+            asyncio.get_running_loop().call_later(
+                _RECONNECT_SECONDS, self._reconnect, context=self.context
+            )
 
     def _reconnect(self) -> None:
         possible = self._client.reachable and self._server.running
@@ -190,14 +201,13 @@ class MemorySession:
         self._change(State.EXPIRED)
 
     def abandon(self) -> None:
-        """The process died: nobody is told anything any more."""
+        """The process died: nobody is told anything any more, but what it sent still arrives."""
         self._listeners.clear()
         self._waiting.clear()
         self._in_flight.clear()
-        if self._to_server is not None and self.link is not None:
-            self._to_server.cut()
+        if self.link is not None:
             self.link.cut()
-            self._to_server = self.link = None
+        self._to_server = self.link = None
         self._state = State.CLOSED
         self._server.lost(self)
 

@@ -129,7 +129,9 @@ class Tree:
 
     def _create(self, operation: Create, owner: int, now_ms: int) -> str:
         path = operation.path
-        parent = self.node(parent_of(path))
+        parent = self._nodes.get(parent_of(path))
+        if parent is None:
+            raise NoNode(f"{path}: its parent does not exist")
         if path in self._nodes:
             raise NodeExists(path)
         if parent.ephemeral_owner:

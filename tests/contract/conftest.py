@@ -1,0 +1,36 @@
+"""Fixtures of the contract tests: one real ZooKeeper for the whole run, a chroot for each test."""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from barnabas_broker.local.zookeeper_server import (
+    EmbeddedZooKeeper,
+    JavaMissing,
+    ZooKeeperMissing,
+)
+
+from tests.contract.zookeeper_servers import Ensemble, MemoryEnsemble, RealEnsemble
+
+_chroots = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
+    """One embedded server; tests that stop it start it again."""
+    server = EmbeddedZooKeeper(tmp_path_factory.mktemp("zookeeper"))
+    try:
+        server.start()
+    except (JavaMissing, ZooKeeperMissing) as error:
+        pytest.skip(str(error))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["real", "memory"])
+def ensemble(request: pytest.FixtureRequest) -> Ensemble:
+    """The ZooKeeper a contract test runs against: each test runs on both."""
+    if request.param == "memory":
+        return MemoryEnsemble()
+    server = request.getfixturevalue("zookeeper_server")
+    return RealEnsemble(server, f"/test/{next(_chroots)}")
