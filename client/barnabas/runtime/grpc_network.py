@@ -1,8 +1,8 @@
 """The network over gRPC: one bidirectional stream for each channel; the client's side.
 
 Frames are encoded and decoded by `barnabas.messages.codec`; gRPC moves their bytes. Only this
-module and the broker's `rpc.grpc_server` import grpc. The options below were measured, and each
-undoes a default that does not suit a cluster.
+module and the broker's `rpc.grpc_server` import grpc. Each option below undoes a default that does
+not suit a cluster.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ ACCEPTED = "barnabas-accepted"
 COMMON_OPTIONS: list[tuple[str, int]] = [
     # Both sides check the size themselves: gRPC would end the stream, neighbours' calls included.
     ("grpc.max_send_message_length", -1),
-    # The default of 16 KiB costs a system call and a wake-up for every 16 KiB of records.
+    # The default cuts records into frames of 16 KiB.
     ("grpc.http2.max_frame_size", 1024 * 1024),
     # A peer whose machine vanished without a word is noticed after time + timeout.
     ("grpc.keepalive_time_ms", 10_000),
@@ -38,6 +38,8 @@ _CLIENT_OPTIONS: list[tuple[str, int]] = [
     ("grpc.max_reconnect_backoff_ms", 200),
     # Despite its name, how long one attempt to connect may take.
     ("grpc.min_reconnect_backoff_ms", 2_000),
+    # Else a host that came back under another IP address is not found for half a minute.
+    ("grpc.dns_min_time_between_resolutions_ms", 500),
     ("grpc.enable_http_proxy", 0),
     ("grpc.service_config_disable_resolution", 1),
     ("grpc.enable_retries", 0),

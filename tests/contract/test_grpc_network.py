@@ -1,0 +1,131 @@
+"""What only gRPC on real sockets can show: raw frames, host names, uvloop, the way to the port."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+import uvloop
+from barnabas.errors import MaybeApplied, Refused
+from barnabas.messages.codec import decode_frame, encode_frame
+from barnabas.runtime import Address, Listener, Service
+from barnabas.runtime.grpc_network import GrpcNetwork, method
+from barnabas_broker.rpc.allocator import keep_freed_memory
+from barnabas_broker.rpc.grpc_server import grpc_listen
+from grpc import aio
+
+from tests.contract.network_peer import ScriptedPeer, produce
+
+
+@pytest.fixture
+def peer() -> ScriptedPeer:
+    return ScriptedPeer()
+
+
+@pytest.fixture
+async def listener(peer: ScriptedPeer) -> AsyncIterator[Listener]:
+    listener = await grpc_listen()("TEST", Address("127.0.0.1", 0), peer.handlers(Service.DATA))
+    yield listener
+    await listener.close()
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"\xff" * 64, b"", b"\x08\x01", b"\x12\x7f\x01"],
+    ids=["noise", "empty", "no body", "cut short"],
+)
+async def test_a_malformed_frame_ends_its_stream_with_a_log_line_and_no_other(
+    listener: Listener, garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    neighbour = GrpcNetwork().connect(listener.address, Service.DATA)
+    await neighbour.call(produce("before"), timeout=5)
+    async with aio.insecure_channel(str(listener.address)) as raw:
+        stream = raw.stream_stream(method(Service.DATA))()
+        await stream.write(garbage)
+        with pytest.raises(grpc.RpcError) as got:
+            await stream.read()
+    assert got.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "DataRequest" in got.value.details()
+    assert [r.levelno for r in caplog.records if "closing the connection" in r.message] == [
+        logging.WARNING
+    ]
+    await neighbour.call(produce("after"), timeout=5)
+    await neighbour.close()
+
+
+async def test_a_frame_is_plain_protobuf_that_any_grpc_client_can_speak(
+    listener: Listener,
+) -> None:
+    async with aio.insecure_channel(str(listener.address)) as raw:
+        stream = raw.stream_stream("/barnabas.v1.Data/Exchange")()
+        await stream.write(encode_frame(Service.DATA, 77, produce("echo"), is_response=False))
+        frame = decode_frame(Service.DATA, await stream.read(), is_response=True)
+    assert frame.correlation_id == 77
+
+
+async def test_a_host_that_does_not_exist_is_refused_with_the_reason() -> None:
+    channel = GrpcNetwork().connect(Address("no-such-host.invalid", 9092), Service.DATA)
+    with pytest.raises(Refused, match=r"no-such-host\.invalid:9092"):
+        await channel.call(produce("echo"), timeout=10)
+    await channel.close()
+
+
+async def test_a_listener_that_takes_connections_and_says_nothing_is_a_refusal_in_time() -> None:
+    silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    channel = GrpcNetwork().connect(Address("127.0.0.1", port), Service.DATA)
+    with pytest.raises(Refused, match=r"no connection to Data at .* within 0\.3 s"):
+        await channel.call(produce("echo"), timeout=0.3)
+    await channel.close()
+    silent.close()
+
+
+async def test_a_host_this_machine_does_not_have_cannot_be_listened_on(
+    peer: ScriptedPeer,
+) -> None:
+    with pytest.raises(OSError, match=r"cannot listen on 192\.0\.2\.1:9092: "):
+        await grpc_listen()("TEST", Address("192.0.2.1", 9092), peer.handlers())
+
+
+async def test_a_port_is_free_again_as_soon_as_its_listener_is_closed(
+    peer: ScriptedPeer, listener: Listener
+) -> None:
+    channel = GrpcNetwork().connect(listener.address, Service.DATA)
+    await channel.call(produce("echo"), timeout=5)
+    before = time.monotonic()
+    await listener.close(grace=5)
+    assert time.monotonic() - before < 1.0
+    again = await grpc_listen()("TEST", listener.address, peer.handlers())
+    await again.close()
+    await channel.close()
+
+
+async def test_a_request_the_broker_finds_too_large_breaks_the_connection_not_the_broker(
+    peer: ScriptedPeer,
+) -> None:
+    listener = await grpc_listen(100_000)("TEST", Address("127.0.0.1", 0), peer.handlers())
+    channel = GrpcNetwork().connect(listener.address, Service.DATA)
+    with pytest.raises(MaybeApplied, match="larger than max"):
+        await channel.call(produce("echo", records=bytes(200_000)), timeout=5)
+    await channel.call(produce("echo"), timeout=5)
+    assert len(peer.received) == 1
+    await channel.close()
+    await listener.close()
+
+
+def test_it_runs_on_uvloop(peer: ScriptedPeer) -> None:
+    async def main() -> None:
+        listener = await grpc_listen()("TEST", Address("127.0.0.1", 0), peer.handlers())
+        channel = GrpcNetwork().connect(listener.address, Service.DATA)
+        await asyncio.gather(*(channel.call(produce("echo", n), timeout=5) for n in range(50)))
+        await channel.close()
+        await listener.close()
+
+    uvloop.run(main())
+    assert len(peer.received) == 50
+
+
+def test_the_c_library_can_be_told_to_keep_memory() -> None:
+    assert keep_freed_memory() in (True, False)

@@ -1,0 +1,177 @@
+"""The memory network on virtual time: cut links, killed processes, and one seed, one trace."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import pytest
+from barnabas.errors import MaybeApplied, Refused
+from barnabas.runtime import Address, Channel, Service
+from barnabas_simulator.loop import NODE, VirtualLoop, run
+from barnabas_simulator.network import MemoryNetwork
+
+from tests.contract.network_peer import ScriptedPeer, produce
+
+SERVER = Address("server", 9092)
+
+
+@dataclass
+class Scene:
+    """A client and a server on one memory network."""
+
+    network: MemoryNetwork
+    peer: ScriptedPeer
+    channel: Channel
+
+    @property
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+async def serve(network: MemoryNetwork, peer: ScriptedPeer, life: int = 1) -> None:
+    """Open the server's listener, in the server's own context."""
+
+    async def open_listener() -> None:
+        NODE.set(f"server/{life}")
+        await network.node("server").listen("TEST", SERVER, peer.handlers())
+
+    await asyncio.create_task(open_listener())
+
+
+def simulate(scenario: Callable[[Scene], Awaitable[None]], seed: int = 1) -> None:
+    async def main() -> None:
+        network = MemoryNetwork(seed)
+        peer = ScriptedPeer()
+        await serve(network, peer)
+        channel = network.node("client").connect(SERVER, Service.DATA)
+        await scenario(Scene(network, peer, channel))
+        await channel.close()
+
+    run(main(), seed)
+
+
+def test_a_cut_link_is_silence_until_the_time_runs_out() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.channel.call(produce("echo"), timeout=5)
+        scene.network.cut("client", "server")
+        before = scene.now
+        with pytest.raises(MaybeApplied, match="no answer"):
+            await scene.channel.call(produce("lost"), timeout=3)
+        assert scene.now - before == pytest.approx(3)
+        assert len(scene.peer.received) == 1
+
+    simulate(scenario)
+
+
+def test_a_link_cut_one_way_carries_the_request_but_not_the_answer() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.channel.call(produce("echo"), timeout=5)
+        scene.network.cut("server", "client")
+        with pytest.raises(MaybeApplied):
+            await scene.channel.call(produce("applied"), timeout=3)
+        assert scene.peer.finished == ["echo", "applied"]
+
+    simulate(scenario)
+
+
+def test_what_a_healed_link_held_back_arrives_in_order() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.channel.call(produce("echo"), timeout=5)
+        scene.network.cut("client", "server")
+        calls = [
+            asyncio.create_task(scene.channel.call(produce("late", n), timeout=30))
+            for n in range(10)
+        ]
+        await asyncio.sleep(5)
+        scene.network.heal("client", "server")
+        await asyncio.gather(*calls)
+        assert [request.partitions[0].partition for request in scene.peer.received[1:]] == list(
+            range(10)
+        )
+
+    simulate(scenario)
+
+
+def test_a_connection_breaks_when_its_link_stays_cut() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.channel.call(produce("echo"), timeout=5)
+        scene.network.cut("client", "server")
+        before = scene.now
+        with pytest.raises(MaybeApplied, match="fell silent"):
+            await scene.channel.call(produce("lost"), timeout=100)
+        assert scene.now - before == pytest.approx(scene.network.conditions.silence_limit)
+
+    simulate(scenario)
+
+
+def test_over_a_cut_link_no_connection_is_made() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.network.cut("server", "client")
+        with pytest.raises(Refused, match="timed out"):
+            await scene.channel.call(produce("echo"), timeout=30)
+        with pytest.raises(Refused, match="no connection"):
+            await scene.channel.call(produce("echo"), timeout=0.5)
+        scene.network.heal("server", "client")
+        await scene.channel.call(produce("echo"), timeout=30)
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_killed_server_breaks_calls_at_once_and_may_come_back(seed: int) -> None:
+    async def scenario(scene: Scene) -> None:
+        calls = [
+            asyncio.create_task(scene.channel.call(produce("wait", n), timeout=60))
+            for n in range(3)
+        ]
+        await asyncio.sleep(1)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.kill_node("server/1")
+        scene.network.kill("server")
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [MaybeApplied] * 3
+        assert scene.now < 1.1
+        with pytest.raises(Refused, match="refused"):
+            await scene.channel.call(produce("echo"), timeout=5)
+        scene.peer.gate.set()
+        await serve(scene.network, scene.peer, life=2)
+        await scene.channel.call(produce("back"), timeout=5)
+        assert scene.peer.finished == ["back"]
+
+    simulate(scenario, seed)
+
+
+def test_what_a_client_sent_before_it_was_killed_arrives_or_not_by_chance() -> None:
+    arrived: list[bool] = []
+
+    async def scenario(scene: Scene) -> None:
+        await scene.channel.call(produce("echo"), timeout=5)
+        await scene.channel.send(produce("last words", acks=0), timeout=5)
+        scene.network.kill("client")
+        await asyncio.sleep(1)
+        arrived.append("last words" in scene.peer.finished)
+
+    for seed in range(16):
+        simulate(scenario, seed)
+    assert set(arrived) == {True, False}
+
+
+def trace(seed: int) -> list[tuple[float, str]]:
+    events: list[tuple[float, str]] = []
+
+    async def scenario(scene: Scene) -> None:
+        async def one(number: int) -> None:
+            await scene.channel.call(produce(f"sleep:{number / 10000}"), timeout=5)
+            events.append((scene.now, f"answer {number}"))
+
+        await asyncio.gather(*(one(number) for number in range(20)))
+        events.extend((scene.now, str(request)) for request in scene.peer.received)
+
+    simulate(scenario, seed)
+    return events
+
+
+def test_one_seed_is_one_trace() -> None:
+    assert trace(5) == trace(5)
+    assert trace(5) != trace(6)
