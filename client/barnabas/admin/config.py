@@ -6,7 +6,6 @@ from typing import TypedDict
 
 from barnabas.cluster import ClusterConfig
 from barnabas.cluster.options import (
-    DEFAULT_BOOTSTRAP,
     check_int,
     check_known,
     check_str,
@@ -48,7 +47,7 @@ class AdminConfig:
 
     def cluster(self, bootstrap_servers: str | Sequence[str]) -> ClusterConfig:
         return ClusterConfig(
-            bootstrap_servers=parse_bootstrap_servers(bootstrap_servers or DEFAULT_BOOTSTRAP),
+            bootstrap_servers=parse_bootstrap_servers(bootstrap_servers),
             request_timeout_ms=self.request_timeout_ms,
             retry_backoff_ms=self.retry_backoff_ms,
             retry_backoff_max_ms=self.retry_backoff_max_ms,

@@ -21,7 +21,12 @@ from barnabas.consumer.fetcher import Fetcher
 from barnabas.consumer.position_keeper import PositionKeeper
 from barnabas.consumer.positions import PartitionPosition, Positions
 from barnabas.consumer.record import ConsumerRecord
-from barnabas.errors import ClientError, ClosedError, InvalidArgumentError
+from barnabas.errors import (
+    ClientError,
+    ClosedError,
+    InvalidArgumentError,
+    OffsetOutOfRangeError,
+)
 from barnabas.messages.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
 from barnabas.runtime import Runtime
 from barnabas.topic_partition import TopicPartition
@@ -141,6 +146,7 @@ class Consumer:
             if record.topic_partition == state.topic_partition:
                 return record.offset
         if not state.known:
+            self._check_defined([state.topic_partition] if state.reset_to is None else [])
             await self._keeper.settled()
         if not state.known:
             self._buffer.take(1)  # raises why
@@ -288,6 +294,15 @@ class Consumer:
             raise ClosedError("the consumer is closed")
         if not self._positions.states:
             raise ClientError("nothing to read: name topics, or assign() partitions")
+        self._check_defined(self._positions.undefined())
+
+    @staticmethod
+    def _check_defined(undefined: Sequence[TopicPartition]) -> None:
+        if undefined:
+            raise OffsetOutOfRangeError(
+                f'{", ".join(map(str, undefined))}: no position, and auto_offset_reset is "none": '
+                "seek first"
+            )
 
     def _assigned(self, partition: TopicPartition | tuple[str, int]) -> PartitionPosition:
         tp = TopicPartition(*partition)

@@ -77,6 +77,9 @@ class Fetcher:
                 self._tasks.spawn(broker.run(), f"fetch-{broker_id}")
         for broker in self._brokers.values():
             broker.wakeup.set()
+        metadata = self.cluster.metadata
+        if any(metadata.leader(tp) is None for tp in self.positions.states):
+            self.cluster.request_refresh()
 
     def on_answer(self, asked: _Asked, answer: FetchedPartition) -> None:
         """One partition's part of a response."""

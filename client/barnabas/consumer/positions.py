@@ -185,6 +185,12 @@ class Positions:
                 led.append((state, leader.epoch))
         return led
 
+    def undefined(self) -> list[TopicPartition]:
+        """Those without a position, and without a rule to find one: `auto_offset_reset` is none."""
+        return [
+            tp for tp, state in self.states.items() if not state.known and state.reset_to is None
+        ]
+
     def unreset(self) -> list[PartitionPosition]:
         """Those whose position has to be looked up."""
         return [state for state in self.states.values() if state.reset_to is not None]

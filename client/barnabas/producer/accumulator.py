@@ -143,7 +143,7 @@ class Accumulator:
         batches of a partition travel in one request all or nothing; one that must travel alone
         (the broker refused it in company) does.
         """
-        if self._open_is_due(queue):
+        if queue.open is not None and queue.open.count and self._open_is_due(queue):
             self.close_open(queue)
         taken: list[ProducerBatch] = []
         while queue.closed:
@@ -184,7 +184,7 @@ class Accumulator:
 
     def _open_is_due(self, queue: PartitionQueue) -> bool:
         batch = queue.open
-        if batch is None or batch.count == 0:
+        if batch is None:
             return False
         return self.config.linger_ms == 0 or batch.lingered or self.hurried
 

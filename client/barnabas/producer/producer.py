@@ -132,7 +132,8 @@ class Producer:
             queue = self._choose(queues, key, partition)
             batch = queue.open
             if batch is None or batch.size + needed > self._fill_limit:
-                batch = await self._make_room(queues, key, partition, needed)
+                free = key is None and partition is None
+                batch = await self._make_room(queues, queue, free, needed)
             batch.size = batch.append(timestamp_ms, key, value, headers)
         except (TypeError, AttributeError, ValueError, OverflowError) as error:
             self._discard_empty(topic)
@@ -274,28 +275,27 @@ class Producer:
         return queues.sticky
 
     async def _make_room(
-        self, queues: TopicQueues, key: bytes | None, partition: int | None, needed: int
+        self, queues: TopicQueues, queue: PartitionQueue, free: bool, needed: int
     ) -> ProducerBatch:
-        """An open batch of the record's partition with room for `needed` bytes."""
+        """An open batch with room for `needed` bytes: of `queue`, or, for a record `free` to go
+        anywhere, of the queue the sticky partitioner has moved on to."""
         pool = self._accumulator.pool
         self._check_size(needed)
         size = max(self._config.batch_size, needed) + HEADER_SIZE
-        queue = self._choose(queues, key, partition)
+        moving = free and self._config.partitioner == "sticky"
         while True:
             batch = queue.open
-            if batch is not None and batch.count:
-                if batch.size + needed <= self._fill_limit:
-                    return batch
+            if batch is not None and (not batch.count or batch.size + needed <= self._fill_limit):
+                return batch
+            if batch is not None:
                 self._accumulator.close_open(queue)
                 # A loop of sends that never waits must still let the sender run.
                 await asyncio.sleep(0)
-            elif batch is not None:
-                return batch
             await pool.take(size, self._config.max_block_ms / 1000)
             if self._lifetime.closed:
                 pool.give_back(size)
                 raise ClosedError("the producer was closed while a record waited to be sent")
-            if key is None and partition is None:
+            if moving:
                 queue = queues.sticky or self._free_choice(queues)
             if queue.open is None:
                 return self._accumulator.open_batch(queue, size, self._runtime.clock.monotonic())

@@ -1,0 +1,277 @@
+"""Brokers of a few lines, for tests of the client: real messages over the memory network.
+
+`ScriptedBrokers` keeps one log per partition and answers as a broker would; a test puts faults in
+its way: `faults` are answered (or raised, or slept) once each, in order, before anything else.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.error_code import ErrorCode
+from barnabas.messages.fetch import FetchedPartition, FetchRequest, FetchResponse
+from barnabas.messages.metadata import (
+    BrokerInfo,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from barnabas.messages.offsets import (
+    EpochEndOffset,
+    ListedOffset,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from barnabas.messages.produce import ProducedPartition, ProduceRequest, ProduceResponse
+from barnabas.record.batch import STAMP_SIZE, batches, stamp
+from barnabas.record.reader import Record, records_from
+from barnabas.runtime import (
+    Address,
+    InlineOffload,
+    Listener,
+    Peer,
+    Runtime,
+    Service,
+    SystemClock,
+    system_randomness,
+)
+from barnabas.topic_partition import TopicPartition
+from barnabas_simulator.network import MemoryNetwork
+
+# Given the broker's id and the request: an answer, or None to let the broker answer itself.
+Fault = Callable[[int, Any], Awaitable[Any]]
+
+
+@dataclass
+class ScriptedLog:
+    """One partition: its leadership, and its bytes as they would be on disk."""
+
+    leader: int
+    epoch: int = 1
+    start: int = 0
+    end: int = 0
+    data: bytearray = field(default_factory=bytearray)
+    epoch_ends: dict[int, int] = field(default_factory=dict)
+    max_batch: int = 1 << 30
+
+    def append(self, records: bytes) -> int:
+        base = self.end
+        for position, header in batches(records):
+            self.data += stamp(self.end, self.epoch, header.batch_length)
+            self.data += records[position + STAMP_SIZE : position + header.size]
+            self.end += header.last_offset_delta + 1
+        return base
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        read = bytearray()
+        for position, header in batches(bytes(self.data)):
+            if header.last_offset < offset:
+                continue
+            if read and len(read) + header.size > max_bytes:
+                break
+            read += self.data[position : position + header.size]
+        return bytes(read)
+
+    def records(self) -> list[Record]:
+        return list(records_from(bytes(self.data), 0))
+
+
+class ScriptedBrokers:
+    """Three brokers by default, ids from 1; broker n listens on `broker-n:9092`."""
+
+    def __init__(self, partitions: int = 1, brokers: int = 3, topic: str = "flights") -> None:
+        self.network = MemoryNetwork()
+        self.topic = topic
+        self.brokers = list(range(1, brokers + 1))
+        self.logs = {
+            TopicPartition(topic, p): ScriptedLog(self.brokers[p % brokers])
+            for p in range(partitions)
+        }
+        self.produced: list[tuple[int, ProduceRequest]] = []
+        self.fetched: list[FetchRequest] = []
+        self.metadata_requests = 0
+        self.faults: list[Fault] = []
+        self.fetch_faults: list[Fault] = []
+        self.change = asyncio.Event()
+        self._listeners: dict[int, Listener] = {}
+
+    async def __aenter__(self) -> "ScriptedBrokers":
+        for broker_id in self.brokers:
+            await self.start(broker_id)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for broker_id in list(self._listeners):
+            await self.stop(broker_id)
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"broker-{broker_id}:9092" for broker_id in self.brokers)
+
+    @property
+    def runtime(self) -> Runtime:
+        network = self.network.node("client")
+        return Runtime(SystemClock(), system_randomness(), InlineOffload(), network)
+
+    def log(self, partition: int = 0) -> ScriptedLog:
+        return self.logs[TopicPartition(self.topic, partition)]
+
+    async def start(self, broker_id: int) -> None:
+        async def handle(request: Any, peer: Peer) -> Any:
+            return await self._handle(broker_id, request)
+
+        node = self.network.node(f"broker-{broker_id}")
+        self._listeners[broker_id] = await node.listen(
+            "CLIENT",
+            Address(f"broker-{broker_id}", 9092),
+            {Service.DATA: handle, Service.ADMIN: handle},
+        )
+
+    async def stop(self, broker_id: int) -> None:
+        await self._listeners.pop(broker_id).close()
+
+    def kill(self, broker_id: int) -> None:
+        """Its connections break, unanswered, and connecting is refused."""
+        self._listeners.pop(broker_id)
+        self.network.kill(f"broker-{broker_id}")
+
+    def elect(self, partition: int, leader: int) -> None:
+        log = self.log(partition)
+        log.epoch_ends[log.epoch] = log.end
+        log.leader, log.epoch = leader, log.epoch + 1
+
+    async def _handle(self, broker_id: int, request: Any) -> Any:
+        if isinstance(request, ProduceRequest):
+            self.produced.append((broker_id, request))
+            answer = await self._fault(self.faults, broker_id, request)
+            return answer if answer is not None else self.produce(broker_id, request)
+        if isinstance(request, FetchRequest):
+            self.fetched.append(request)
+            answer = await self._fault(self.fetch_faults, broker_id, request)
+            return answer if answer is not None else await self._fetch(broker_id, request)
+        if isinstance(request, MetadataRequest):
+            self.metadata_requests += 1
+            return self.metadata(request)
+        if isinstance(request, ListOffsetsRequest):
+            return self._list_offsets(broker_id, request)
+        assert isinstance(request, OffsetForLeaderEpochRequest)
+        return self._epoch_ends(request)
+
+    async def _fault(self, faults: list[Fault], broker_id: int, request: Any) -> Any:
+        return await faults.pop(0)(broker_id, request) if faults else None
+
+    def produce(self, broker_id: int, request: ProduceRequest) -> ProduceResponse | None:
+        answers = []
+        for part in request.partitions:
+            answer = ProducedPartition(part.topic, part.partition)
+            log = self.logs[TopicPartition(part.topic, part.partition)]
+            if log.leader != broker_id:
+                answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                answer.current_leader_id, answer.current_leader_epoch = log.leader, log.epoch
+            elif any(header.size > log.max_batch for _, header in batches(part.records)):
+                answer.error_code = ErrorCode.MESSAGE_TOO_LARGE
+            else:
+                answer.base_offset = log.append(part.records)
+            answers.append(answer)
+        self.changed()
+        return ProduceResponse(answers) if request.acks else None
+
+    def changed(self) -> None:
+        self.change.set()
+        self.change = asyncio.Event()
+
+    async def _fetch(self, broker_id: int, request: FetchRequest) -> FetchResponse:
+        deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
+        while True:
+            answers = [self._read(broker_id, part) for part in request.partitions]
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0 or any(a.records or a.error_code for a in answers):
+                return FetchResponse(partitions=answers)
+            try:
+                async with asyncio.timeout(left):
+                    await self.change.wait()
+            except TimeoutError:
+                pass
+
+    def _read(self, broker_id: int, part: Any) -> FetchedPartition:
+        log = self.logs[TopicPartition(part.topic, part.partition)]
+        answer = FetchedPartition(
+            part.topic, part.partition, high_watermark=log.end, log_start_offset=log.start
+        )
+        if log.leader != broker_id:
+            answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif part.current_leader_epoch < log.epoch:
+            answer.error_code = ErrorCode.FENCED_LEADER_EPOCH
+        elif not log.start <= part.fetch_offset <= log.end:
+            answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+        else:
+            answer.records = log.read(part.fetch_offset, part.max_bytes)
+        return answer
+
+    def metadata(self, request: MetadataRequest) -> MetadataResponse:
+        names = [self.topic] if request.all_topics else request.topics
+        topics = [
+            self._describe(name)
+            if name == self.topic
+            else TopicMetadata(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            for name in names
+        ]
+        brokers = [BrokerInfo(b, f"broker-{b}", 9092) for b in self._listeners]
+        return MetadataResponse("scripted", self.brokers[0], brokers, topics)
+
+    def _describe(self, name: str) -> TopicMetadata:
+        partitions = [
+            PartitionMetadata(
+                tp.partition,
+                ErrorCode.NONE if log.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                log.leader,
+                log.epoch,
+                self.brokers,
+                self.brokers,
+            )
+            for tp, log in self.logs.items()
+        ]
+        return TopicMetadata(name, 0, "id-of-" + name, False, partitions)
+
+    def _list_offsets(self, broker_id: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        answers = []
+        for part in request.partitions:
+            log = self.logs[TopicPartition(part.topic, part.partition)]
+            answer = ListedOffset(part.topic, part.partition, leader_epoch=log.epoch)
+            if log.leader != broker_id:
+                answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            elif part.timestamp < 0:
+                answer.offset = log.end if part.timestamp == -1 else log.start
+            else:
+                late = [r for r in log.records() if r.timestamp >= part.timestamp]
+                if late:
+                    answer.offset, answer.timestamp = late[0].offset, late[0].timestamp
+            answers.append(answer)
+        return ListOffsetsResponse(answers)
+
+    def _epoch_ends(self, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+        answers = []
+        for part in request.partitions:
+            log = self.logs[TopicPartition(part.topic, part.partition)]
+            end = log.epoch_ends.get(part.leader_epoch, log.end)
+            answers.append(EpochEndOffset(part.topic, part.partition, 0, part.leader_epoch, end))
+        return OffsetForLeaderEpochResponse(answers)
+
+
+def refuse(code: ErrorCode) -> Fault:
+    """Answer a produce or fetch with this error for every partition."""
+
+    async def fault(broker_id: int, request: Any) -> Any:
+        if isinstance(request, ProduceRequest):
+            return ProduceResponse(
+                [ProducedPartition(p.topic, p.partition, code) for p in request.partitions]
+            )
+        return FetchResponse(
+            partitions=[FetchedPartition(p.topic, p.partition, code) for p in request.partitions]
+        )
+
+    return fault

@@ -1,0 +1,109 @@
+"""Knowledge of the cluster: newer beats older, and failing to find it says why."""
+
+import asyncio
+
+import pytest
+from barnabas import Admin, Consumer, Producer
+from barnabas.cluster import ClusterMetadata, Leader
+from barnabas.cluster.backoff import Backoff
+from barnabas.errors import NoBrokerReachableError
+from barnabas.messages.metadata import (
+    BrokerInfo,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from barnabas.runtime import Runtime, system_randomness
+from barnabas.topic_partition import TopicPartition
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.scripted_brokers import ScriptedBrokers
+
+TP = TopicPartition("t", 0)
+BROKERS = [BrokerInfo(1, "a", 1), BrokerInfo(2, "b", 2)]
+
+
+def answer(leader: int, epoch: int, topic_id: str = "id", error: int = 0) -> MetadataResponse:
+    partitions = [PartitionMetadata(0, 0, leader, epoch)]
+    return MetadataResponse(
+        "c", 1, BROKERS, [TopicMetadata("t", error, topic_id, False, partitions)]
+    )
+
+
+def test_lower_leader_epoch_is_ignored() -> None:
+    metadata = ClusterMetadata().merged(answer(1, 5)).merged(answer(2, 4))
+    assert metadata.leader(TP) == Leader(1, 5)
+
+
+def test_new_topic_id_begins_anew() -> None:
+    metadata = ClusterMetadata().merged(answer(1, 5)).merged(answer(2, 0, "other"))
+    assert metadata.leader(TP) == Leader(2, 0)
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 20)), min_size=1))
+def test_highest_epoch_wins_in_any_order_of_answers(answers: list[tuple[int, int]]) -> None:
+    metadata = ClusterMetadata()
+    for leader, epoch in answers:
+        metadata = metadata.merged(answer(leader, epoch))
+    leader = metadata.leader(TP)
+    assert leader is not None
+    assert leader.epoch == max(epoch for _, epoch in answers)
+
+
+def test_hint_is_applied_only_when_newer() -> None:
+    metadata = ClusterMetadata().merged(answer(1, 5))
+    assert metadata.with_leader(TP, Leader(2, 5)) is metadata
+    assert metadata.with_leader(TP, Leader(-1, 9)) is metadata
+    assert metadata.with_leader(TP, Leader(2, 6)).leader(TP) == Leader(2, 6)
+    assert metadata.with_leader(TP, Leader(2, 6)).merged(answer(1, 5)).leader(TP) == Leader(2, 6)
+
+
+def test_leader_without_an_address_is_no_leader() -> None:
+    assert ClusterMetadata().merged(answer(9, 1)).leader(TP) is None
+    assert ClusterMetadata().merged(answer(-1, 1)).leader(TP) is None
+
+
+def test_topic_in_error_is_forgotten_and_its_error_kept() -> None:
+    metadata = ClusterMetadata().merged(answer(1, 5)).merged(answer(1, 5, error=3))
+    assert metadata.topics == {}
+    assert metadata.errors == {"t": 3}
+    assert metadata.merged(answer(1, 5)).errors == {}
+
+
+def test_answer_that_lags_does_not_take_partitions_away() -> None:
+    two = answer(1, 1)
+    two.topics[0].partitions.append(PartitionMetadata(1, 0, 2, 1))
+    metadata = ClusterMetadata().merged(two).merged(answer(1, 1))
+    assert metadata.topics["t"].partition_count == 2
+
+
+def test_backoff_doubles_to_its_limit_within_its_jitter() -> None:
+    backoff = Backoff(100, 1_000, system_randomness())
+    for failures, middle in ((0, 0.1), (1, 0.1), (2, 0.2), (4, 0.8), (5, 1.0), (100, 1.0)):
+        assert 0.8 * middle <= backoff.seconds(failures) <= 1.2 * middle
+
+
+@pytest.mark.parametrize("client", [Producer, Admin])
+async def test_unreachable_bootstrap_names_every_address_and_why(client: type) -> None:
+    brokers = ScriptedBrokers()
+    async with asyncio.timeout(5):
+        with pytest.raises(NoBrokerReachableError) as error:
+            await client("nowhere:1,elsewhere:2", runtime=brokers.runtime).start()
+    assert "nowhere:1: " in str(error.value)
+    assert "elsewhere:2: " in str(error.value)
+    assert "refused" in str(error.value)
+
+
+async def test_one_silent_address_does_not_delay_the_others() -> None:
+    async with ScriptedBrokers(brokers=2) as brokers:
+        brokers.network.cut("client", "broker-1")
+        async with asyncio.timeout(1), Admin(brokers.bootstrap, runtime=brokers.runtime) as admin:
+            assert admin is not None
+
+
+async def test_consumer_fails_as_fast() -> None:
+    runtime: Runtime = ScriptedBrokers().runtime
+    async with asyncio.timeout(5):
+        with pytest.raises(NoBrokerReachableError, match="nowhere:1"):
+            await Consumer("flights", bootstrap_servers="nowhere:1", runtime=runtime).start()

@@ -1,0 +1,197 @@
+"""Positions: where reading begins, jumps, and what happens when the log was cut."""
+
+from typing import Any
+
+import pytest
+from barnabas.consumer import LogTruncationError
+from barnabas.consumer.positions import (
+    FetchStep,
+    PartitionPosition,
+    Positions,
+    apply_epoch_end,
+    judge_fetched,
+)
+from barnabas.error_code import ErrorCode
+from barnabas.errors import OffsetOutOfRangeError
+from barnabas.messages.fetch import FetchedPartition
+from barnabas.messages.offsets import EpochEndOffset
+from barnabas.topic_partition import TopicPartition
+
+from tests.support.scripted_brokers import ScriptedBrokers
+from tests.unit.test_consumer_reading import consumer_of, read, write
+
+TP = TopicPartition("flights", 0)
+
+
+@pytest.mark.parametrize(
+    ("code", "policy", "step"),
+    [
+        (ErrorCode.NONE, "latest", FetchStep.ACCEPT),
+        (ErrorCode.OFFSET_OUT_OF_RANGE, "latest", FetchStep.RESET),
+        (ErrorCode.OFFSET_OUT_OF_RANGE, "none", FetchStep.RAISE),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, "none", FetchStep.RETRY),
+        (ErrorCode.FENCED_LEADER_EPOCH, "none", FetchStep.RETRY),
+        (ErrorCode.CORRUPT_MESSAGE, "latest", FetchStep.RAISE),
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "latest", FetchStep.RAISE),
+        (999, "latest", FetchStep.RAISE),
+    ],
+)
+def test_every_answer_has_its_next_step(code: int, policy: str, step: FetchStep) -> None:
+    assert judge_fetched(FetchedPartition("t", 0, code), policy) is step
+
+
+def reader(position: int, fetch_offset: int) -> PartitionPosition:
+    state = PartitionPosition(TP, None)
+    state.seek(position)
+    state.fetched(fetch_offset, leader_epoch=4, size=100)
+    return state
+
+
+def test_new_leader_that_has_everything_changes_nothing() -> None:
+    state = reader(10, 20)
+    assert state.needs_check(5)
+    assert apply_epoch_end(state, EpochEndOffset("t", 0, 0, 4, 20), 5, "none") is None
+    assert (state.position, state.fetch_offset, state.buffered) == (10, 20, 100)
+    assert not state.needs_check(5)
+    assert state.needs_check(6)
+
+
+def test_buffered_records_that_are_gone_are_dropped_in_silence() -> None:
+    state = reader(10, 20)
+    assert apply_epoch_end(state, EpochEndOffset("t", 0, 0, 4, 15), 5, "none") is None
+    assert (state.position, state.fetch_offset, state.buffered) == (10, 10, 0)
+
+
+def test_delivered_records_that_are_gone_are_an_error_or_a_jump_back() -> None:
+    error = apply_epoch_end(reader(10, 20), EpochEndOffset("t", 0, 0, 4, 7), 5, "none")
+    assert isinstance(error, LogTruncationError)
+    assert error.safe_offset == 7
+    state = reader(10, 20)
+    assert apply_epoch_end(state, EpochEndOffset("t", 0, 0, 4, 7), 5, "latest") is None
+    assert state.position == 7
+
+
+def test_seek_makes_what_is_under_way_stale() -> None:
+    state = reader(10, 20)
+    version = state.version
+    state.seek(3)
+    assert state.version != version
+    assert (state.position, state.fetch_offset, state.buffered) == (3, 3, 0)
+
+
+def test_assignment_keeps_positions_of_partitions_that_stay() -> None:
+    positions = Positions("earliest")
+    positions.assign([TP, TopicPartition("flights", 1)])
+    positions.states[TP].seek(5)
+    gone = positions.states[TopicPartition("flights", 1)]
+    version = gone.version
+    positions.assign([TopicPartition("flights", 2), TP])
+    assert positions.states[TP].position == 5
+    assert gone.version != version
+    assert list(positions.states) == [TopicPartition("flights", 2), TP]
+
+
+@pytest.mark.parametrize(("policy", "first"), [("earliest", 0), ("latest", 20)])
+async def test_reading_begins_where_the_policy_says(policy: str, first: int) -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 20)
+        async with consumer_of(brokers, "flights", auto_offset_reset=policy) as consumer:
+            assert await consumer.position(TP) == first
+            write(brokers, 20, 5)
+            assert (await read(consumer, 1))[0].offset == first
+
+
+async def test_offset_out_of_range_is_met_by_the_policy() -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 30)
+        brokers.log().start = 10
+        async with consumer_of(brokers, "flights") as consumer:
+            consumer.seek(TP, 3)
+            assert (await read(consumer, 1))[0].offset == 10
+            consumer.seek(TP, 1_000)
+            assert (await read(consumer, 1))[0].offset == 10
+
+
+async def test_offset_out_of_range_without_a_policy_is_raised() -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 30)
+        async with consumer_of(brokers, auto_offset_reset="none") as consumer:
+            consumer.assign([TP])
+            with pytest.raises(OffsetOutOfRangeError):
+                await consumer.position(TP)
+            consumer.seek(TP, 1_000)
+            with pytest.raises(OffsetOutOfRangeError, match="flights-0 at offset 1000"):
+                await consumer.poll()
+            consumer.seek(TP, 5)
+            assert (await read(consumer, 1))[0].offset == 5
+
+
+async def test_jumps_to_begin_end_offset_and_time() -> None:
+    async with ScriptedBrokers(partitions=2) as brokers:
+        write(brokers, 0, 20)
+        write(brokers, 0, 7, partition=1)
+        other = TopicPartition("flights", 1)
+        async with consumer_of(brokers, "flights") as consumer:
+            await consumer.seek_to_end()
+            assert [await consumer.position(tp) for tp in (TP, other)] == [20, 7]
+            await consumer.seek_to_beginning(TP)
+            assert [await consumer.position(tp) for tp in (TP, other)] == [0, 7]
+            assert await consumer.beginning_offsets([TP, other]) == {TP: 0, other: 0}
+            assert await consumer.end_offsets([TP, other]) == {TP: 20, other: 7}
+            found = await consumer.offsets_for_times({TP: 1_011, other: 5_000})
+            at = found[TP]
+            assert at is not None
+            assert (at.offset, at.timestamp) == (11, 1_011)
+            assert found[other] is None
+            consumer.seek(TP, at.offset)
+            records = await read(consumer, 9)
+            assert [r.offset for r in records] == list(range(11, 20))
+
+
+async def test_position_below_a_batch_start_skips_its_first_records() -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 30)
+        async with consumer_of(brokers, "flights") as consumer:
+            consumer.seek(TP, 14)
+            assert [r.offset for r in await read(consumer, 16)] == list(range(14, 30))
+
+
+async def test_records_lost_in_an_unclean_election_are_reported() -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 20)
+        async with consumer_of(brokers, auto_offset_reset="none") as consumer:
+            consumer.assign([TP])
+            consumer.seek(TP, 0)
+            await read(consumer, 20)
+            cut_to(brokers, 10)
+            with pytest.raises(LogTruncationError) as error:
+                await read(consumer, 1)
+            assert error.value.safe_offset == 10
+            consumer.seek(TP, error.value.safe_offset)
+            write(brokers, 10, 3)
+            assert [r.offset for r in await read(consumer, 3)] == [10, 11, 12]
+
+
+async def test_records_lost_in_an_unclean_election_are_read_anew_with_a_policy() -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 20)
+        async with consumer_of(brokers, "flights") as consumer:
+            await read(consumer, 20)
+            cut_to(brokers, 10)
+            write(brokers, 10, 15)
+            assert [r.offset for r in await read(consumer, 15)] == list(range(10, 25))
+
+
+def cut_to(brokers: ScriptedBrokers, offset: int) -> None:
+    """Another leader, whose log ends at `offset`."""
+    log: Any = brokers.log()
+    kept = log.read(0, 1 << 30)
+    log.data, log.end = bytearray(), 0
+    from barnabas.record.batch import batches
+
+    for position, header in batches(kept):
+        if header.last_offset < offset:
+            log.data += kept[position : position + header.size]
+    log.end = offset
+    brokers.elect(0, leader=2)
+    brokers.changed()

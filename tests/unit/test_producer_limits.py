@@ -1,0 +1,200 @@
+"""Limits and mistakes of a caller: each found at once, with an error that names it."""
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+from barnabas import Producer
+from barnabas.errors import (
+    BufferExhaustedError,
+    ClientError,
+    CorruptMessageError,
+    InvalidArgumentError,
+    MessageTooLargeError,
+    UnknownTopicOrPartitionError,
+)
+from barnabas.record.builder import BatchBuilder
+
+from tests.support.scripted_brokers import ScriptedBrokers
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"acks": 2}, "acks"),
+        ({"acks": True}, "acks"),
+        ({"batch_size": -1}, "batch_size"),
+        ({"linger_ms": "5"}, "linger_ms"),
+        ({"linger_ms": 1.5}, "linger_ms"),
+        ({"max_in_flight": 0}, "max_in_flight"),
+        ({"compression_type": "zip"}, "compression_type"),
+        ({"partitioner": "random"}, "partitioner"),
+        ({"buffer_memory": 10}, "buffer_memory"),
+        ({"retries": -1}, "retries"),
+        ({"client_id": 5}, "client_id"),
+        ({"delivery_timeout_ms": 1000}, "delivery_timeout_ms"),
+        ({"linger": 5}, "did you mean 'linger_ms'"),
+    ],
+)
+def test_bad_option_is_named(options: Any, named: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=named):
+        Producer("localhost:9092", **options)
+
+
+@pytest.mark.parametrize("address", ["", "localhost", "localhost:port", ":9092", [], "h:99999"])
+def test_bad_bootstrap_address_is_refused(address: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="bootstrap_servers"):
+        Producer(address or [])
+
+
+def test_delivery_timeout_follows_a_longer_request_timeout() -> None:
+    Producer(request_timeout_ms=200_000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"value": "text"}, "value must be bytes"),
+        ({"value": b"v", "key": "text"}, "key must be bytes"),
+        ({"value": b"v", "key": bytearray(b"k")}, "key must be bytes"),
+        ({"value": 5}, "value must be bytes"),
+        ({"value": b"v", "timestamp_ms": "now"}, "timestamp_ms"),
+        ({"value": b"v", "timestamp_ms": -5}, "negative"),
+        ({"value": b"v", "headers": [("a", "text")]}, "cannot be encoded"),
+    ],
+)
+async def test_bad_record_is_refused_and_the_next_is_sent(
+    arguments: dict[str, Any], message: str
+) -> None:
+    async with (
+        ScriptedBrokers() as brokers,
+        Producer(brokers.bootstrap, runtime=brokers.runtime) as producer,
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            await producer.send("flights", **arguments)
+        assert (await producer.send_and_wait("flights", b"good")).offset == 0
+        before = producer.metrics().buffer_available_bytes
+        assert before == 33_554_432
+
+
+async def test_record_over_max_request_size_is_refused_at_send() -> None:
+    async with (
+        ScriptedBrokers() as brokers,
+        Producer(brokers.bootstrap, runtime=brokers.runtime, max_request_size=1000) as producer,
+    ):
+        with pytest.raises(MessageTooLargeError, match="max_request_size"):
+            await producer.send("flights", b"x" * 1000)
+        await producer.send_and_wait("flights", b"x" * 900)
+
+
+async def test_unknown_topic_is_told_within_seconds() -> None:
+    async with (
+        ScriptedBrokers() as brokers,
+        Producer(brokers.bootstrap, runtime=brokers.runtime) as producer,
+    ):
+        async with asyncio.timeout(4):
+            with pytest.raises(UnknownTopicOrPartitionError, match="nowhere"):
+                await producer.send("nowhere", b"v")
+        with pytest.raises(UnknownTopicOrPartitionError, match="no partition 7"):
+            await producer.send("flights", b"v", partition=7)
+
+
+async def test_full_buffer_makes_send_wait_for_the_brokers() -> None:
+    async with (
+        ScriptedBrokers() as brokers,
+        Producer(
+            brokers.bootstrap, runtime=brokers.runtime, buffer_memory=20_000, batch_size=1_000
+        ) as producer,
+    ):
+        handles = [await producer.send("flights", b"x" * 100) for _ in range(2_000)]
+        assert producer.metrics().buffer_available_bytes >= 0
+        await producer.flush()
+        assert [handle.result().offset for handle in handles] == list(range(2_000))
+        assert producer.metrics().buffer_available_bytes == 20_000
+
+
+async def test_buffer_that_stays_full_raises_after_max_block_ms() -> None:
+    async with ScriptedBrokers() as brokers:
+        brokers.log().leader = -1
+        async with Producer(
+            brokers.bootstrap,
+            runtime=brokers.runtime,
+            buffer_memory=5_000,
+            batch_size=1_000,
+            max_block_ms=50,
+            retry_backoff_ms=5,
+        ) as producer:
+            with pytest.raises(BufferExhaustedError, match="buffer_memory"):
+                for _ in range(1_000):
+                    await producer.send("flights", b"x" * 100)
+            brokers.elect(0, leader=1)
+
+
+async def test_full_buffer_does_not_wait_for_linger() -> None:
+    async with (
+        ScriptedBrokers(partitions=4) as brokers,
+        Producer(
+            brokers.bootstrap,
+            runtime=brokers.runtime,
+            buffer_memory=5_000,
+            batch_size=1_000,
+            linger_ms=60_000,
+        ) as producer,
+    ):
+        async with asyncio.timeout(5):
+            for i in range(200):
+                await producer.send("flights", b"x" * 100, partition=i % 4)
+
+
+@pytest.mark.parametrize("damage", ["crc", "cut", "magic", "empty"])
+async def test_damaged_prebuilt_batch_is_refused_at_once(damage: str) -> None:
+    builder = BatchBuilder()
+    builder.append(5, None, b"value")
+    batch = bytearray(builder.build())
+    if damage == "crc":
+        batch[-1] ^= 1
+    elif damage == "magic":
+        batch[16] = 1
+    payload = {"cut": bytes(batch[:-1]), "empty": b""}.get(damage, bytes(batch))
+    async with (
+        ScriptedBrokers() as brokers,
+        Producer(brokers.bootstrap, runtime=brokers.runtime) as producer,
+    ):
+        with pytest.raises(CorruptMessageError):
+            await producer.send_batch("flights", 0, payload)
+
+
+def test_use_from_another_event_loop_says_so() -> None:
+    async def open_one() -> Producer:
+        brokers = ScriptedBrokers()
+        await brokers.__aenter__()
+        producer = Producer(brokers.bootstrap, runtime=brokers.runtime)
+        await producer.send_and_wait("flights", b"v")
+        return producer
+
+    producer = asyncio.run(open_one())
+
+    async def misuse() -> None:
+        await producer.send("flights", b"v")
+
+    with pytest.raises(ClientError, match="another event loop"):
+        asyncio.run(misuse())
+
+
+async def test_use_after_fork_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = Producer()
+    parent = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    with pytest.raises(ClientError, match="forked"):
+        await producer.send("flights", b"v")
+
+
+async def test_dropped_producer_with_undelivered_records_warns() -> None:
+    async with ScriptedBrokers() as brokers:
+        brokers.log().leader = -1
+        producer = Producer(brokers.bootstrap, runtime=brokers.runtime)
+        await producer.send("flights", b"v")
+        with pytest.warns(ResourceWarning, match="1 records not delivered"):
+            producer.__del__()
+        await producer.close(timeout_ms=1)
