@@ -108,7 +108,7 @@ class BrokerChanges:
         deleting = [r for r in replicas if context.is_being_deleted(r.partition.topic)]
         if deleting:
             await self._deletion.fail(deleting, cause)
-        if not leaderless and not staying:  # then nobody has heard that the brokers are gone
+        if not staying:  # then nobody has heard that the brokers are gone
             self._reign.update_metadata(context.registered_brokers())
 
     async def on_leader_and_isr_answered(

@@ -27,8 +27,9 @@ class ControllerContext:
     """The cluster as this reign sees it.
 
     `brokers` are the registered ones; `shutting_down` those of them that asked to stop. A broker
-    in both still gets requests but is not online. `failed_replicas` are those a live broker cannot
-    open because their disk failed. Dicts to None are sets with an order.
+    in both still gets requests, and may serve what nobody else can, but is not online.
+    `failed_replicas` are those a live broker cannot open because their disk failed. Dicts to None
+    are sets with an order.
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)

@@ -20,11 +20,7 @@ async def in_chunks(
     """
     results: list[R] = []
     for start in range(0, len(items), size):
-        chunk = await asyncio.gather(
-            *(function(item) for item in items[start : start + size]), return_exceptions=True
-        )
-        for outcome in chunk:
-            if isinstance(outcome, BaseException):
-                raise outcome
-            results.append(outcome)
+        tasks = [asyncio.ensure_future(function(item)) for item in items[start : start + size]]
+        await asyncio.gather(*tasks, return_exceptions=True)
+        results += [task.result() for task in tasks]
     return results

@@ -149,7 +149,7 @@ class RequestBatch:
         ]
         endpoints = [
             endpoint
-            for broker in self._registered(context.live_brokers())
+            for broker in self._registered(context.brokers)
             for endpoint in _endpoints(broker)
         ]
         return [

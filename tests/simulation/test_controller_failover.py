@@ -1,0 +1,230 @@
+"""Who is controller, what it does first, and what becomes of one that no longer is."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from barnabas.error_code import ErrorCode
+from barnabas.messages.control import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    UpdateMetadataRequest,
+)
+from barnabas.runtime import Address, Channel, Service
+from barnabas.topic_partition import TopicPartition
+from barnabas_controller import znodes
+from barnabas_controller.controller import Controller, ControllerSetup
+from barnabas_controller.controller_election import current_controller, elect
+from barnabas_controller.errors import ControllerMoved
+from barnabas_controller.fenced_store import ControllerEpoch, FencedStore
+from barnabas_controller.leader_and_isr import NO_LEADER
+
+from tests.support.control_world import ControlWorld, run_world
+
+FLIGHTS = TopicPartition("flights", 0)
+
+
+def test_the_first_broker_becomes_controller_with_epoch_1() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        assert world.controller() is world.brokers[1]
+        assert world.brokers[1].controller.epoch == 1
+        assert await world.store.get(znodes.CONTROLLER_EPOCH) is not None
+        assert await current_controller(world.store) == (1, False)
+        await world.until(lambda: world.brokers[2].controller.active_controller_id == 1)
+
+    run_world(test)
+
+
+def test_a_dead_controller_is_followed_by_another_under_the_next_epoch() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2, 3]})
+        await world.kill_and_expire(1)
+        await world.until(lambda: world.controller() is not None)
+        controller = world.controller()
+        assert controller is not None and controller.controller.epoch == 2
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        assert state.controller_epoch == 2
+        assert state.isr == (2, 3)
+
+    run_world(test)
+
+
+def test_a_new_controller_says_who_is_alive_before_who_leads() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [2, 3]})
+        await world.until(lambda: "LeaderAndIsr" in world.brokers[3].kinds())
+        for broker in world.brokers.values():
+            broker.told.clear()
+        await world.kill_and_expire(1)
+        await world.until(lambda: "LeaderAndIsr" in world.brokers[3].kinds())
+        told = [r for r in world.brokers[3].told if r.controller_epoch == 2]
+        first = told[0]
+        assert isinstance(first, UpdateMetadataRequest)
+        assert first.partitions == []
+        assert {endpoint.broker_id for endpoint in first.live_brokers} == {2, 3}
+        kinds = world.brokers[3].kinds()
+        assert kinds.index("UpdateMetadata") < kinds.index("LeaderAndIsr")
+
+    run_world(test)
+
+
+def test_a_failover_finishes_what_the_dead_controller_left() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [3, 2]})
+        await world.kill_and_expire(2, 3, 1)  # nobody is left to move the leadership
+        topic = b'{"version":1,"partitions":{"0":[4]}}'
+        await world.store.ensure(znodes.topic_path("written-meanwhile"), topic)
+        await world.store.ensure("/isr_change_notification/isr_change_0000000000")
+        await world.start_broker(2)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader in (2, NO_LEADER))
+        assert state.isr in ((2,), (3,)), "whoever was the last to stay in sync"
+        await world.start_broker(4)
+        await world.until_state(TopicPartition("written-meanwhile", 0), lambda s: s.leader == 4)
+        assert await world.store.children("/isr_change_notification") == []
+
+    run_world(test)
+
+
+def test_the_writes_of_an_old_controller_are_refused() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        await world.create_topic("flights", {0: [1, 2]})
+        state = await world.state(FLIGHTS)
+        assert state is not None
+        old = FencedStore(world.store, ControllerEpoch(1, 1))
+        await world.kill_and_expire(1)
+        await world.until(lambda: world.controller() is not None)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        with pytest.raises(ControllerMoved):
+            await old.update_states({FLIGHTS: state.with_leader(1, (1,))})
+        with pytest.raises(ControllerMoved):
+            await old.create_states({TopicPartition("flights", 9): state})
+        with pytest.raises(ControllerMoved):
+            await old.delete_topic("flights")
+        with pytest.raises(ControllerMoved):
+            await old.abdicate()
+        assert await world.state(FLIGHTS) == state
+
+    run_world(test)
+
+
+def test_a_controller_whose_znode_is_deleted_resigns_and_one_is_elected_anew() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.store.remove(znodes.CONTROLLER)
+        await world.until(
+            lambda: [b.controller.epoch for b in world.brokers.values()].count(2) == 1
+        )
+        await world.settle()
+        assert sorted(b.controller.epoch for b in world.brokers.values()) == [0, 0, 2]
+
+    run_world(test)
+
+
+def test_a_controller_cut_off_from_zookeeper_stops_when_its_session_is_over() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [3, 2]})
+        old = world.brokers[1]
+        world.zookeeper.client(old.node).disconnect()
+        await world.until(
+            lambda: world.brokers[2].controller.is_active or world.brokers[3].controller.is_active
+        )
+        world.zookeeper.client(old.node).reconnect()
+        await world.until(lambda: not old.controller.is_active)
+        answer = await old.controller.alter_partition(AlterPartitionRequest(3, 1, []))
+        assert answer.error_code == ErrorCode.NOT_CONTROLLER
+
+    run_world(test)
+
+
+def test_requests_waiting_for_their_turn_are_answered_when_the_reign_ends() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [2, 3]})
+        old, leader = world.brokers[1], world.brokers[2]
+        world.zookeeper.client(old.node).disconnect()
+        item = AlterPartitionItem("flights", 0, 0, 0, [2])  # its write cannot be answered now
+        request = AlterPartitionRequest(2, leader.epoch, [item])
+        waiting = [asyncio.ensure_future(old.controller.alter_partition(request)) for _ in "12"]
+        await asyncio.sleep(2)
+        assert not any(task.done() for task in waiting)
+        await world.until(lambda: world.controller() is None)
+        world.zookeeper.client(old.node).reconnect()
+        for task in waiting:
+            assert (await task).error_code == ErrorCode.NOT_CONTROLLER
+        state = await world.state(FLIGHTS)
+        assert state is not None and state.isr == (2, 3)
+
+    run_world(test)
+
+
+class BrokenNetwork:
+    """Cannot even open a channel to one address: a fault nobody foresaw."""
+
+    def __init__(self, network: Any, bad_host: str) -> None:
+        self._network = network
+        self._bad_host = bad_host
+
+    def connect(self, address: Address, service: Service) -> Channel:
+        if address.host == self._bad_host:
+            raise RuntimeError("a fault nobody foresaw")
+        channel: Channel = self._network.connect(address, service)
+        return channel
+
+
+def test_a_controller_that_fails_unforeseen_gives_up_its_reign() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_broker(1, BrokenNetwork(world.network.node("broker-1/1"), "host3"))
+        await world.until(lambda: world.controller() is not None)
+        await world.start_broker(2)
+        await world.create_topic("flights", {0: [2, 1]})
+        await world.start_broker(3)  # whom broker 1 cannot handle
+        await world.until(lambda: world.brokers[1].controller.epoch == 0)
+        await world.until(lambda: world.controller() not in (None, world.brokers[1]))
+        await world.until(lambda: world.brokers[3].metadata(FLIGHTS) is not None)
+
+    run_world(test)
+
+
+def test_a_malformed_controller_epoch_elects_nobody_until_it_is_mended() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.store.ensure(znodes.CONTROLLER_EPOCH, b"three")
+        await world.start_broker(1)
+        await world.settle(seconds=10)
+        assert world.controller() is None
+        await world.store.put(znodes.CONTROLLER_EPOCH, b"3")
+        await world.until(lambda: world.brokers[1].controller.epoch == 4)
+
+    run_world(test)
+
+
+def test_an_election_whose_answer_was_lost_was_won_all_the_same() -> None:
+    async def test(world: ControlWorld) -> None:
+        session = await world.zookeeper.client("x").connect(6000, 1000)
+        world.zookeeper.lose_next_reply(session, znodes.CONTROLLER)
+        store = type(world.store)(session)
+        epoch = await elect(store, 7, 0)
+        assert epoch == ControllerEpoch(1, 1)
+        assert await current_controller(store) == (7, True)
+        with pytest.raises(ControllerMoved):
+            await elect(world.store, 8, 0)
+
+    run_world(test)
+
+
+def test_a_crown_left_over_on_the_same_session_is_given_up_and_won_again() -> None:
+    async def test(world: ControlWorld) -> None:
+        session = await world.zookeeper.client("x").connect(6000, 1000)
+        await elect(type(world.store)(session), 7, 0)
+        controller = Controller(ControllerSetup(world.runtime("x"), session, 7))
+        await controller.start()
+        await world.until(lambda: controller.epoch == 2)
+        await controller.stop()
+        assert not controller.is_active
+
+    run_world(test)

@@ -1,0 +1,260 @@
+"""A cluster for tests of the controller: real controllers, ZooKeeper and network in memory.
+
+The brokers are peers that write down what the controller tells them and answer as told. Everything
+runs on a virtual loop: `run_world(test)` gives the test a `ControlWorld`.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from barnabas.error_code import ErrorCode
+from barnabas.messages.control import (
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from barnabas.runtime import Address, InlineOffload, Listener, Peer, Runtime, Service
+from barnabas.topic_partition import TopicPartition
+from barnabas_controller import znodes
+from barnabas_controller.config import ControllerConfig
+from barnabas_controller.controller import Controller, ControllerSetup
+from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.registration import register_broker
+from barnabas_controller.store import Store
+from barnabas_controller.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
+from barnabas_controller.zookeeper.session import Session
+from barnabas_simulator.loop import NODE, VirtualClock, VirtualLoop, run
+from barnabas_simulator.network import MemoryNetwork
+from barnabas_simulator.zookeeper import MemoryZooKeeper
+
+SESSION_TIMEOUT_MS = 6000
+T = TypeVar("T")
+
+
+@dataclass
+class RecordingBroker:
+    """One life of a broker: what it was told, and how it answers."""
+
+    broker_id: int
+    node: str
+    epoch: int
+    session: Session
+    listener: Listener
+    controller: Controller
+    told: list[Any] = field(default_factory=list)
+    failing: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
+
+    async def handle(self, request: Any, _: Peer) -> Any:
+        self.told.append(request)
+        if isinstance(request, UpdateMetadataRequest):
+            return UpdateMetadataResponse()
+        errors = [
+            PartitionError(p.topic, p.partition, self._error(p.topic, p.partition))
+            for p in request.partitions
+        ]
+        if isinstance(request, LeaderAndIsrRequest):
+            return LeaderAndIsrResponse(0, errors)
+        assert isinstance(request, StopReplicaRequest)
+        return StopReplicaResponse(0, errors)
+
+    def _error(self, topic: str, partition: int) -> int:
+        return int(self.failing.get(TopicPartition(topic, partition), ErrorCode.NONE))
+
+    def kinds(self) -> list[str]:
+        """The names of the requests, in the order they came."""
+        return [type(request).__name__.removesuffix("Request") for request in self.told]
+
+    def role(self, partition: TopicPartition) -> LeaderAndIsrPartition | None:
+        """The last it was told to be."""
+        said = [p for r in self.told if isinstance(r, LeaderAndIsrRequest) for p in r.partitions]
+        return next((p for p in reversed(said) if (p.topic, p.partition) == partition), None)
+
+    def metadata(self, partition: TopicPartition) -> UpdateMetadataPartition | None:
+        """The last it was told of who leads."""
+        said = [p for r in self.told if isinstance(r, UpdateMetadataRequest) for p in r.partitions]
+        return next((p for p in reversed(said) if (p.topic, p.partition) == partition), None)
+
+    def live_brokers(self) -> set[int]:
+        """The last it was told of who is alive."""
+        said = [r for r in self.told if isinstance(r, UpdateMetadataRequest)]
+        return {endpoint.broker_id for endpoint in said[-1].live_brokers} if said else set()
+
+    def stops(self, delete: bool) -> list[TopicPartition]:
+        """The replicas it was told to stop, or to stop and delete."""
+        return [
+            TopicPartition(p.topic, p.partition)
+            for r in self.told
+            if isinstance(r, StopReplicaRequest)
+            for p in r.partitions
+            if p.delete_partition == delete
+        ]
+
+
+class ControlWorld:
+    """The cluster and what a test does to it."""
+
+    def __init__(self, config: ControllerConfig, seed: int) -> None:
+        self.config = config
+        self.clock = VirtualClock()
+        self.zookeeper = MemoryZooKeeper(wall_ms=self.clock.wall_ms)
+        self.network = MemoryNetwork(seed)
+        self.random = random.Random(seed)
+        self.brokers: dict[int, RecordingBroker] = {}
+        self._lives: dict[int, int] = {}
+        self.store: Store
+
+    async def open(self) -> None:
+        self.store = Store(await self.zookeeper.client("test").connect(60_000, 1000))
+        await self.store.create_persistent_paths()
+
+    def runtime(self, node: str) -> Runtime:
+        return Runtime(self.clock, self.random, InlineOffload(), self.network.node(node))
+
+    async def start_broker(
+        self, broker_id: int, network: Any = None, config: ControllerConfig | None = None
+    ) -> RecordingBroker:
+        """A new life: session, listener, registration, controller."""
+        life = self._lives[broker_id] = self._lives.get(broker_id, 0) + 1
+        node = f"broker-{broker_id}/{life}"
+        with _on_node(node):
+            session = await self.zookeeper.client(node).connect(SESSION_TIMEOUT_MS, 1000)
+            runtime = self.runtime(node)
+            if network is not None:
+                runtime = Runtime(self.clock, self.random, runtime.offload, network)
+            broker: RecordingBroker
+
+            async def handle(request: Any, peer: Peer) -> Any:
+                return await broker.handle(request, peer)
+
+            address = Address(f"host{broker_id}", 9000 + life)
+            listener = await self.network.node(node).listen(
+                "PLAINTEXT", address, {Service.CONTROL: handle}
+            )
+            info = Broker(broker_id, (Endpoint("PLAINTEXT", *address),))
+            epoch = await register_broker(
+                Store(session), info, self.clock.wall_ms(), wait_seconds=10
+            )
+            setup = ControllerSetup(runtime, session, broker_id, config or self.config)
+            controller = Controller(setup)
+            broker = RecordingBroker(broker_id, node, epoch, session, listener, controller)
+            self.brokers[broker_id] = broker
+            await controller.start()
+        return broker
+
+    async def start_brokers(self, *broker_ids: int) -> None:
+        """One after the other; the first one becomes controller."""
+        for broker_id in broker_ids:
+            await self.start_broker(broker_id)
+            await self.until(lambda: self.controller() is not None)
+
+    def kill(self, broker_id: int) -> RecordingBroker:
+        """Kill -9: the session lives on until it expires."""
+        broker = self.brokers.pop(broker_id)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.kill_node(broker.node)
+        self.network.kill(broker.node)
+        self.zookeeper.client(broker.node).crash()
+        return broker
+
+    async def kill_and_expire(self, *broker_ids: int) -> None:
+        """Kill brokers and end their sessions at once."""
+        for broker_id in broker_ids:
+            broker = self.kill(broker_id)
+            self.zookeeper.expire(broker.session)
+
+    async def stop_all(self) -> None:
+        for broker in self.brokers.values():
+            await broker.controller.stop()
+
+    def controller(self) -> RecordingBroker | None:
+        """The broker that is controller."""
+        active = [b for b in self.brokers.values() if b.controller.is_active]
+        return active[0] if len(active) == 1 else None
+
+    async def create_topic(self, topic: str, partitions: dict[int, list[int]]) -> None:
+        """As an administrator's broker would; returns when its first partition has a leader."""
+        await self.create_topic_unseen(topic, partitions)
+        await self.until_state(TopicPartition(topic, 0), lambda state: True)
+
+    async def create_topic_unseen(self, topic: str, partitions: dict[int, list[int]]) -> None:
+        """The same, without waiting for anything."""
+        node = TopicZnode(
+            f"id-of-{topic}", {p: ReplicaAssignment(tuple(r)) for p, r in partitions.items()}
+        )
+        await self.store.ensure(znodes.topic_path(topic), znodes.encode_topic(node))
+
+    async def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
+        return await self.store.state(partition)
+
+    async def until_state(
+        self, partition: TopicPartition, condition: Callable[[LeaderAndIsr], bool]
+    ) -> LeaderAndIsr:
+        """The state in ZooKeeper once it is so."""
+
+        async def reached() -> LeaderAndIsr | None:
+            state = await self.store.state(partition)
+            return state if state is not None and condition(state) else None
+
+        return await self.until_some(reached)
+
+    async def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        async def reached() -> bool | None:
+            return condition() or None
+
+        await self.until_some(reached, seconds)
+
+    async def until_some(
+        self, condition: Callable[[], Awaitable[T | None]], seconds: float = 60
+    ) -> T:
+        """What the condition gives once it gives something, within this virtual time."""
+        deadline = self.clock.monotonic() + seconds
+        while (result := await condition()) is None:
+            assert self.clock.monotonic() < deadline, f"not reached within {seconds} s"
+            await asyncio.sleep(0.01)
+        return result
+
+    async def settle(self, seconds: float = 1.0) -> None:
+        """Let the cluster come to rest, to show that something does not happen."""
+        await asyncio.sleep(seconds)
+
+
+@contextmanager
+def _on_node(node: str) -> Iterator[None]:
+    token = NODE.set(node)
+    try:
+        yield
+    finally:
+        NODE.reset(token)
+
+
+# Off by default, so that no election happens that a test did not cause.
+QUIET = ControllerConfig(auto_leader_rebalance_enable=False)
+
+
+def run_world(
+    test: Callable[[ControlWorld], Awaitable[None]],
+    config: ControllerConfig = QUIET,
+    seed: int = 1,
+) -> None:
+    """Run a test's coroutine in a new world on a virtual loop."""
+
+    async def main() -> None:
+        world = ControlWorld(config, seed)
+        await world.open()
+        try:
+            await test(world)
+        finally:
+            await world.stop_all()
+
+    run(main(), seed)
