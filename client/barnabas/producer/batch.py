@@ -130,7 +130,7 @@ class ProducerBatch:
     def fail(self, error: BarnabasError) -> None:
         """Given up: every handle gets the error."""
         self.error = error
-        self.observed = bool(self._waiters or self._callbacks)
+        self.observed = bool(self._callbacks)
         self._finish()
 
     def split(self) -> "list[ProducerBatch]":

@@ -1,0 +1,231 @@
+"""The blocking clients: from plain threads, beside a running loop, and stopped by Ctrl-C."""
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from barnabas.error_code import ErrorCode
+from barnabas.errors import (
+    ClientError,
+    ClosedError,
+    InvalidArgumentError,
+    InvalidRecordError,
+    MessageTooLargeError,
+    NoBrokerReachableError,
+    UnknownTopicOrPartitionError,
+)
+from barnabas.record.builder import BatchBuilder
+from barnabas.sync import Admin, Consumer, Producer
+from barnabas.sync.loop_thread import LoopThread
+from barnabas.topic_partition import TopicPartition
+
+from tests.support.scripted_brokers import ScriptedBrokers, refuse
+
+TP = TopicPartition("flights", 0)
+
+
+@pytest.fixture
+def brokers() -> Iterator[ScriptedBrokers]:
+    """Brokers that live on the blocking clients' own background loop."""
+    thread = LoopThread.shared()
+
+    async def start() -> ScriptedBrokers:
+        return await ScriptedBrokers(partitions=2).__aenter__()
+
+    brokers = thread.call(start())
+    yield brokers
+    thread.call(brokers.__aexit__())
+
+
+def producer_of(brokers: ScriptedBrokers, **options: Any) -> Producer:
+    return Producer(brokers.bootstrap, runtime=brokers.runtime, **options)
+
+
+def consumer_of(brokers: ScriptedBrokers, *topics: str, **options: Any) -> Consumer:
+    return Consumer(
+        *topics,
+        bootstrap_servers=brokers.bootstrap,
+        runtime=brokers.runtime,
+        **{"auto_offset_reset": "earliest", **options},
+    )
+
+
+def test_what_is_sent_is_read_back_in_order(brokers: ScriptedBrokers) -> None:
+    with producer_of(brokers) as producer:
+        handles = [producer.send("flights", b"%d" % i, partition=0) for i in range(3_000)]
+        assert [handle.result(5).offset for handle in handles] == list(range(3_000))
+        assert producer.partitions_for("flights") == 2
+    with consumer_of(brokers, "flights") as consumer:
+        values = []
+        for record in consumer:
+            values.append(record.value)
+            assert consumer.position(TP) == len(values)
+            if len(values) == 3_000:
+                break
+        assert values == [b"%d" % i for i in range(3_000)]
+        assert consumer.end_offsets([TP]) == {TP: 3_000}
+        consumer.seek(TP, 2_999)
+        assert [r.value for r in consumer.poll(timeout_ms=1_000)] == [b"2999"]
+        assert consumer.poll(timeout_ms=10) == []
+
+
+def test_leaving_with_delivers(brokers: ScriptedBrokers) -> None:
+    with producer_of(brokers, linger_ms=60_000) as producer:
+        for i in range(50_000):
+            producer.send("flights", b"%d" % i, partition=1)
+    assert [r.value for r in brokers.log(1).records()] == [b"%d" % i for i in range(50_000)]
+    with pytest.raises(ClosedError):
+        producer.send("flights", b"late")
+
+
+async def test_works_where_a_loop_already_runs() -> None:
+    asyncio.get_running_loop()
+    thread = LoopThread.shared()
+
+    async def start() -> ScriptedBrokers:
+        return await ScriptedBrokers().__aenter__()
+
+    scripted = thread.call(start())
+    with producer_of(scripted) as producer:
+        assert producer.send_and_wait("flights", b"v").offset == 0
+    thread.call(scripted.__aexit__())
+
+
+def test_result_raises_what_became_of_the_record(brokers: ScriptedBrokers) -> None:
+    with producer_of(brokers, max_request_size=2_000) as producer:
+        assert producer.send("flights", b"good").result(5).offset == 0
+        with pytest.raises(MessageTooLargeError):
+            producer.send("flights", b"x" * 3_000).result(5)
+        with pytest.raises(UnknownTopicOrPartitionError):
+            producer.send("flights", b"v", partition=9).result(5)
+        brokers.faults.append(refuse(ErrorCode.INVALID_RECORD))
+        with pytest.raises(InvalidRecordError):
+            producer.send_and_wait("flights", b"v")
+        with pytest.raises(InvalidArgumentError, match="encode it first"):
+            producer.send("flights", "text")  # type: ignore[arg-type]
+
+
+def test_flush_raises_an_error_nobody_would_see_otherwise_once(brokers: ScriptedBrokers) -> None:
+    with producer_of(brokers) as producer:
+        brokers.faults.append(refuse(ErrorCode.INVALID_RECORD))
+        producer.send("flights", b"bad")
+        with pytest.raises(InvalidRecordError):
+            producer.flush()
+        producer.flush()
+        producer.send("flights", b"v", partition=9)
+        with pytest.raises(UnknownTopicOrPartitionError):
+            producer.flush()
+
+
+def test_leaving_with_raises_too(brokers: ScriptedBrokers) -> None:
+    brokers.faults.append(refuse(ErrorCode.INVALID_RECORD))
+    with pytest.raises(InvalidRecordError), producer_of(brokers) as producer:
+        producer.send("flights", b"bad")
+
+
+def test_an_error_in_the_block_is_not_hidden_by_one_of_delivery(brokers: ScriptedBrokers) -> None:
+    brokers.faults.append(refuse(ErrorCode.INVALID_RECORD))
+    with pytest.raises(ZeroDivisionError), producer_of(brokers) as producer:
+        producer.send("flights", b"bad")
+        raise ZeroDivisionError
+
+
+def test_result_times_out_and_the_record_still_arrives(brokers: ScriptedBrokers) -> None:
+    leader, brokers.log(0).leader = brokers.log(0).leader, -1
+    with producer_of(brokers, retry_backoff_ms=5) as producer:
+        handle = producer.send("flights", b"v", partition=0)
+        with pytest.raises(TimeoutError):
+            handle.result(0.05)
+        assert not handle.done()
+        brokers.log(0).leader, brokers.log(0).epoch = leader, 2
+        assert handle.result(5).offset == 0
+
+
+def test_callbacks_run(brokers: ScriptedBrokers) -> None:
+    seen: list[Any] = []
+    with producer_of(brokers) as producer:
+        producer.send("flights", b"v", partition=0, on_delivery=lambda m, e: seen.append((m, e)))
+        producer.flush()
+    assert [(metadata.offset, error) for metadata, error in seen] == [(0, None)]
+
+
+def test_many_threads_may_send(brokers: ScriptedBrokers) -> None:
+    with producer_of(brokers) as producer:
+
+        def work(number: int) -> None:
+            for i in range(500):
+                producer.send("flights", b"%d:%d" % (number, i), partition=0)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        producer.flush()
+    values = [r.value or b"" for r in brokers.log(0).records()]
+    for number in range(4):
+        own = [v for v in values if v.startswith(b"%d:" % number)]
+        assert own == [b"%d:%d" % (number, i) for i in range(500)]
+
+
+def test_prebuilt_batches_follow_what_was_sent_before(brokers: ScriptedBrokers) -> None:
+    builder = BatchBuilder()
+    builder.append(5, None, b"second")
+    with producer_of(brokers) as producer:
+        producer.send("flights", b"first", partition=0)
+        assert producer.send_batch("flights", 0, builder.build()).offset == 1
+
+
+def test_ctrl_c_ends_a_wait_and_leaves_the_consumer_usable(brokers: ScriptedBrokers) -> None:
+    with consumer_of(brokers, "flights") as consumer:
+        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            consumer.poll()
+        with producer_of(brokers) as producer:
+            producer.send_and_wait("flights", b"v")
+        assert [r.value for r in consumer.poll(timeout_ms=2_000)] == [b"v"]
+
+
+def test_unreachable_cluster_fails_in_seconds() -> None:
+    runtime = ScriptedBrokers().runtime
+    for open_client in (
+        lambda: Producer("nowhere:1", runtime=runtime),
+        lambda: Admin("nowhere:1", runtime=runtime),
+        lambda: Consumer("flights", bootstrap_servers="nowhere:1", runtime=runtime),
+    ):
+        with pytest.raises(NoBrokerReachableError, match="nowhere:1"):
+            open_client()
+
+
+def test_use_after_fork_says_so(brokers: ScriptedBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = producer_of(brokers)
+    parent = os.getpid()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: parent + 1)
+        with pytest.raises(ClientError, match="forked"):
+            producer.send("flights", b"v")
+    producer.close()
+
+
+def test_admin_describes(brokers: ScriptedBrokers) -> None:
+    with Admin(brokers.bootstrap, runtime=brokers.runtime) as admin:
+        assert [b.broker_id for b in admin.describe_cluster().brokers] == [1, 2, 3]
+        assert admin.list_topics() == ["flights"]
+        assert len(admin.describe_topics()[0].partitions) == 2
+        with pytest.raises(UnknownTopicOrPartitionError, match="nowhere"):
+            admin.describe_topics(["nowhere"])
+
+
+def test_blocking_call_in_a_callback_is_refused(
+    brokers: ScriptedBrokers, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR), producer_of(brokers) as producer:
+        producer.send("flights", b"v", on_delivery=lambda m, e: producer.flush())
+        producer.flush()
+    assert "not possible in an on_delivery callback" in caplog.text
