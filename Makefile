@@ -61,7 +61,7 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 java:
-	@command -v java >/dev/null 2>&1 || test -x "$$JAVA_HOME/bin/java" || { \
+	@command -v java >/dev/null 2>&1 || test -x "$${JAVA_HOME:-/none}/bin/java" || { \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			apt-get update -qq && \
 			apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null; \
