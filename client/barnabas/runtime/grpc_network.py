@@ -28,6 +28,7 @@ COMMON_OPTIONS: list[tuple[str, int]] = [
     # A peer whose machine vanished without a word is noticed after time + timeout.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.ping_timeout_ms", 5_000),
 ]
 _CLIENT_OPTIONS: list[tuple[str, int]] = [
     *COMMON_OPTIONS,
@@ -116,7 +117,8 @@ class _GrpcStream:
             self._call.cancel()
             raise
         if code == grpc.StatusCode.UNIMPLEMENTED:
-            raise StreamBroken(f"service {service.value} is not offered on this listener")
+            text = f"service {service.value} is not offered on this listener"
+            raise StreamBroken(f"{text} ({details})")
         raise StreamBroken(details or code.name)
 
     async def read(self) -> bytes | None:
@@ -146,4 +148,6 @@ def _target(address: Address) -> str:
 def _reason(error: grpc.RpcError) -> str:
     """What gRPC says went wrong, in one line."""
     code, details = error.code(), error.details()
+    if details == "Internal error from Core":  # its words for a write that found no stream
+        return "the peer is gone"
     return f"{details} ({code.name})" if details else code.name
