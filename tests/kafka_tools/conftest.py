@@ -1,0 +1,25 @@
+"""Fixtures of the tests against Apache Kafka's own classes."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.kafka_tools import harness
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kafka_tools() -> None:
+    """Kafka's jars are there, or the tests are skipped."""
+    try:
+        harness.kafka_jars()
+    except harness.Unavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def kafka_log(kafka_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a partition's log that Kafka wrote; not to be changed by a test."""
+    directory = tmp_path_factory.mktemp("kafka") / "written-0"
+    directory.mkdir()
+    harness.write_segments(directory)
+    return directory
