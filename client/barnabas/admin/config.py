@@ -8,7 +8,6 @@ from barnabas.cluster import ClusterConfig
 from barnabas.cluster.options import (
     check_int,
     check_known,
-    check_str,
     parse_bootstrap_servers,
 )
 
@@ -20,7 +19,6 @@ class AdminOptions(TypedDict, total=False):
     default_api_timeout_ms: int
     retry_backoff_ms: int
     retry_backoff_max_ms: int
-    client_id: str
 
 
 @dataclass(frozen=True)
@@ -31,14 +29,12 @@ class AdminConfig:
     default_api_timeout_ms: int = 60_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
-    client_id: str = ""
 
     @classmethod
     def of(cls, options: AdminOptions) -> "AdminConfig":
         """Checked options; raises `InvalidArgumentError` naming the one at fault."""
         check_known(options, [field.name for field in fields(cls)])
         config = cls(**options)
-        check_str("client_id", config.client_id)
         for name in ("request_timeout_ms", "default_api_timeout_ms"):
             check_int(name, getattr(config, name), 1)
         for name in ("retry_backoff_ms", "retry_backoff_max_ms"):

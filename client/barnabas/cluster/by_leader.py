@@ -37,8 +37,9 @@ async def ask_leaders(
     partitions: Iterable[TopicPartition],
     build: BuildRequest,
     timeout: float,
+    on_answer: Callable[[TopicPartition, Any], None] = lambda partition, answer: None,
 ) -> dict[TopicPartition, Any]:
-    """Every partition's answer, in the order asked for.
+    """Every partition's answer, in the order asked for; `on_answer` gets each when it comes.
 
     Retries what may succeed later; raises the first refusal that cannot, or
     `RequestTimedOutError` with the last failure after `timeout` seconds.
@@ -53,6 +54,9 @@ async def ask_leaders(
             return {tp: found[tp] for tp in wanted}
         await _know_topics(cluster, missing, deadline - cluster.clock.monotonic())
         failure = await _ask_once(cluster, missing, build, found)
+        for tp in missing:
+            if tp in found:
+                on_answer(tp, found[tp])
         if failure is None:
             continue
         attempts += 1
@@ -72,6 +76,7 @@ async def list_offsets(
     timestamps: Mapping[TopicPartition, int],
     isolation_level: int,
     timeout: float,
+    on_answer: Callable[[TopicPartition, ListedOffset], None] = lambda partition, answer: None,
 ) -> dict[TopicPartition, ListedOffset]:
     """The offset at each partition's timestamp (ms, or one of `messages.offsets`' constants)."""
 
@@ -83,7 +88,7 @@ async def list_offsets(
             ],
         )
 
-    return await ask_leaders(cluster, timestamps, build, timeout)
+    return await ask_leaders(cluster, timestamps, build, timeout, on_answer)
 
 
 async def _know_topics(

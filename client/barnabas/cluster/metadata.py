@@ -84,6 +84,8 @@ class ClusterMetadata:
 
     def merged(self, response: MetadataResponse) -> "ClusterMetadata":
         """This knowledge and a broker's answer; topics it does not name stay as they are."""
+        if not response.brokers:  # from one that has not heard from the controller yet
+            return self
         topics = dict(self.topics)
         errors = dict(self.errors)
         for answer in response.topics:
@@ -93,12 +95,10 @@ class ClusterMetadata:
             else:
                 errors.pop(answer.topic, None)
                 topics[answer.topic] = _merged_topic(topics.get(answer.topic), answer)
-        # An answer without brokers comes from one that has not heard from the controller yet.
-        brokers = {broker.broker_id: broker for broker in response.brokers} or self.brokers
         return ClusterMetadata(
             cluster_id=response.cluster_id or self.cluster_id,
             controller_id=response.controller_id,
-            brokers=brokers,
+            brokers={broker.broker_id: broker for broker in response.brokers},
             topics=topics,
             errors=errors,
         )

@@ -45,6 +45,7 @@ class ConsumerConfig:
     `auto_offset_reset`: where to begin without a position, and after an offset that is gone;
     "none" raises instead. `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers when it has so
     much, or after so long. `fetch_max_bytes` bounds one answer, and what is buffered here.
+    `client_id`: the consumer's name in its tasks.
     """
 
     auto_offset_reset: AutoOffsetReset = "latest"

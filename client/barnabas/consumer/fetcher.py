@@ -57,7 +57,7 @@ class Fetcher:
         self.cluster = cluster
         self.positions = positions
         self.buffer = buffer
-        self._tasks = TaskScope("consumer")
+        self._tasks = TaskScope(config.client_id or "consumer")
         self._brokers: dict[int, BrokerFetcher] = {}
         # Set by the consumer: a position has to be looked up.
         self.on_reset: Callable[[], None] = lambda: None

@@ -2,11 +2,13 @@
 
 One loop, woken by an assignment, a reset or new metadata. After an unclean election the new leader
 may lack records fetched from the old one; where the old epoch ends in its log tells (KIP-320).
+What may still succeed is tried again for as long as the consumer lives, the rest is raised by its
+next poll.
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from barnabas.cluster import Cluster, Leader
 from barnabas.cluster.by_leader import ask_leaders, list_offsets
@@ -14,12 +16,31 @@ from barnabas.consumer.buffer import FetchBuffer
 from barnabas.consumer.config import ConsumerConfig
 from barnabas.consumer.fetcher import Fetcher
 from barnabas.consumer.positions import PartitionPosition, Positions, apply_epoch_end
-from barnabas.errors import BarnabasError
-from barnabas.messages.offsets import EpochPartition, OffsetForLeaderEpochRequest
+from barnabas.error_code import ErrorCode
+from barnabas.errors import (
+    BarnabasError,
+    KafkaError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+)
+from barnabas.messages.offsets import (
+    EpochEndOffset,
+    EpochPartition,
+    ListedOffset,
+    OffsetForLeaderEpochRequest,
+)
 from barnabas.runtime import TaskScope
 from barnabas.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
+
+# One round of questions; what has no answer by then must not keep other partitions waiting.
+_ROUND_SECONDS = 2.5
+# A topic unknown to the brokers for so long was deleted: waiting for it would be silence for ever.
+_DELETED_AFTER_SECONDS = 10.0
+
+
+_States = Sequence[PartitionPosition]
 
 
 class PositionKeeper:
@@ -42,6 +63,8 @@ class PositionKeeper:
         self._wakeup = asyncio.Event()
         self._settled = asyncio.Event()
         self._tasks = TaskScope("positions")
+        self._missing_since: dict[str, float] = {}
+        self._last_failure: BarnabasError | None = None
 
     def start(self) -> None:
         self._cluster.on_update(self.wake)
@@ -55,48 +78,80 @@ class PositionKeeper:
         self._wakeup.set()
 
     async def settled(self) -> None:
-        """Wait until every assigned partition has a position, or an error instead of one."""
-        while any(not state.blocked for state in self._positions.unreset()):
-            self._settled.clear()
-            await self._settled.wait()
+        """Wait until every assigned partition has a position, or an error instead of one.
+
+        Raises `RequestTimedOutError` with the last failure after `default_api_timeout_ms`.
+        """
+        try:
+            async with asyncio.timeout(self._timeout):
+                while any(not state.blocked for state in self._positions.unreset()):
+                    self._settled.clear()
+                    await self._settled.wait()
+        except TimeoutError:
+            unknown = ", ".join(str(state.topic_partition) for state in self._positions.unreset())
+            raise RequestTimedOutError(
+                f"no position for {unknown} in {self._timeout:.1f} s; "
+                f"last failure: {self._last_failure}"
+            ) from self._last_failure
 
     async def _run(self) -> None:
         while True:
             await self._wakeup.wait()
             self._wakeup.clear()
-            unknown = [state for state in self._positions.unreset() if not state.blocked]
+            for states in self._unknown_by_topic():
+                await self._attempt(self._look_up(states), states)
             unchecked = self._unchecked()
-            try:
-                if unknown:
-                    await self._look_up(unknown)
-                if unchecked:
-                    await self._check(unchecked)
-            except BarnabasError as error:
-                self._raise_later([*unknown, *(state for state, _ in unchecked)], error)
-            if unknown or unchecked:
-                self._fetcher.wake()
+            if unchecked:
+                await self._attempt(self._check(unchecked), unchecked)
+            self._report_deleted()
             self._settled.set()
 
-    async def _look_up(self, states: Sequence[PartitionPosition]) -> None:
-        versions = [state.version for state in states]
-        wanted = {s.topic_partition: s.reset_to for s in states if s.reset_to is not None}
-        found = await list_offsets(self._cluster, wanted, self._isolation, self._timeout)
-        for state, version in zip(states, versions, strict=True):
-            if state.version == version:
-                state.seek(found[state.topic_partition].offset)
-                logger.info("%s: reading from offset %d", state.topic_partition, state.position)
+    async def _attempt(self, questions: Awaitable[None], states: _States) -> None:
+        """One round of questions; what is worth it is asked again in the next."""
+        try:
+            await questions
+        except BarnabasError as error:
+            self._last_failure = error
+            # Retriable in Kafka; here it comes after the client has waited for the topic.
+            unknown = isinstance(error, UnknownTopicOrPartitionError)
+            if unknown or (isinstance(error, KafkaError) and not error.retriable):
+                self._raise_later(states, error)
+            else:
+                logger.warning("positions could not be found yet: %s", error)
+                self.wake()
 
-    def _unchecked(self) -> list[tuple[PartitionPosition, int]]:
+    def _unknown_by_topic(self) -> list[_States]:
+        """Apart by topic, so that one that is gone does not hold up the others."""
+        topics: dict[str, list[PartitionPosition]] = {}
+        for state in self._positions.unreset():
+            if not state.blocked:
+                topics.setdefault(state.topic_partition.topic, []).append(state)
+        return list(topics.values())
+
+    async def _look_up(self, states: _States) -> None:
+        versions = {state.topic_partition: (state, state.version) for state in states}
+        wanted = {s.topic_partition: s.reset_to for s in states if s.reset_to is not None}
+
+        def found(tp: TopicPartition, answer: ListedOffset) -> None:
+            state, version = versions[tp]
+            if state.version == version:
+                state.seek(answer.offset)
+                logger.info("%s: reading from offset %d", tp, answer.offset)
+                self._fetcher.wake()
+
+        await list_offsets(self._cluster, wanted, self._isolation, _ROUND_SECONDS, found)
+
+    def _unchecked(self) -> _States:
         """Partitions under a leader of a newer epoch than that of the last batch fetched."""
         found = []
         for tp, state in self._positions.states.items():
             leader = self._cluster.metadata.leader(tp)
             if leader is not None and not state.blocked and state.needs_check(leader.epoch):
-                found.append((state, leader.epoch))
+                found.append(state)
         return found
 
-    async def _check(self, unchecked: Sequence[tuple[PartitionPosition, int]]) -> None:
-        states = {state.topic_partition: (state, state.version) for state, _ in unchecked}
+    async def _check(self, unchecked: _States) -> None:
+        states = {state.topic_partition: (state, state.version) for state in unchecked}
         asked_under: dict[TopicPartition, int] = {}
 
         def build(partitions: Sequence[tuple[TopicPartition, Leader]]) -> object:
@@ -108,16 +163,33 @@ class PositionKeeper:
                 ]
             )
 
-        answers = await ask_leaders(self._cluster, states, build, self._timeout)
-        for tp, answer in answers.items():
+        def found(tp: TopicPartition, answer: EpochEndOffset) -> None:
             state, version = states[tp]
             if state.version != version:
-                continue
+                return
             error = apply_epoch_end(state, answer, asked_under[tp], self._positions.policy)
             if error is not None:
                 self._buffer.add_failure(state, error)
+            self.wake()  # it may have been sent back to a reset
+            self._fetcher.wake()
 
-    def _raise_later(self, states: Sequence[PartitionPosition], error: BarnabasError) -> None:
+        await ask_leaders(self._cluster, states, build, _ROUND_SECONDS, found)
+
+    def _report_deleted(self) -> None:
+        """Tell the application of topics that have been unknown for long, once each time."""
+        now = self._cluster.clock.monotonic()
+        errors = self._cluster.metadata.errors
+        for tp, state in self._positions.states.items():
+            if errors.get(tp.topic) != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._missing_since.pop(tp.topic, None)
+                continue
+            missing_for = now - self._missing_since.setdefault(tp.topic, now)
+            if missing_for > _DELETED_AFTER_SECONDS and not state.blocked:
+                message = f"topic {tp.topic!r} does not exist any more"
+                self._buffer.add_failure(state, UnknownTopicOrPartitionError(message))
+
+    def _raise_later(self, states: _States, error: BarnabasError) -> None:
         """The application learns of it at its next poll; after that it is tried again."""
         for state in states:
-            self._buffer.add_failure(state, error)
+            if not state.blocked:
+                self._buffer.add_failure(state, error)

@@ -55,6 +55,7 @@ class ProducerConfig:
     `buffer_memory`: what may wait for delivery in all; when full, `send` waits `max_block_ms`.
     `delivery_timeout_ms`: within this time after `send` every record is delivered or failed.
     `max_request_size`: of one request, and of one record before compression.
+    `client_id`: the producer's name in its log messages and tasks.
     """
 
     acks: Acks = "all"

@@ -343,7 +343,8 @@ class Producer:
         rest = list(self._accumulator.incomplete)
         if not rest:
             return
-        logger.warning("producer closed with %d records not delivered", self.undelivered)
+        name = self._config.client_id or "producer"
+        logger.warning("%s closed with %d records not delivered", name, self.undelivered)
         for batch in rest:
             cause = f": {batch.last_failure}" if batch.last_failure else ""
             error: BarnabasError = ClosedError(

@@ -43,7 +43,7 @@ class Sender:
         self.cluster = cluster
         self.accumulator = accumulator
         self.metrics = metrics
-        self.tasks = TaskScope("producer")
+        self.tasks = TaskScope(config.client_id or "producer")
         self._clock = runtime.clock
         self._brokers: dict[int, BrokerSender] = {}
         self._parked: dict[PartitionQueue, None] = {}
