@@ -59,8 +59,11 @@ class Disk(Protocol):
         """The whole content; FileNotFoundError."""
         ...
 
-    def write_file(self, path: str, data: bytes) -> None:
-        """Replace a small file atomically: temp file, fsync, rename, fsync of the directory."""
+    def write_file(self, path: str, data: bytes, *, private: bool = False) -> None:
+        """Replace a small file atomically: `<path>.tmp`, fsync, rename, fsync of the directory.
+
+        A `private` file can be read by its owner alone.
+        """
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -72,11 +75,14 @@ class Disk(Protocol):
         ...
 
     def make_directory(self, path: str) -> None:
-        """With its parents; no error if it exists."""
+        """With its parents, durably; no error if it exists."""
         ...
 
-    def rename(self, old: str, new: str) -> None:
-        """Atomic, and made durable by an fsync of the parent directory."""
+    def rename(self, old: str, new: str, *, sync: bool = True) -> None:
+        """Atomic, over an existing file too; made durable by an fsync of the parent directory.
+
+        Without `sync` the caller does that later, by `sync_directory`.
+        """
         ...
 
     def remove(self, path: str) -> None:

@@ -1,0 +1,159 @@
+"""The disk seam over POSIX files. Used by `server.py` for a real broker, and by the tools.
+
+Files are written with `pwritev` at a size kept here, so that an append is one system call and
+knows its own position. Everything blocks; who may not block offloads the call.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Sequence
+
+from barnabas_broker.disk.disk import Buffer, File, Lock
+
+_MOST_BUFFERS = os.sysconf("SC_IOV_MAX")
+_CLOSED = -1
+
+
+class PosixFile:
+    """One open file; see `File`."""
+
+    __slots__ = ("_descriptor", "_size")
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._size = os.fstat(descriptor).st_size
+
+    def size(self) -> int:
+        return self._size
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        start = self._size
+        length = sum(map(len, buffers))
+        try:
+            written = 0
+            if len(buffers) <= _MOST_BUFFERS:
+                written = os.pwritev(self._descriptor, buffers, start)
+            if written < length:
+                self._write_rest(b"".join(buffers), start, written)
+        except OSError:
+            self._cut_back(start)
+            raise
+        self._size = start + length
+        return start
+
+    def _write_rest(self, data: bytes, start: int, written: int) -> None:
+        """A short write is either continued, or the next one says what is wrong."""
+        view = memoryview(data)
+        while written < len(data):
+            more = os.pwrite(self._descriptor, view[written:], start + written)
+            if more == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            written += more
+
+    def _cut_back(self, size: int) -> None:
+        """The error that led here matters more than one of this; recovery cuts what is left."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._descriptor, size)
+
+    def read(self, position: int, length: int) -> bytes:
+        return os.pread(self._descriptor, length, position)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+        self._size = size
+
+    def flush(self) -> None:
+        descriptor = self._descriptor
+        if descriptor == _CLOSED:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        os.fsync(descriptor)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        if descriptor != _CLOSED:
+            os.close(descriptor)
+
+
+class PosixLock:
+    """An `flock`: the kernel releases it when the process dies, however it dies."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        if descriptor != _CLOSED:
+            os.close(descriptor)
+
+
+class PosixDisk:
+    """The machine's file system; see `Disk`."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return PosixFile(os.open(path, flags, 0o644))
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_file(self, path: str, data: bytes, *, private: bool = False) -> None:
+        temporary = path + ".tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        with open(os.open(temporary, flags, 0o600 if private else 0o644), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        self.rename(temporary, path)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def list(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_directory(self, path: str) -> None:
+        if os.path.isdir(path):
+            return
+        parent = os.path.dirname(os.path.abspath(path))
+        self.make_directory(parent)
+        os.mkdir(path)
+        self.sync_directory(parent)
+
+    def rename(self, old: str, new: str, *, sync: bool = True) -> None:
+        os.rename(old, new)
+        if sync:
+            self.sync_directory(os.path.dirname(os.path.abspath(new)))
+
+    def remove(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: str) -> Lock:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return PosixLock(descriptor)
