@@ -1,0 +1,73 @@
+"""The figures of one run, as a table for people and as JSON."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from machine import machine
+from rich.console import Console
+from rich.table import Table
+
+console = Console()
+
+
+@dataclass
+class Row:
+    """One thing measured: in Barnabas, in Kafka, and what Barnabas is to reach."""
+
+    what: str
+    unit: str
+    barnabas: float | None = None
+    kafka: float | None = None
+    target: str = ""
+
+
+@dataclass
+class Report:
+    """Rows in the order in which they are first named; `notes` say how they were measured."""
+
+    title: str
+    notes: list[str] = field(default_factory=list)
+    rows: dict[str, Row] = field(default_factory=dict)
+    machine: dict[str, object] = field(default_factory=machine)
+
+    def row(self, what: str, unit: str, target: str = "") -> None:
+        """Name a row before it is measured, so that rows keep their order."""
+        self.rows[what] = Row(what, unit, target=target)
+
+    def barnabas(self, what: str, value: float) -> None:
+        """Note a figure of Barnabas, and show that it is there."""
+        self.rows[what].barnabas = value
+        self._show(what, "Barnabas", value)
+
+    def kafka(self, what: str, value: float) -> None:
+        """Note a figure of Kafka, and show that it is there."""
+        self.rows[what].kafka = value
+        self._show(what, "Kafka", value)
+
+    def print(self) -> None:
+        table = Table(title=self.title)
+        table.add_column("what")
+        for header in ("unit", "Barnabas", "Kafka 3.9.1", "target"):
+            table.add_column(header, justify="right")
+        for row in self.rows.values():
+            cells = (row.unit, _number(row.barnabas), _number(row.kafka), row.target)
+            table.add_row(row.what, *cells)
+        console.print(table)
+        circumstances = ", ".join(f"{name} {value}" for name, value in self.machine.items())
+        for note in [*self.notes, circumstances]:
+            console.print(f"[dim]{note}")
+
+    def write(self, path: Path) -> None:
+        """All of it as one JSON object."""
+        content = asdict(self) | {"rows": [asdict(row) for row in self.rows.values()]}
+        path.write_text(json.dumps(content, indent=2) + "\n")
+
+    def _show(self, what: str, system: str, value: float) -> None:
+        console.print(f"{system}: {what}: [bold]{_number(value)}[/bold] {self.rows[what].unit}")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:,.4g}"
