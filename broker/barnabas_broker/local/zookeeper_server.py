@@ -55,13 +55,16 @@ maxClientCnxns=0
 admin.enableServer=false
 4lw.commands.whitelist=srvr,ruok
 """
+# One line per message, and none about the exit code: the last line then tells why the server died.
 _LOGGING = """\
 rootLogger.level=warn
 rootLogger.appenderRef.out.ref=out
 appender.out.type=Console
 appender.out.name=out
 appender.out.layout.type=PatternLayout
-appender.out.layout.pattern=%d %p %m (%c{1})%n
+appender.out.layout.pattern=%d %p %m %ex{short.message} (%c{1})%n
+logger.exit.name=org.apache.zookeeper.util.ServiceUtils
+logger.exit.level=off
 """
 
 _POLL_SECONDS = 0.02
