@@ -1,17 +1,14 @@
 """What one fetch brought for one partition: batches, decoded one by one when asked for."""
 
 from collections.abc import Iterator
-from itertools import repeat
-from typing import Any
 
 from barnabas.consumer.positions import PartitionPosition
 from barnabas.consumer.record import ConsumerRecord
 from barnabas.errors import CorruptMessageError
 from barnabas.record.batch import BatchHeader, CorruptBatch, batches
-from barnabas.record.reader import Columns, read_batch, read_columns
+from barnabas.record.reader import Columns, read_batch_as, read_columns
 
 _END = 2**63 - 1
-_new_tuple: Any = tuple.__new__
 
 
 class Chunk:
@@ -85,12 +82,11 @@ class Chunk:
         return False
 
     def _decode(self, position: int, header: BatchHeader) -> None:
-        records = read_batch(self._buffer, position, self._check_crcs)
+        where = self.state.topic_partition
+        records = read_batch_as(ConsumerRecord, where, self._buffer, position, self._check_crcs)
         if header.base_offset < self.state.position:
             records = [record for record in records if record.offset >= self.state.position]
-        where: tuple[object, ...] = tuple(self.state.topic_partition)
-        # No bytecode runs per record here: this is the consumer's hottest line.
-        self._decoded = list(map(_new_tuple, repeat(ConsumerRecord), map(where.__add__, records)))
+        self._decoded = records
         self._taken = 0
         if not records:
             self.state.position = header.next_offset

@@ -6,7 +6,7 @@ from barnabas.topic_partition import TopicPartition
 
 
 class ConsumerRecord(NamedTuple):
-    """A record and where it is stored.
+    """A record and where it is stored: its partition, then the fields of `barnabas.record.Record`.
 
     `timestamp` in ms, of the producer (`timestamp_type` 0) or of the broker (1). A `value` of None
     is a tombstone. `leader_epoch` is that of the leader that appended it.

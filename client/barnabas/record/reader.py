@@ -11,10 +11,10 @@ as one decoding lasts, which never waits for anything.
 
 import gc
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from barnabas.record.batch import (
     BatchHeader,
@@ -37,6 +37,8 @@ _headers = attrgetter("headers")
 
 _new_tuple: Any = tuple.__new__
 
+R = TypeVar("R", bound=tuple[Any, ...])
+
 _MALFORMED = (CorruptRecordException, ValueError, OverflowError, MemoryError, SystemError)
 """What the compiled decoder raises when lengths inside the records make no sense."""
 
@@ -58,6 +60,24 @@ def read_batch(buffer: Buffer, position: int = 0, check_crcs: bool = True) -> li
         CorruptBatch: the batch is cut short, its CRC is wrong, or its records are malformed.
     """
     return _records(buffer, position, parse_header(buffer, position), check_crcs)
+
+
+def read_batch_as(
+    record_type: type[R],
+    before: Sequence[object],
+    buffer: Buffer,
+    position: int = 0,
+    check_crcs: bool = True,
+) -> list[R]:
+    """As `read_batch`, but records of a named tuple whose fields are `before`, then `Record`'s.
+
+    Raises:
+        CorruptBatch: as `read_batch`.
+    """
+    header = parse_header(buffer, position)
+    with _CollectorPaused():
+        decoded = _decode(buffer, position, header, check_crcs)
+        return _named(record_type, before, decoded, header)
 
 
 def records_from(buffer: Buffer, from_offset: int, check_crcs: bool = True) -> Iterator[Record]:
@@ -103,12 +123,15 @@ def _record_lists(buffer: Buffer, from_offset: int, check_crcs: bool) -> Iterato
 
 def _records(buffer: Buffer, position: int, header: BatchHeader, check_crcs: bool) -> list[Record]:
     with _CollectorPaused():
-        return _named(_decode(buffer, position, header, check_crcs), header)
+        return _named(Record, (), _decode(buffer, position, header, check_crcs), header)
 
 
-def _named(decoded: list[Any], header: BatchHeader) -> list[Record]:
+def _named(
+    record_type: type[R], before: Sequence[object], decoded: list[Any], header: BatchHeader
+) -> list[R]:
     """The loop over the records is that of `map` and `zip`: no bytecode runs for each."""
     fields = zip(
+        *map(repeat, before),
         map(_offset, decoded),
         _timestamps(decoded),
         repeat(header.timestamp_type),
@@ -117,7 +140,7 @@ def _named(decoded: list[Any], header: BatchHeader) -> list[Record]:
         map(_headers, decoded),
         repeat(header.partition_leader_epoch),
     )
-    return list(map(_new_tuple, repeat(Record), fields))
+    return list(map(_new_tuple, repeat(record_type), fields))
 
 
 def _extend(columns: Columns, decoded: list[Any], header: BatchHeader) -> None:
