@@ -1,0 +1,51 @@
+"""Who may command this broker: the newest controller, speaking to this life of the broker."""
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from barnabas.error_code import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+ANY_EPOCH = -1
+
+
+class ControlRequest(Protocol):
+    """What every command of a controller carries."""
+
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+
+
+class ControllerFence:
+    """Remembers the highest controller epoch seen; `broker_epoch` is this broker's own."""
+
+    def __init__(self, broker_epoch: Callable[[], int]) -> None:
+        self._broker_epoch = broker_epoch
+        self.controller_epoch = 0
+
+    def check(self, request: ControlRequest) -> ErrorCode:
+        """NONE, and the sender is the controller from now on; or why it is refused.
+
+        A broker epoch above the own is fine: the controller may hear of a registration first.
+        """
+        name = type(request).__name__
+        own = self._broker_epoch()
+        if request.broker_epoch != ANY_EPOCH and request.broker_epoch < own:
+            logger.warning(
+                "ignoring %s for broker epoch %d, it is %d now", name, request.broker_epoch, own
+            )
+            return ErrorCode.STALE_BROKER_EPOCH
+        if request.controller_epoch < self.controller_epoch:
+            logger.warning(
+                "ignoring %s of controller %d with epoch %d, %d was seen",
+                name,
+                request.controller_id,
+                request.controller_epoch,
+                self.controller_epoch,
+            )
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        self.controller_epoch = request.controller_epoch
+        return ErrorCode.NONE

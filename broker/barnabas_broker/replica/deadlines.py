@@ -1,0 +1,76 @@
+"""One heap of deadlines and one timer of the event loop, for any number of parked requests.
+
+A parked request is a future: True when somebody woke it, False when its time ran out. A timer per
+request would cost more than the request; here one that is woken in time costs a push to the heap,
+and is dropped later, when its deadline comes up or when the heap is mostly such leftovers.
+"""
+
+import asyncio
+import heapq
+from collections.abc import Callable
+
+Waiter = asyncio.Future[bool]
+
+_COMPACT_ABOVE = 1024
+
+
+class Deadlines:
+    """`now` is the event loop's own time in seconds."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._heap: list[tuple[float, int, Waiter]] = []
+        self._sequence = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._compact_above = _COMPACT_ABOVE
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def park(self, deadline: float) -> Waiter:
+        """A waiter that becomes False at `deadline` unless `wake` came first."""
+        loop = asyncio.get_running_loop()
+        waiter: Waiter = loop.create_future()
+        self._sequence += 1
+        heapq.heappush(self._heap, (deadline, self._sequence, waiter))
+        if len(self._heap) > self._compact_above:
+            self._compact()
+        if self._timer is None or deadline < self._timer.when():
+            self._arm(loop)
+        return waiter
+
+    def close(self) -> None:
+        """Let everybody's time run out now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for _, _, waiter in sorted(self._heap):
+            _complete(waiter, False)
+        self._heap.clear()
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(self._heap[0][0], self._expire) if self._heap else None
+
+    def _expire(self) -> None:
+        self._timer = None
+        now = self._now()
+        while self._heap and (self._heap[0][0] <= now or self._heap[0][2].done()):
+            _complete(heapq.heappop(self._heap)[2], False)
+        self._arm(asyncio.get_running_loop())
+
+    def _compact(self) -> None:
+        self._heap = [entry for entry in self._heap if not entry[2].done()]
+        heapq.heapify(self._heap)
+        self._compact_above = max(_COMPACT_ABOVE, 2 * len(self._heap))
+
+
+def wake(waiter: Waiter) -> None:
+    """Something happened that the waiter waits for; later and further calls do nothing."""
+    _complete(waiter, True)
+
+
+def _complete(waiter: Waiter, woken: bool) -> None:
+    if not waiter.done():
+        waiter.set_result(woken)

@@ -1,0 +1,283 @@
+"""Following one leader broker: a loop that fetches all partitions this broker follows there.
+
+One request is out at a time; the next goes as soon as the answer is in the logs. Partitions fail
+alone: one in trouble pauses or stops, the others go on. `Fetchers` owns one loop per leader.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas.error_code import ErrorCode
+from barnabas.errors import BarnabasError, TransportError
+from barnabas.messages.fetch import FetchedPartition, FetchRequest, FetchResponse
+from barnabas.runtime import Address, Channel, Network, Service, TaskScope
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_broker.replica.fetcher_session import FetcherSession, FetchLimits
+from barnabas_broker.replica.follower import Follower, Reaction, reaction
+from barnabas_broker.replica.leader_range import LeaderRange, ask_range
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.replica.read_result import OnDiskError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FetcherContext:
+    """What all fetchers of a broker share; `backoff` and `timeout` in seconds."""
+
+    network: Network
+    now: Callable[[], float]
+    broker_id: int
+    broker_epoch: Callable[[], int]
+    limits: FetchLimits
+    backoff: float
+    timeout: float
+    on_disk_error: OnDiskError
+
+
+class LeaderFetcher:
+    """Fetches from one broker, from the first `add` until `close`."""
+
+    def __init__(
+        self,
+        leader_id: int,
+        address_of: Callable[[int], Address | None],
+        context: FetcherContext,
+    ) -> None:
+        self.leader_id = leader_id
+        self._address_of = address_of
+        self._context = context
+        self._session = FetcherSession(context.limits, context.broker_id, context.broker_epoch)
+        self._followers: dict[TopicPartition, Follower] = {}
+        self._paused_until: dict[TopicPartition, float] = {}
+        self._asking: dict[TopicPartition, None] = {}
+        self._tasks = TaskScope(f"fetcher from {leader_id}")
+        self._loop: asyncio.Task[None] | None = None
+        self._in_call = self._interrupted = self._unreachable = False
+        self._work = asyncio.Event()
+        self._channel: Channel | None = None
+
+    def add(self, partition: Partition) -> None:
+        """Follow the partition from where its log allows; replaces what was known of it."""
+        key = partition.topic_partition
+        self._drop(key)
+        self._followers[key] = Follower(partition)
+        self._session.moved(key)
+        self._work.set()
+        if self._loop is None:
+            self._loop = self._tasks.spawn(self._run(), "loop")
+        elif self._in_call and not self._interrupted:
+            # The request may be parked at the leader, and would keep the new one waiting.
+            self._interrupted = True
+            self._loop.cancel()
+
+    def remove(self, key: TopicPartition) -> None:
+        """Stop following; an answer still on its way is ignored."""
+        self._drop(key)
+
+    async def close(self) -> None:
+        await self._tasks.close()
+        if self._channel is not None:
+            await self._channel.close()
+
+    def _drop(self, key: TopicPartition) -> None:
+        if self._followers.pop(key, None) is not None:
+            self._paused_until.pop(key, None)
+            self._asking.pop(key, None)
+            self._session.gone(key)
+
+    # ---- the loop
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._round()
+            except Exception:
+                logger.exception("fetching from broker %d failed", self.leader_id)
+                self._session.reset()
+                await self._rest(self._context.backoff)
+
+    async def _round(self) -> None:
+        """One request and what follows from its answer."""
+        self._resume_paused()
+        request = self._next_request()
+        channel = await self._connected() if request is not None else None
+        if request is None or channel is None:
+            self._session.reset()
+            await self._rest(self._until_next_pause_ends(request is None))
+            return
+        try:
+            response = await self._call(channel, request)
+        except TransportError as error:
+            await self._leader_unreachable(error)
+            return
+        if response is None:
+            self._session.reset()
+            return
+        self._unreachable = False
+        if response.error_code:
+            await self._session_refused(ErrorCode(response.error_code))
+            return
+        for fetched in response.partitions:
+            self._take(fetched)
+        self._session.opened(response.session_id)
+
+    def _next_request(self) -> FetchRequest | None:
+        """None when no partition can be fetched now."""
+        if len(self._followers) == len(self._paused_until) + len(self._asking):
+            return None
+        keys = list(self._followers) if self._session.is_full else self._session.to_name()
+        positions = {}
+        for key in keys:
+            if key not in self._paused_until and key not in self._asking:
+                follower = self._followers[key]
+                positions[key] = self._session.position(
+                    key, follower.leader_epoch, follower.offsets
+                )
+        return self._session.request(positions)
+
+    async def _call(self, channel: Channel, request: FetchRequest) -> FetchResponse | None:
+        """The leader's answer; None if `add` interrupted the wait for it."""
+        self._in_call = True
+        try:
+            response: FetchResponse = await channel.call(request, self._context.timeout)
+            return response
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._interrupted and task is not None and task.uncancel() == 0:
+                return None
+            raise
+        finally:
+            self._in_call = self._interrupted = False
+
+    async def _connected(self) -> Channel | None:
+        """A channel to where the leader is now; None while nobody knows."""
+        address = self._address_of(self.leader_id)
+        if self._channel is not None and self._channel.address != address:
+            await self._channel.close()
+            self._channel = None
+        if address is not None and self._channel is None:
+            self._channel = self._context.network.connect(address, Service.REPLICA)
+            self._session.reset()
+        return self._channel
+
+    async def _leader_unreachable(self, error: TransportError) -> None:
+        level = logging.DEBUG if self._unreachable else logging.INFO
+        logger.log(level, "cannot fetch from broker %d: %s", self.leader_id, error)
+        self._unreachable = True
+        self._session.reset()
+        await self._rest(self._context.backoff)
+
+    async def _session_refused(self, code: ErrorCode) -> None:
+        """Open a new session at once; if even that is refused, after a pause."""
+        was_full = self._session.is_full
+        logger.info("broker %d refused a fetch: %s", self.leader_id, code.name)
+        self._session.reset()
+        if was_full:
+            await self._rest(self._context.backoff)
+
+    async def _rest(self, seconds: float | None) -> None:
+        """Wait, but not beyond the arrival of new work."""
+        self._work.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._work.wait()
+        except TimeoutError:
+            return
+
+    def _resume_paused(self) -> None:
+        if self._paused_until:
+            now = self._context.now()
+            for key, until in list(self._paused_until.items()):
+                if until <= now:
+                    del self._paused_until[key]
+                    self._session.moved(key)
+
+    def _until_next_pause_ends(self, nothing_to_fetch: bool) -> float | None:
+        if not nothing_to_fetch:
+            return self._context.backoff
+        if not self._paused_until:
+            return None
+        return max(0.0, min(self._paused_until.values()) - self._context.now())
+
+    # ---- one partition's answer
+
+    def _take(self, fetched: FetchedPartition) -> None:
+        key = TopicPartition(fetched.topic, fetched.partition)
+        follower, asked = self._followers.get(key), self._session.requested(key)
+        if (
+            follower is None
+            or asked is None
+            or key in self._paused_until
+            or key in self._asking
+            or asked.fetch_offset != follower.offsets.fetch_offset
+            or asked.current_leader_epoch != follower.leader_epoch
+        ):
+            return  # the role changed while the request was out: the answer is to an old question
+        if fetched.error_code:
+            self._react(key, follower, fetched.error_code, asked.current_leader_epoch)
+            return
+        try:
+            if follower.take(fetched):
+                self._session.moved(key)
+        except BarnabasError as error:
+            logger.warning("%s: fetched data refused: %s", key, error)
+            self._pause(key)
+        except OSError as error:
+            self._drop(key)
+            self._context.on_disk_error(key, error)
+        except Exception:
+            logger.exception("%s: fetching stops until the next LeaderAndIsr", key)
+            self._drop(key)
+
+    def _react(
+        self, key: TopicPartition, follower: Follower, error_code: int, sent_epoch: int
+    ) -> None:
+        code = ErrorCode(error_code).name
+        match reaction(error_code, sent_epoch, follower.leader_epoch):
+            case Reaction.ASK_RANGE:
+                self._asking[key] = None
+                self._session.gone(key)
+                self._tasks.spawn(self._back_in_range(key, follower), f"range of {key}")
+            case Reaction.GIVE_UP:
+                logger.info("%s: epoch %d is over, waiting for LeaderAndIsr", key, sent_epoch)
+                self._drop(key)
+            case Reaction.BACK_OFF:
+                logger.info("%s: broker %d answers %s", key, self.leader_id, code)
+                self._pause(key)
+
+    def _pause(self, key: TopicPartition) -> None:
+        self._session.gone(key)
+        self._paused_until[key] = self._context.now() + self._context.backoff
+
+    async def _back_in_range(self, key: TopicPartition, follower: Follower) -> None:
+        """The leader does not have the offset asked for: find out what it has, and start there."""
+        answer: LeaderRange | ErrorCode = ErrorCode.NETWORK_EXCEPTION
+        if self._channel is not None:
+            answer = await ask_range(
+                self._channel,
+                key,
+                follower.leader_epoch,
+                self._context.broker_id,
+                self._context.timeout,
+            )
+        if self._followers.get(key) is not follower:
+            return
+        self._asking.pop(key, None)
+        self._work.set()
+        if isinstance(answer, ErrorCode):
+            self._react(key, follower, answer, follower.leader_epoch)
+            return
+        try:
+            moved = follower.back_in_range(answer)
+        except OSError as error:
+            self._drop(key)
+            self._context.on_disk_error(key, error)
+            return
+        if moved:
+            self._session.moved(key)
+        else:
+            self._pause(key)  # asking the same again at once would get the same answer

@@ -1,0 +1,126 @@
+"""A follower's replica while it is fetched: what an answer of the leader does to its log.
+
+No network and no clock here: `LeaderFetcher` owns one `Follower` per partition and hands it what
+the leader said.
+"""
+
+import logging
+from enum import Enum, auto
+
+from barnabas.error_code import ErrorCode
+from barnabas.messages.fetch import FetchedPartition
+from barnabas.record.batch import parse_header
+
+from barnabas_broker.log.log import Log
+from barnabas_broker.replica.fetcher_session import FetchOffsets
+from barnabas_broker.replica.leader_range import LeaderRange
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.replica.truncation import UNDEFINED, EpochEnd, out_of_range, truncation
+
+logger = logging.getLogger(__name__)
+
+
+class Reaction(Enum):
+    """What a follower does about a partition's error."""
+
+    BACK_OFF = auto()  # try again after `replica.fetch.backoff.ms`
+    ASK_RANGE = auto()  # ask where the leader's log starts and ends
+    GIVE_UP = auto()  # until the controller sends another LeaderAndIsr
+
+
+def reaction(error_code: int, sent_epoch: int, current_epoch: int) -> Reaction:
+    """The reaction to an error; the epochs tell whether a fenced request was simply late."""
+    if error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        return Reaction.ASK_RANGE
+    if error_code == ErrorCode.FENCED_LEADER_EPOCH and sent_epoch == current_epoch:
+        return Reaction.GIVE_UP
+    return Reaction.BACK_OFF
+
+
+class Follower:
+    """Follows one leader in one epoch."""
+
+    __slots__ = ("leader_epoch", "offsets", "partition")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        fetch_offset = partition.prepare_to_follow()
+        self.offsets = self._offsets_at(fetch_offset)
+
+    def _offsets_at(self, fetch_offset: int) -> FetchOffsets:
+        log = self.partition.follower_log()
+        epoch = log.latest_epoch()
+        return FetchOffsets(
+            fetch_offset, UNDEFINED if epoch is None else epoch, log.log_start_offset
+        )
+
+    def take(self, fetched: FetchedPartition) -> bool:
+        """Append or truncate as the leader's answer says; True if the position changed.
+
+        Raises:
+            KafkaError: the batches are corrupt.
+            OSError: the disk failed.
+        """
+        if fetched.diverging_epoch != UNDEFINED:
+            self._truncate(EpochEnd(fetched.diverging_epoch, fetched.diverging_end_offset))
+            return True
+        log = self.partition.follower_log()
+        moved = bool(fetched.records)
+        if moved:
+            self._append(log, fetched.records)
+        # The HW is set, not raised: a new leader may know less than its predecessor had told.
+        log.update_high_watermark(min(fetched.high_watermark, log.log_end_offset))
+        if fetched.log_start_offset > log.log_start_offset:
+            log.maybe_increment_log_start_offset(fetched.log_start_offset)
+            moved = True
+        if moved:
+            self.offsets = self._offsets_at(log.log_end_offset)
+        return moved
+
+    def _append(self, log: Log, records: bytes) -> None:
+        if self.offsets.fetch_offset != log.log_end_offset:
+            raise AssertionError(
+                f"{self.partition.topic_partition}: fetched from {self.offsets.fetch_offset},"
+                f" but the log ends at {log.log_end_offset}"
+            )
+        if log.log_start_offset == log.log_end_offset:
+            # The leader's log may start in the middle of its first batch; an empty follower then
+            # gets that batch whole, from below its own end.
+            base_offset = parse_header(records).base_offset
+            if base_offset < log.log_end_offset:
+                log.truncate_fully_and_start_at(base_offset)
+        log.append_as_follower(records)
+
+    def _truncate(self, leader: EpochEnd) -> None:
+        log = self.partition.follower_log()
+        local = EpochEnd(*log.end_offset_for_epoch(leader.epoch))
+        decision = truncation(leader, local, log.log_end_offset, self.offsets.fetch_offset)
+        logger.info(
+            "%s: the leader's epoch %d ends at %d, here epoch %d at %d: truncating from %d to %d%s",
+            self.partition.topic_partition,
+            *leader,
+            *local,
+            log.log_end_offset,
+            decision.offset,
+            "" if decision.complete else ", then asking again",
+        )
+        self.partition.truncate(decision.offset)
+        self.offsets = self._offsets_at(log.log_end_offset)
+
+    def back_in_range(self, leader: LeaderRange) -> bool:
+        """Cut or restart the log so that the leader has what comes next; False: nothing to do."""
+        log, before = self.partition.follower_log(), self.offsets
+        decision = out_of_range(log.log_end_offset, *leader)
+        if decision.truncate_to is not None:
+            self.partition.truncate(decision.truncate_to)
+        elif decision.restart_at is not None:
+            logger.warning(
+                "%s: the leader's log starts at %d, beyond the end %d here: starting over",
+                self.partition.topic_partition,
+                decision.restart_at,
+                log.log_end_offset,
+            )
+            log.truncate_fully_and_start_at(decision.restart_at)
+        self.offsets = self._offsets_at(decision.fetch_offset)
+        return self.offsets != before

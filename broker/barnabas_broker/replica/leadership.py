@@ -1,0 +1,287 @@
+"""What a broker holds while it leads a partition: its followers, the ISR, the high watermark.
+
+A `Leadership` exists for one leader epoch. `Partition` creates it on LeaderAndIsr and drops it with
+the next one; answers of the controller that arrive after that change nothing. Nothing here awaits:
+each step is one turn of the event loop, in the order Kafka takes it.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas.error_code import ErrorCode
+from barnabas.errors import (
+    NotEnoughReplicasError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    UnknownLeaderEpochError,
+)
+from barnabas.messages.control import AlteredPartition, AlterPartitionItem, LeaderAndIsrPartition
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_broker.log.log import Appended, Log
+from barnabas_broker.replica.alter_partition import AlterPartitions, Verdict, verdict
+from barnabas_broker.replica.high_watermark import holds_back, next_high_watermark
+from barnabas_broker.replica.in_sync import (
+    InSyncReplicas,
+    RemoteReplica,
+    effective_min_in_sync,
+    laggards,
+    may_join,
+)
+from barnabas_broker.replica.leader_epoch import NO_EPOCH
+from barnabas_broker.replica.purgatory import Waiting
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LeaderEnvironment:
+    """What leaders of all partitions of a broker share. `max_lag` in seconds."""
+
+    broker_id: int
+    now: Callable[[], float]
+    max_lag: float
+    is_alive: Callable[[int], bool]
+    alter_partitions: AlterPartitions
+
+
+class Leadership:
+    """The leader's state for one epoch. `previous` is set if this broker led just before."""
+
+    def __init__(
+        self,
+        log: Log,
+        appointment: LeaderAndIsrPartition,
+        waiting: Waiting,
+        environment: LeaderEnvironment,
+        previous: "Leadership | None",
+    ) -> None:
+        self.log = log
+        self.topic_partition = TopicPartition(appointment.topic, appointment.partition)
+        self.epoch = appointment.leader_epoch
+        self.partition_epoch = appointment.partition_epoch
+        self.replicas = tuple(appointment.replicas)
+        self.isr = InSyncReplicas(tuple(appointment.in_sync_replicas))
+        self.epoch_start_offset = log.log_end_offset
+        self._waiting = waiting
+        self._environment = environment
+        self.followers = self._followers(previous)
+        # Even before the first record: it is how followers find out that their own last records,
+        # of an older epoch, end here (KIP-101).
+        log.assign_epoch(self.epoch, self.epoch_start_offset)
+
+    def _followers(self, previous: "Leadership | None") -> dict[int, RemoteReplica]:
+        known = previous.followers if previous is not None else {}
+        now = self._environment.now()
+        followers = {}
+        for broker_id in self.replicas:
+            if broker_id != self._environment.broker_id:
+                follower = known.get(broker_id) or RemoteReplica(broker_id)
+                follower.begin_epoch(
+                    self.epoch_start_offset,
+                    in_sync=broker_id in self.isr.committed,
+                    keep_offset=previous is not None,
+                    now=now,
+                )
+                followers[broker_id] = follower
+        return followers
+
+    @property
+    def min_in_sync(self) -> int:
+        return effective_min_in_sync(self.log.config.min_insync_replicas, len(self.replicas))
+
+    # ---- produce
+
+    def append(self, records: bytes, acks: int, now_ms: int) -> Appended:
+        """Append a producer's batches and wake who waits for them.
+
+        Raises:
+            NotEnoughReplicasError: acks=all and too few members in the ISR; nothing was written.
+            KafkaError: the log refused the batches.
+            OSError: the disk failed.
+        """
+        if acks == -1 and len(self.isr.committed) < self.min_in_sync:
+            raise NotEnoughReplicasError(
+                f"{self.topic_partition}: {len(self.isr.committed)} replicas in sync"
+                f" {list(self.isr.committed)}, {self.min_in_sync} are needed"
+            )
+        end_before = self.log.log_end_offset
+        appended = self.log.append_as_leader(records, self.epoch, now_ms)
+        self._remember_caught_up(end_before)
+        self.advance_high_watermark()
+        self._waiting.data_arrived()
+        return appended
+
+    def _remember_caught_up(self, log_end_offset: int) -> None:
+        """Followers that had everything until this append were caught up at their last fetch.
+
+        In an incremental session an idle partition is not named in each fetch (KIP-227), so the
+        fetches that would have said so are accounted for here, at once.
+        """
+        for broker_id, follower in self._waiting.followers.items():
+            remote = self.followers.get(broker_id)
+            if remote is not None and remote.log_end_offset == log_end_offset:
+                last = max(remote.last_fetch_time, follower.session.last_fetch_time)
+                remote.record_fetch(log_end_offset, log_end_offset, last)
+
+    def produce_outcome(self, required_offset: int) -> ErrorCode | None:
+        """What an acks=all produce up to `required_offset` is told now; None: it must wait."""
+        if self.log.high_watermark < required_offset:
+            return None
+        return self._outcome_of_committed()
+
+    def _outcome_of_committed(self) -> ErrorCode:
+        if len(self.isr.maximal) >= self.min_in_sync:
+            return ErrorCode.NONE
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+    # ---- fetch
+
+    def follower(self, broker_id: int, requested_epoch: int) -> RemoteReplica:
+        """The replica a fetch comes from; raises when it is not assigned here."""
+        follower = self.followers.get(broker_id)
+        if follower is None:
+            message = f"{self.topic_partition} has no replica on broker {broker_id}"
+            if requested_epoch == NO_EPOCH:
+                raise NotLeaderOrFollowerError(message)
+            raise UnknownLeaderEpochError(message)
+        return follower
+
+    def check_in_range(self, offset: int) -> None:
+        """Raises OffsetOutOfRangeError unless log start <= offset <= log end."""
+        if not self.log.log_start_offset <= offset <= self.log.log_end_offset:
+            raise OffsetOutOfRangeError(
+                f"{self.topic_partition}: offset {offset} is not within"
+                f" {self.log.log_start_offset}..{self.log.log_end_offset}"
+            )
+
+    def record_fetch(self, follower: RemoteReplica, offset: int, log_end_offset: int) -> None:
+        """A follower fetched from `offset` when the log ended at `log_end_offset`."""
+        offset_before = follower.log_end_offset
+        follower.record_fetch(offset, log_end_offset, self._environment.now())
+        self.maybe_expand_isr(follower)
+        if offset != offset_before:
+            self.advance_high_watermark()
+
+    def advance_high_watermark(self) -> bool:
+        """Move the high watermark if everybody who counts has more; wake who waited for it."""
+        log, maximal = self.log, self.isr.maximal
+        end = log.log_end_offset
+        moved_to = next_high_watermark(
+            log.high_watermark,
+            end,
+            [
+                follower.log_end_offset
+                for follower in self.followers.values()
+                if self._holds_back(follower, follower.broker_id in maximal, end)
+            ],
+            in_sync_count=len(self.isr.committed),
+            min_in_sync=self.min_in_sync,
+        )
+        if moved_to <= log.high_watermark:
+            return False
+        log.maybe_increment_high_watermark(moved_to)
+        self._waiting.high_watermark_moved(moved_to, self._outcome_of_committed())
+        return True
+
+    def _holds_back(self, follower: RemoteReplica, in_maximal_isr: bool, end: int) -> bool:
+        if in_maximal_isr:
+            return True
+        environment = self._environment
+        caught_up = follower.is_caught_up(end, environment.now(), environment.max_lag)
+        return holds_back(False, caught_up, caught_up and environment.is_alive(follower.broker_id))
+
+    # ---- the ISR
+
+    def is_member(self, follower: RemoteReplica) -> bool:
+        """Whether the follower is in the committed ISR."""
+        return follower.broker_id in self.isr.committed
+
+    def maybe_expand_isr(self, follower: RemoteReplica) -> None:
+        """Ask for a follower's admission if it has what a member needs and is alive."""
+        broker_id = follower.broker_id
+        if (
+            not self.isr.in_flight
+            and not self.is_member(follower)
+            and may_join(follower.log_end_offset, self.log.high_watermark, self.epoch_start_offset)
+            and self._environment.is_alive(broker_id)
+        ):
+            logger.info(
+                "%s: follower %d has caught up at offset %d, asking to add it to the ISR %s",
+                self.topic_partition,
+                broker_id,
+                follower.log_end_offset,
+                list(self.isr.committed),
+            )
+            self._propose(self.isr.expanding(broker_id))
+
+    def maybe_shrink_isr(self) -> None:
+        """Ask for the removal of the members that have lagged too long."""
+        if self.isr.in_flight:
+            return
+        environment, end = self._environment, self.log.log_end_offset
+        late = laggards(
+            self.isr.committed, self.followers, end, environment.now(), environment.max_lag
+        )
+        if late:
+            logger.warning(
+                "%s: members %s have been behind for over %g s (they end at %s, the leader at %d),"
+                " asking to remove them from the ISR %s",
+                self.topic_partition,
+                late,
+                environment.max_lag,
+                [self.followers[broker_id].log_end_offset for broker_id in late],
+                end,
+                list(self.isr.committed),
+            )
+            self._propose(self.isr.shrinking(late))
+
+    def _propose(self, proposal: InSyncReplicas) -> None:
+        assert proposal.proposed is not None
+        item = AlterPartitionItem(
+            self.topic_partition.topic,
+            self.topic_partition.partition,
+            leader_epoch=self.epoch,
+            partition_epoch=self.partition_epoch,
+            new_isr=list(proposal.proposed),
+        )
+        if self._environment.alter_partitions.submit(
+            item, lambda answer: self._answered(proposal, answer)
+        ):
+            self.isr = proposal
+
+    def _answered(self, proposal: InSyncReplicas, answer: AlteredPartition) -> None:
+        """The controller's word on a proposal, if it is still this leader's latest."""
+        if self.isr is not proposal:
+            return
+        outcome = verdict(answer.error_code)
+        name = self.topic_partition
+        if outcome is Verdict.ROLL_BACK:
+            code = ErrorCode(answer.error_code).name
+            logger.info("%s: ISR change to %s refused: %s", name, proposal.proposed, code)
+            self.isr = proposal.rolled_back()
+        elif outcome is Verdict.AWAIT_LEADER_AND_ISR:
+            code = ErrorCode(answer.error_code).name
+            logger.info("%s: ISR change overtaken (%s), waiting for LeaderAndIsr", name, code)
+        elif answer.leader_epoch == self.epoch and answer.partition_epoch >= self.partition_epoch:
+            logger.info(
+                "%s: ISR is now %s, partition epoch %d",
+                name,
+                answer.in_sync_replicas,
+                answer.partition_epoch,
+            )
+            self.isr = InSyncReplicas(tuple(answer.in_sync_replicas))
+            self.partition_epoch = answer.partition_epoch
+            self.watch_outsiders()
+            self.advance_high_watermark()
+
+    def watch_outsiders(self) -> None:
+        """Have every fetch of a follower outside the ISR tried for admission, idle ones too."""
+        for broker_id, follower in self._waiting.followers.items():
+            if broker_id not in self.isr.committed:
+                follower.watch_for_admission()
+
+    def end(self) -> None:
+        """The epoch is over: a proposal still on its way no longer counts."""
+        self.isr = self.isr.rolled_back()

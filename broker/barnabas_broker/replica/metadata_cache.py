@@ -1,0 +1,114 @@
+"""What the controller last told this broker about the cluster: who lives, who leads.
+
+Written by UpdateMetadata, which the replica manager has fenced by then; read by everybody. It may
+be a moment old and differ from another broker's: leader epochs tell which is newer.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from barnabas.messages.control import (
+    BrokerEndpoint,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+)
+from barnabas.runtime import Address
+
+NO_CONTROLLER = -1
+LEADER_DURING_DELETE = -2
+
+
+class MetadataCache:
+    """Starts empty; every update replaces the brokers and the partitions it names."""
+
+    def __init__(self) -> None:
+        self.controller_id = NO_CONTROLLER
+        self._brokers: dict[int, dict[str, BrokerEndpoint]] = {}
+        self._topics: dict[str, dict[int, UpdateMetadataPartition]] = {}
+        self._topic_ids: dict[str, str] = {}
+        self._updated: asyncio.Future[None] | None = None
+
+    def update(self, request: UpdateMetadataRequest) -> None:
+        """Take over the controller's word and tell those who wait for a change."""
+        self.controller_id = request.controller_id
+        brokers: dict[int, dict[str, BrokerEndpoint]] = {}
+        for endpoint in request.live_brokers:
+            brokers.setdefault(endpoint.broker_id, {})[endpoint.listener] = endpoint
+        self._brokers = brokers
+        for state in request.partitions:
+            if state.leader == LEADER_DURING_DELETE:
+                self._remove(state)
+            else:
+                self._topics.setdefault(state.topic, {})[state.partition] = state
+                self._topic_ids[state.topic] = state.topic_id
+        if self._updated is not None and not self._updated.done():
+            self._updated.set_result(None)
+        self._updated = None
+
+    def _remove(self, state: UpdateMetadataPartition) -> None:
+        partitions = self._topics.get(state.topic, {})
+        partitions.pop(state.partition, None)
+        if not partitions:
+            self._topics.pop(state.topic, None)
+            self._topic_ids.pop(state.topic, None)
+
+    # ---- brokers
+
+    def broker_ids(self) -> list[int]:
+        """The live brokers, sorted."""
+        return sorted(self._brokers)
+
+    def is_alive(self, broker_id: int) -> bool:
+        return broker_id in self._brokers
+
+    def endpoints(self, listener: str) -> list[BrokerEndpoint]:
+        """The address of each live broker on one listener, sorted by broker id."""
+        return [
+            endpoints[listener]
+            for _, endpoints in sorted(self._brokers.items())
+            if listener in endpoints
+        ]
+
+    def address_of(self, broker_id: int, listener: str) -> Address | None:
+        """Where a live broker is reached through a listener; None if it is not."""
+        endpoint = self._brokers.get(broker_id, {}).get(listener)
+        return Address(endpoint.host, endpoint.port) if endpoint is not None else None
+
+    # ---- topics
+
+    def topics(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._topics)
+
+    def contains(self, topic: str) -> bool:
+        return topic in self._topics
+
+    def topic_id(self, topic: str) -> str:
+        """The id of a topic that is here; KeyError otherwise."""
+        return self._topic_ids[topic]
+
+    def partitions(self, topic: str) -> list[UpdateMetadataPartition]:
+        """The states of a topic's partitions in order of their numbers; empty if unknown."""
+        return [state for _, state in sorted(self._topics.get(topic, {}).items())]
+
+    def partition(self, topic: str, partition: int) -> UpdateMetadataPartition | None:
+        return self._topics.get(topic, {}).get(partition)
+
+    # ---- waiting
+
+    async def wait_for(self, predicate: Callable[[], bool], timeout: float) -> bool:
+        """Wait until `predicate` holds, looking after each update; False after `timeout` s."""
+        if predicate():
+            return True
+        try:
+            async with asyncio.timeout(timeout):
+                while not predicate():
+                    await asyncio.shield(self._next_update())
+        except TimeoutError:
+            return predicate()
+        return True
+
+    def _next_update(self) -> asyncio.Future[None]:
+        if self._updated is None:
+            self._updated = asyncio.get_running_loop().create_future()
+        return self._updated

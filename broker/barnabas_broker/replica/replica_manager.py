@@ -1,0 +1,262 @@
+"""Everything a broker does with its replicas, as one object; called by the request handlers.
+
+Puts together the partitions, the paths of produce and fetch, the roles given by the controller, the
+fetchers, and two background tasks: the ISR check and the high watermark checkpoint.
+"""
+
+import asyncio
+import logging
+import posixpath
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from barnabas.messages.control import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from barnabas.messages.fetch import FetchRequest, FetchResponse
+from barnabas.messages.offsets import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from barnabas.messages.produce import ProducedPartition, ProducePartition
+from barnabas.messages.replicas import ReplicaDescription
+from barnabas.runtime import Address, Runtime, TaskScope
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_broker.config import Config, keys
+from barnabas_broker.log.log_manager import LogManager
+from barnabas_broker.replica.alter_partition import AlterPartitionContext, AlterPartitions
+from barnabas_broker.replica.consumer_fetch import ConsumerFetches
+from barnabas_broker.replica.controller_fence import ControllerFence
+from barnabas_broker.replica.deadlines import Deadlines
+from barnabas_broker.replica.fetcher import FetcherContext
+from barnabas_broker.replica.fetcher_session import FetchLimits
+from barnabas_broker.replica.fetchers import Fetchers
+from barnabas_broker.replica.follower_fetch import FollowerFetches
+from barnabas_broker.replica.leadership import LeaderEnvironment
+from barnabas_broker.replica.metadata_cache import MetadataCache
+from barnabas_broker.replica.offsets import OffsetLookups
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.replica.partitions import Partitions
+from barnabas_broker.replica.produce_path import ProducePath
+from barnabas_broker.replica.roles import Roles, RolesContext
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ReplicaContext:
+    """What the replica manager is given.
+
+    `broker_epoch` is -1 until the broker is registered. `topic_config` reads a topic's overrides.
+    """
+
+    runtime: Runtime
+    config: Config
+    broker_id: int
+    log_manager: LogManager
+    metadata_cache: MetadataCache
+    broker_epoch: Callable[[], int]
+    topic_config: Callable[[str], Awaitable[dict[str, str]]]
+
+
+class ReplicaManager:
+    """`start` before the first request, `shutdown` after the last."""
+
+    def __init__(self, context: ReplicaContext) -> None:
+        self._context = context
+        self._clock = context.runtime.clock
+        self._cache = context.metadata_cache
+        self.partitions = Partitions(self._cache)
+        self._tasks = TaskScope("replica manager")
+        self._fence = ControllerFence(context.broker_epoch)
+        self._deadlines = Deadlines(self._clock.monotonic)
+        self._alter_partitions = AlterPartitions(self._alter_partition_context())
+        self._fetchers = Fetchers(self._fetcher_context())
+        self._roles = Roles(self.partitions, self._fetchers, self._roles_context())
+        self._produce = ProducePath(
+            self.partitions, self._deadlines, self._clock, self._disk_failed
+        )
+        self._consumers = ConsumerFetches(
+            self.partitions,
+            self._deadlines,
+            context.config[keys.FETCH_MAX_BYTES],
+            self._disk_failed,
+        )
+        self._followers = FollowerFetches(
+            self.partitions, self._deadlines, self._clock.monotonic, self._disk_failed
+        )
+        self._lookups = OffsetLookups(self.partitions, self._disk_failed)
+        self._checkpointing = False
+
+    # ---- life
+
+    async def start(self) -> None:
+        """Start the ISR check. The high watermarks are written only after the first LeaderAndIsr:
+        a fresh broker would overwrite the file with less than it holds."""
+        self._tasks.spawn(self._check_in_sync_replicas(), "ISR check")
+
+    async def shutdown(self) -> None:
+        """Stop fetching, answer whoever waits, and write the high watermarks."""
+        await self._tasks.close()
+        await self._fetchers.close()
+        self._deadlines.close()
+        self._followers.close()
+        if self._checkpointing:
+            await self._context.log_manager.checkpoint_high_watermarks()
+        await self._alter_partitions.close()
+
+    # ---- what the controller says
+
+    async def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """LeaderAndIsr."""
+        response = await self._roles.leader_and_isr(request)
+        if not response.error_code and not self._checkpointing:
+            self._checkpointing = True
+            self._tasks.spawn(self._checkpoint_high_watermarks(), "high watermark checkpoint")
+        return response
+
+    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """StopReplica."""
+        return await self._roles.stop_replicas(request)
+
+    def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        """UpdateMetadata."""
+        refusal = self._fence.check(request)
+        if refusal:
+            return UpdateMetadataResponse(refusal)
+        before = self._cache.broker_ids()
+        self._cache.update(request)
+        self._fetchers.learn(request.live_brokers, self._context.config.inter_broker_listener)
+        if any(not self._cache.is_alive(broker_id) for broker_id in before):
+            # A broker that died without being in an ISR no longer holds the high watermark back.
+            for partition in self.partitions:
+                if partition.leadership is not None:
+                    partition.leadership.advance_high_watermark()
+        return UpdateMetadataResponse()
+
+    def directory_failed(self, directory: str) -> None:
+        """A log directory is lost: its partitions go offline, the others go on."""
+        for partition in self.partitions:
+            log = partition.log
+            if log is not None and posixpath.dirname(log.directory) == directory:
+                self._fetchers.stop([partition.topic_partition])
+                partition.go_offline()
+                logger.error("%s: offline, %s has failed", partition.topic_partition, directory)
+
+    # ---- what clients and followers ask
+
+    async def append_records(
+        self, acks: int, timeout_ms: int, partitions: Sequence[ProducePartition]
+    ) -> list[ProducedPartition]:
+        """Produce; see `ProducePath.append_records`."""
+        return await self._produce.append_records(acks, timeout_ms, partitions)
+
+    async def fetch(self, request: FetchRequest) -> FetchResponse:
+        """A consumer's fetch."""
+        return await self._consumers.fetch(request, self._clock.monotonic())
+
+    async def replica_fetch(self, request: FetchRequest) -> FetchResponse:
+        """A follower's fetch."""
+        return await self._followers.fetch(request)
+
+    async def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        """Where logs begin, end, or reach a timestamp."""
+        return self._lookups.list_offsets(request)
+
+    def offsets_for_leader_epoch(
+        self, request: OffsetForLeaderEpochRequest
+    ) -> OffsetForLeaderEpochResponse:
+        """Where epochs end."""
+        return self._lookups.offsets_for_leader_epoch(request)
+
+    def describe_replicas(self, topics: Sequence[str]) -> list[ReplicaDescription]:
+        """The local replicas of `topics`, or of all, by name and number."""
+        wanted: list[Partition] = [
+            partition
+            for partition in self.partitions
+            if not topics or partition.topic_partition.topic in topics
+        ]
+        return [p.describe() for p in sorted(wanted, key=lambda p: p.topic_partition)]
+
+    # ---- in the background
+
+    async def _check_in_sync_replicas(self) -> None:
+        """At half the lag time, so that a member leaves after 1 to 1.5 times of it."""
+        while True:
+            await asyncio.sleep(self._max_lag / 2)
+            for partition in self.partitions:
+                if partition.leadership is not None:
+                    partition.leadership.maybe_shrink_isr()
+                    partition.leadership.advance_high_watermark()
+
+    async def _checkpoint_high_watermarks(self) -> None:
+        interval = self._context.config[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000
+        while True:
+            await asyncio.sleep(interval)
+            await self._context.log_manager.checkpoint_high_watermarks()
+
+    # ---- how the parts are made
+
+    @property
+    def _max_lag(self) -> float:
+        return self._context.config[keys.REPLICA_LAG_TIME_MAX_MS] / 1000
+
+    def _controller_address(self) -> Address | None:
+        return self._cache.address_of(
+            self._cache.controller_id, self._context.config.inter_broker_listener
+        )
+
+    def _alter_partition_context(self) -> AlterPartitionContext:
+        return AlterPartitionContext(
+            network=self._context.runtime.network,
+            broker_id=self._context.broker_id,
+            broker_epoch=self._context.broker_epoch,
+            controller_address=self._controller_address,
+            timeout=self._context.config[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
+        )
+
+    def _fetcher_context(self) -> FetcherContext:
+        config = self._context.config
+        return FetcherContext(
+            network=self._context.runtime.network,
+            now=self._clock.monotonic,
+            broker_id=self._context.broker_id,
+            broker_epoch=self._context.broker_epoch,
+            limits=FetchLimits(
+                max_wait_ms=config[keys.REPLICA_FETCH_WAIT_MAX_MS],
+                min_bytes=config[keys.REPLICA_FETCH_MIN_BYTES],
+                response_max_bytes=config[keys.REPLICA_FETCH_RESPONSE_MAX_BYTES],
+                partition_max_bytes=config[keys.REPLICA_FETCH_MAX_BYTES],
+            ),
+            backoff=config[keys.REPLICA_FETCH_BACKOFF_MS] / 1000,
+            timeout=config[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000,
+            on_disk_error=self._disk_failed,
+        )
+
+    def _roles_context(self) -> RolesContext:
+        return RolesContext(
+            config=self._context.config,
+            log_manager=self._context.log_manager,
+            topic_config=self._context.topic_config,
+            environment=LeaderEnvironment(
+                broker_id=self._context.broker_id,
+                now=self._clock.monotonic,
+                max_lag=self._max_lag,
+                is_alive=self._cache.is_alive,
+                alter_partitions=self._alter_partitions,
+            ),
+            fence=self._fence,
+            on_disk_error=self._disk_failed,
+        )
+
+    def _disk_failed(self, key: TopicPartition, error: OSError) -> None:
+        """Reading or writing a log failed: its directory is not to be trusted any more."""
+        logger.error("%s: the disk failed: %s", key, error)

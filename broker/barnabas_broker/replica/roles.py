@@ -1,0 +1,253 @@
+"""LeaderAndIsr and StopReplica: the controller's word on what this broker leads, follows and drops.
+
+One such request at a time. Logs are opened first, off the event loop; then all roles of a request
+change in one turn.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from barnabas.error_code import ErrorCode
+from barnabas.errors import BarnabasError, KafkaError
+from barnabas.messages.control import (
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_broker.config import Config, InvalidConfig
+from barnabas_broker.log.log import Log
+from barnabas_broker.log.log_manager import LogManager
+from barnabas_broker.replica.controller_fence import ControllerFence
+from barnabas_broker.replica.fetchers import Fetchers
+from barnabas_broker.replica.leadership import LeaderEnvironment
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.replica.partitions import Partitions
+from barnabas_broker.replica.read_result import OnDiskError
+
+logger = logging.getLogger(__name__)
+
+UNKNOWN_EPOCH = -1
+EPOCH_DURING_DELETE = -2
+
+
+@dataclass(frozen=True)
+class RolesContext:
+    """The parts that a change of role touches."""
+
+    config: Config
+    log_manager: LogManager
+    topic_config: Callable[[str], Awaitable[dict[str, str]]]
+    environment: LeaderEnvironment
+    fence: ControllerFence
+    on_disk_error: OnDiskError
+
+
+class Roles:
+    """Changes the roles of partitions."""
+
+    def __init__(self, partitions: Partitions, fetchers: Fetchers, context: RolesContext) -> None:
+        self._partitions = partitions
+        self._fetchers = fetchers
+        self._context = context
+        self._one_at_a_time = asyncio.Lock()
+
+    # ---- LeaderAndIsr
+
+    async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Take the roles given; each partition of the request succeeds or fails by itself."""
+        async with self._one_at_a_time:
+            refusal = self._context.fence.check(request)
+            if refusal:
+                return LeaderAndIsrResponse(refusal)
+            self._fetchers.learn(request.live_leaders, self._context.config.inter_broker_listener)
+            outcomes = [self._check(appointment) for appointment in request.partitions]
+            accepted = [
+                index for index, outcome in enumerate(outcomes) if outcome is ErrorCode.NONE
+            ]
+            logs = await self._open_logs([request.partitions[index] for index in accepted])
+            for index, log in zip(accepted, logs, strict=True):
+                if isinstance(log, ErrorCode):
+                    outcomes[index] = log
+                else:
+                    outcomes[index] = self._appoint(request.partitions[index], log)
+            return LeaderAndIsrResponse(
+                partitions=[
+                    PartitionError(appointment.topic, appointment.partition, outcome)
+                    for appointment, outcome in zip(request.partitions, outcomes, strict=True)
+                ]
+            )
+
+    def _check(self, appointment: LeaderAndIsrPartition) -> ErrorCode:
+        """Whether a role can be taken; an epoch that is not new is not (ZooKeeper mode)."""
+        partition = self._partitions.get(TopicPartition(appointment.topic, appointment.partition))
+        if self._context.environment.broker_id not in appointment.replicas:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if partition is None:
+            return ErrorCode.NONE
+        if partition.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if not _same_topic(partition.topic_id, appointment.topic_id):
+            logger.error(
+                "%s: the controller speaks of topic id %s, the log here is of %s",
+                partition.topic_partition,
+                appointment.topic_id,
+                partition.topic_id,
+            )
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        if (
+            appointment.leader_epoch <= partition.leader_epoch
+            or appointment.partition_epoch < partition.partition_epoch
+        ):
+            logger.info(
+                "%s: ignoring leader epoch %d of controller epoch %d, %d is current",
+                partition.topic_partition,
+                appointment.leader_epoch,
+                appointment.controller_epoch,
+                partition.leader_epoch,
+            )
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        return ErrorCode.NONE
+
+    async def _open_logs(
+        self, appointments: Sequence[LeaderAndIsrPartition]
+    ) -> list[Log | ErrorCode]:
+        """The log of each partition, loaded or created; side by side, for each takes an fsync."""
+        configs: dict[str, dict[str, str] | ErrorCode] = {}
+        for appointment in appointments:
+            key = TopicPartition(appointment.topic, appointment.partition)
+            if appointment.topic not in configs and self._open_log(key) is None:
+                configs[appointment.topic] = await self._topic_config(appointment.topic)
+        return list(
+            await asyncio.gather(
+                *(
+                    self._open(appointment, configs.get(appointment.topic, {}))
+                    for appointment in appointments
+                )
+            )
+        )
+
+    def _open_log(self, key: TopicPartition) -> Log | None:
+        partition = self._partitions.get(key)
+        return partition.log if partition is not None else None
+
+    async def _topic_config(self, topic: str) -> dict[str, str] | ErrorCode:
+        try:
+            return await self._context.topic_config(topic)
+        except Exception as error:
+            # Without its settings (min.insync.replicas!) a topic must not be served. The session
+            # that could not be read is about to be replaced, and the controller will ask again.
+            logger.error("cannot read the configuration of topic %s: %s", topic, error)
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+
+    async def _open(
+        self, appointment: LeaderAndIsrPartition, overrides: dict[str, str] | ErrorCode
+    ) -> Log | ErrorCode:
+        key = TopicPartition(appointment.topic, appointment.partition)
+        log = self._open_log(key)
+        if log is not None:
+            return log
+        if isinstance(overrides, ErrorCode):
+            return overrides
+        try:
+            config = self._context.config.log_config(overrides)
+            log = await self._context.log_manager.get_or_create(
+                key, appointment.topic_id, config, appointment.is_new
+            )
+        except InvalidConfig as error:
+            logger.error("%s: its topic's configuration is wrong: %s", key, error)
+            return ErrorCode.INVALID_CONFIG
+        except KafkaError as error:
+            logger.error("%s: cannot open the log: %s", key, error)
+            return error.code
+        except OSError as error:
+            logger.error("%s: cannot open the log: %s", key, error)
+            self._context.on_disk_error(key, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if not _same_topic(log.topic_id, appointment.topic_id):
+            logger.error(
+                "%s: the log here is of another topic of that name, id %s, not %s",
+                key,
+                log.topic_id,
+                appointment.topic_id,
+            )
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        return log
+
+    def _appoint(self, appointment: LeaderAndIsrPartition, log: Log) -> ErrorCode:
+        """Change one partition's role, in one turn."""
+        context = self._context
+        key = TopicPartition(appointment.topic, appointment.partition)
+        partition = self._partitions.get(key)
+        if partition is None:
+            partition = Partition(key, context.environment)
+            self._partitions.add(partition)
+        elif partition.offline:  # its directory failed while others were opened
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        self._fetchers.stop([key])
+        try:
+            if appointment.leader == context.environment.broker_id:
+                partition.become_leader(appointment, log)
+            else:
+                partition.become_follower(appointment, log)
+                self._fetchers.follow(partition)
+        except OSError as error:
+            context.on_disk_error(key, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NONE
+
+    # ---- StopReplica
+
+    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Stop following, and where asked delete the replica with its log."""
+        async with self._one_at_a_time:
+            refusal = self._context.fence.check(request)
+            if refusal:
+                return StopReplicaResponse(refusal)
+            return StopReplicaResponse(
+                partitions=[
+                    PartitionError(item.topic, item.partition, await self._stop(item))
+                    for item in request.partitions
+                ]
+            )
+
+    async def _stop(self, item: StopReplicaPartition) -> ErrorCode:
+        key = TopicPartition(item.topic, item.partition)
+        partition = self._partitions.get(key)
+        if partition is not None:
+            if partition.offline:
+                return ErrorCode.KAFKA_STORAGE_ERROR
+            if (
+                item.leader_epoch not in (UNKNOWN_EPOCH, EPOCH_DURING_DELETE)
+                and item.leader_epoch < partition.leader_epoch
+            ):
+                return ErrorCode.FENCED_LEADER_EPOCH
+            self._fetchers.stop([key])
+            partition.waiting.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if not item.delete_partition:
+            return ErrorCode.NONE
+        if partition is not None:
+            partition.stop()
+            self._partitions.remove(key)
+        logger.info("%s: replica deleted", key)
+        return await self._delete_log(key)
+
+    async def _delete_log(self, key: TopicPartition) -> ErrorCode:
+        try:
+            await self._context.log_manager.delete(key)
+        except (OSError, BarnabasError) as error:
+            logger.error("%s: cannot delete the log: %s", key, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NONE
+
+
+def _same_topic(local: str | None, requested: str) -> bool:
+    """Equal ids, or one of the two not known."""
+    return not local or not requested or local == requested

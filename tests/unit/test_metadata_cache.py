@@ -1,0 +1,105 @@
+"""What a broker knows of the cluster from the controller's UpdateMetadata."""
+
+import asyncio
+
+from barnabas.messages.control import (
+    BrokerEndpoint,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+)
+from barnabas.runtime import Address
+from barnabas_broker.replica.metadata_cache import MetadataCache
+from barnabas_simulator import loop as virtual
+
+
+def state(topic: str, partition: int, leader: int = 1, epoch: int = 0) -> UpdateMetadataPartition:
+    return UpdateMetadataPartition(
+        topic, partition, f"id-of-{topic}", 1, leader, epoch, 0, [1, 2], [1, 2, 3]
+    )
+
+
+def update(
+    *partitions: UpdateMetadataPartition, brokers: tuple[int, ...] = (2, 1)
+) -> UpdateMetadataRequest:
+    endpoints = [
+        BrokerEndpoint(broker, listener, f"host{broker}", port + broker)
+        for broker in brokers
+        for listener, port in (("CLIENT", 9000), ("INTERNAL", 9100))
+    ]
+    return UpdateMetadataRequest(1, 1, -1, list(partitions), endpoints)
+
+
+def test_an_empty_cache_knows_nobody() -> None:
+    cache = MetadataCache()
+    assert cache.topics() == []
+    assert cache.controller_id == -1
+    assert cache.address_of(1, "INTERNAL") is None
+    assert not cache.is_alive(1)
+
+
+def test_brokers_are_found_by_listener_and_sorted() -> None:
+    cache = MetadataCache()
+    cache.update(update())
+    assert [endpoint.broker_id for endpoint in cache.endpoints("CLIENT")] == [1, 2]
+    assert cache.address_of(2, "INTERNAL") == Address("host2", 9102)
+    assert cache.address_of(2, "OTHER") is None
+    assert cache.endpoints("OTHER") == []
+
+
+def test_the_list_of_brokers_is_replaced_whole() -> None:
+    cache = MetadataCache()
+    cache.update(update())
+    cache.update(update(brokers=(2,)))
+    assert cache.broker_ids() == [2]
+    assert not cache.is_alive(1)
+
+
+def test_partitions_not_named_stay_as_they_were() -> None:
+    cache = MetadataCache()
+    cache.update(update(state("a", 1), state("a", 0), state("b", 0)))
+    cache.update(update(state("a", 1, leader=2, epoch=5)))
+    assert [(s.partition, s.leader) for s in cache.partitions("a")] == [(0, 1), (1, 2)]
+    assert cache.topics() == ["a", "b"]
+    assert cache.topic_id("a") == "id-of-a"
+
+
+def test_leader_minus_two_removes_the_topic() -> None:
+    cache = MetadataCache()
+    cache.update(update(state("a", 0), state("a", 1), state("b", 0)))
+    cache.update(update(state("a", 0, leader=-2), state("a", 1, leader=-2)))
+    assert not cache.contains("a")
+    assert cache.partitions("a") == []
+    assert cache.topics() == ["b"]
+
+
+def test_waiting_ends_with_the_update_that_makes_it_true() -> None:
+    async def scenario() -> tuple[bool, float]:
+        cache = MetadataCache()
+        loop = asyncio.get_running_loop()
+        loop.call_later(1.0, cache.update, update(state("a", 0)))
+        loop.call_later(2.0, cache.update, update(state("b", 0)))
+        found = await cache.wait_for(lambda: cache.contains("b"), timeout=10.0)
+        return found, loop.time()
+
+    assert virtual.run(scenario()) == (True, 2.0)
+
+
+def test_waiting_gives_up_when_the_time_is_over() -> None:
+    async def scenario() -> tuple[bool, float]:
+        cache = MetadataCache()
+        found = await cache.wait_for(lambda: cache.contains("b"), timeout=3.0)
+        return found, asyncio.get_running_loop().time()
+
+    assert virtual.run(scenario()) == (False, 3.0)
+
+
+def test_two_waiters_and_one_that_leaves_do_not_disturb_each_other() -> None:
+    async def scenario() -> list[bool]:
+        cache = MetadataCache()
+        asyncio.get_running_loop().call_later(2.0, cache.update, update(state("a", 0)))
+        return await asyncio.gather(
+            cache.wait_for(lambda: cache.contains("a"), timeout=1.0),
+            cache.wait_for(lambda: cache.contains("a"), timeout=5.0),
+        )
+
+    assert virtual.run(scenario()) == [False, True]

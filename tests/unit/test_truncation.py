@@ -1,0 +1,143 @@
+"""Where a follower cuts its log (KIP-101, KIP-279): tables, and a property of all histories."""
+
+import pytest
+from barnabas.errors import FencedLeaderEpochError, UnknownLeaderEpochError
+from barnabas_broker.replica.leader_epoch import check_leader_epoch
+from barnabas_broker.replica.truncation import (
+    EpochEnd,
+    OutOfRange,
+    Truncation,
+    diverges,
+    out_of_range,
+    start_of_fetching,
+    truncation,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+UNDEFINED = EpochEnd(-1, -1)
+
+
+@pytest.mark.parametrize(
+    ("leader", "local", "log_end", "fetch_offset", "expected"),
+    [
+        # The leader knows nothing of the epoch: back to where fetching began.
+        (UNDEFINED, UNDEFINED, 20, 12, Truncation(12, True)),
+        # An ancient leader without epochs in its answer.
+        (EpochEnd(-1, 15), EpochEnd(3, 20), 20, 20, Truncation(15, True)),
+        # Nothing local of that epoch or before.
+        (EpochEnd(2, 15), UNDEFINED, 20, 20, Truncation(15, True)),
+        # Both have the epoch: the shorter one counts.
+        (EpochEnd(2, 15), EpochEnd(2, 20), 20, 20, Truncation(15, True)),
+        (EpochEnd(2, 25), EpochEnd(2, 18), 20, 20, Truncation(18, True)),
+        (EpochEnd(2, 25), EpochEnd(2, 25), 20, 20, Truncation(20, True)),
+        # The local log lacks exactly that epoch: cut what came after and ask again.
+        (EpochEnd(1, 15), EpochEnd(0, 10), 20, 20, Truncation(10, False)),
+    ],
+)
+def test_the_decision_of_one_round(
+    leader: EpochEnd, local: EpochEnd, log_end: int, fetch_offset: int, expected: Truncation
+) -> None:
+    assert truncation(leader, local, log_end, fetch_offset) == expected
+
+
+@pytest.mark.parametrize(
+    ("epoch", "offset", "leader", "differs"),
+    [
+        (2, 10, EpochEnd(2, 10), False),
+        (2, 10, EpochEnd(2, 30), False),
+        (2, 11, EpochEnd(2, 10), True),
+        (2, 10, EpochEnd(1, 30), True),
+    ],
+)
+def test_a_fetch_beyond_the_epochs_end_or_of_an_unknown_epoch_shows_divergence(
+    epoch: int, offset: int, leader: EpochEnd, differs: bool
+) -> None:
+    assert diverges(epoch, offset, leader) is differs
+
+
+def test_fetching_starts_at_the_log_end_never_at_the_high_watermark_if_there_are_epochs() -> None:
+    assert start_of_fetching(True, 20, 12) == 20
+    assert start_of_fetching(False, 20, 12) == 12
+
+
+def test_out_of_range_cuts_restarts_or_goes_on() -> None:
+    assert out_of_range(20, 0, 15) == OutOfRange(15, truncate_to=15)
+    assert out_of_range(20, 30, 50) == OutOfRange(30, restart_at=30)
+    assert out_of_range(20, 10, 50) == OutOfRange(20)
+
+
+def test_an_older_epoch_is_fenced_and_a_newer_one_unknown() -> None:
+    check_leader_epoch(-1, 5)
+    check_leader_epoch(5, 5)
+    with pytest.raises(FencedLeaderEpochError):
+        check_leader_epoch(4, 5)
+    with pytest.raises(UnknownLeaderEpochError):
+        check_leader_epoch(6, 5)
+
+
+# A log as the epoch of each of its records; a real log's epochs never fall.
+History = list[int]
+
+
+def end_of_epoch(log: History, epoch: int) -> EpochEnd:
+    """Kafka's table for a leader's answer (`LeaderEpochFileCache.endOffsetFor`)."""
+    if not log or epoch > log[-1]:
+        return UNDEFINED
+    if epoch == log[-1]:
+        return EpochEnd(epoch, len(log))
+    later = next(offset for offset, e in enumerate(log) if e > epoch)
+    return EpochEnd(log[later - 1] if later else epoch, later)
+
+
+def follow(follower: History, leader: History) -> tuple[History, int]:
+    """Fetch and truncate until the leader sees no divergence; the log then, and the rounds."""
+    rounds = 0
+    while follower:
+        answer = end_of_epoch(leader, follower[-1])
+        if answer == UNDEFINED or not diverges(follower[-1], len(follower), answer):
+            break
+        rounds += 1
+        local = end_of_epoch(follower, answer.epoch)
+        decision = truncation(answer, local, len(follower), len(follower))
+        assert decision.offset < len(follower), "a round that cuts nothing would never end"
+        follower = follower[: decision.offset]
+    return follower, rounds
+
+
+def common_prefix(one: History, other: History) -> int:
+    length = 0
+    while length < min(len(one), len(other)) and one[length] == other[length]:
+        length += 1
+    return length
+
+
+def test_three_fast_elections_need_the_epoch_in_the_answer() -> None:
+    """KIP-279: with offsets alone, the follower would keep ten records the leader never had."""
+    follower = [0] * 10 + [2] * 10
+    leader = [0] * 10 + [1] * 5 + [3]
+    assert follow(follower, leader) == ([0] * 10, 1)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[History, History]:
+    """Two replicas' logs after a common past: each later epoch was led by one of the two, or by a
+    third, so that no two logs hold different records of one epoch."""
+    common = sorted(draw(st.lists(st.integers(0, 3), max_size=8)))
+    first = common[-1] + 1 if common else 0
+    one, other = list(common), list(common)
+    for epoch in range(first, first + draw(st.integers(0, 6))):
+        (one if draw(st.booleans()) else other).extend([epoch] * draw(st.integers(0, 4)))
+    last = max([*one, *other, -1]) + 1
+    return one, [*other, last]  # the leader has begun an epoch of its own
+
+
+@given(histories())
+def test_truncating_by_epochs_leaves_exactly_the_common_prefix(
+    logs: tuple[History, History],
+) -> None:
+    follower, leader = logs
+    result, rounds = follow(follower, leader)
+    assert result == leader[: len(result)]
+    assert len(result) == common_prefix(follower, leader)
+    assert rounds <= len(set(follower)) + 1
