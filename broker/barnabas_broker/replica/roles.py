@@ -198,6 +198,9 @@ class Roles:
             else:
                 partition.become_follower(appointment, log)
                 self._fetchers.follow(partition)
+        except KafkaError as error:
+            logger.error("%s: cannot take the role given: %s", key, error)
+            return error.code
         except OSError as error:
             context.on_disk_error(key, error)
             return ErrorCode.KAFKA_STORAGE_ERROR

@@ -1,0 +1,180 @@
+"""Incremental fetch sessions, at the leader and at the follower (KIP-227)."""
+
+from barnabas.error_code import ErrorCode
+from barnabas.messages.fetch import (
+    FetchedPartition,
+    FetchForgotten,
+    FetchPartition,
+    FetchRequest,
+)
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.replica.fetch_session import FollowerSession, FollowerSessions
+from barnabas_broker.replica.fetcher_session import FetcherSession, FetchLimits, FetchOffsets
+
+A, B, C = (TopicPartition("t", number) for number in range(3))
+
+
+def request(
+    *positions: tuple[TopicPartition, int],
+    session: tuple[int, int] = (0, 0),
+    forgotten: tuple[TopicPartition, ...] = (),
+    replica: tuple[int, int] = (2, 10),
+) -> FetchRequest:
+    return FetchRequest(
+        500,
+        1,
+        1 << 20,
+        replica_id=replica[0],
+        replica_epoch=replica[1],
+        session_id=session[0],
+        session_epoch=session[1],
+        partitions=[FetchPartition(*key, offset) for key, offset in positions],
+        forgotten=[FetchForgotten(*key) for key in forgotten],
+    )
+
+
+def opened(sessions: FollowerSessions, first: FetchRequest) -> FollowerSession:
+    session = sessions.session_for(first, 0.0)
+    assert isinstance(session, FollowerSession)
+    session.take(first, 0.0)
+    return session
+
+
+def changed(session: FollowerSession) -> list[TopicPartition]:
+    return [entry.topic_partition for entry in session.changed]
+
+
+# ---- at the leader
+
+
+def test_a_session_goes_on_with_the_next_epoch_and_nothing_else() -> None:
+    sessions = FollowerSessions()
+    session = opened(sessions, request((A, 0)))
+    identity = session.session_id
+    assert sessions.session_for(request(session=(identity, 1)), 0.0) is session
+    for wrong in (2, 0 + 7):
+        answer = sessions.session_for(request(session=(identity, wrong)), 0.0)
+        assert answer is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    answer = sessions.session_for(request(session=(identity + 1, 1)), 0.0)
+    assert answer is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_follower_without_a_session_is_told_to_open_one() -> None:
+    answer = FollowerSessions().session_for(request(session=(0, -1)), 0.0)
+    assert answer is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_new_session_replaces_the_followers_old_one_and_no_other() -> None:
+    sessions = FollowerSessions()
+    old = opened(sessions, request((A, 0)))
+    other = opened(sessions, request((A, 0), replica=(3, 10)))
+    new = opened(sessions, request((A, 0)))
+    assert not sessions.is_open(old)
+    assert sessions.is_open(new)
+    assert sessions.is_open(other)
+
+
+def test_a_fetch_from_an_earlier_life_of_the_follower_is_refused() -> None:
+    sessions = FollowerSessions()
+    opened(sessions, request((A, 0), replica=(2, 11)))
+    late = sessions.session_for(request((A, 9), replica=(2, 10)), 0.0)
+    assert late is ErrorCode.STALE_BROKER_EPOCH
+    assert isinstance(sessions.session_for(request(replica=(2, -1)), 0.0), FollowerSession)
+
+
+def test_only_what_a_request_names_or_what_changed_is_looked_at() -> None:
+    session = opened(FollowerSessions(), request((A, 0), (B, 0), (C, 0)))
+    assert changed(session) == [A, B, C]
+    session.changed.clear()
+    session.partitions[C].offsets_moved()
+    session.take(request((A, 5), session=(1, 1)), 1.0)
+    assert changed(session) == [C, A]
+    assert session.partitions[A].position.fetch_offset == 5
+    assert session.last_fetch_time == 1.0
+
+
+def test_forgotten_partitions_are_gone() -> None:
+    session = opened(FollowerSessions(), request((A, 0), (B, 0)))
+    session.take(request(session=(1, 1), forgotten=(A,)), 1.0)
+    assert list(session.partitions) == [B]
+    assert changed(session) == [B]
+
+
+def test_what_was_read_goes_to_the_back_so_that_all_get_their_turn() -> None:
+    session = opened(FollowerSessions(), request((A, 0), (B, 0), (C, 0)))
+    session.settle(session.partitions[A], FetchedPartition(*A, records=b"full"))
+    assert changed(session) == [B, C, A]
+
+
+def test_the_same_offsets_are_no_news_twice() -> None:
+    session = opened(FollowerSessions(), request((A, 0)))
+    entry = session.partitions[A]
+    answer = FetchedPartition(*A, high_watermark=5, log_start_offset=0)
+    assert entry.is_news(answer)
+    session.settle(entry, answer)
+    assert not entry.is_news(answer)
+    assert entry.is_news(FetchedPartition(*A, high_watermark=6, log_start_offset=0))
+    assert entry.is_news(FetchedPartition(*A, high_watermark=5, log_start_offset=1))
+    assert entry.is_news(FetchedPartition(*A, error_code=ErrorCode.FENCED_LEADER_EPOCH))
+    assert changed(session) == []
+
+
+# ---- at the follower
+
+
+def follower_session() -> FetcherSession:
+    return FetcherSession(FetchLimits(500, 1, 10 << 20, 1 << 20), 2, lambda: 77)
+
+
+def position(session: FetcherSession, key: TopicPartition, offset: int) -> FetchPartition:
+    return session.position(key, 3, FetchOffsets(offset, 2, 0))
+
+
+def test_the_first_request_names_all_and_the_next_only_what_moved() -> None:
+    session = follower_session()
+    for key in (A, B):
+        session.moved(key)
+    first = session.request({key: position(session, key, 0) for key in (A, B)})
+    assert (first.session_id, first.session_epoch, first.replica_epoch) == (0, 0, 77)
+    session.opened(9)
+    session.moved(B)
+    assert session.to_name() == [B]
+    second = session.request({B: position(session, B, 5)})
+    assert (second.session_id, second.session_epoch) == (9, 1)
+    assert [p.partition for p in second.partitions] == [1]
+    session.opened(9)
+    assert session.request({}).session_epoch == 2
+
+
+def test_what_is_gone_is_forgotten_once_and_no_answer_is_expected_for_it() -> None:
+    session = follower_session()
+    session.request({key: position(session, key, 0) for key in (A, B)})
+    session.opened(9)
+    session.gone(A)
+    assert session.requested(A) is not None  # its answer may still be on the way
+    assert [f.partition for f in session.request({}).forgotten] == [0]
+    assert session.requested(A) is None
+    session.opened(9)
+    assert session.request({}).forgotten == []
+
+
+def test_what_comes_back_before_it_was_forgotten_is_named_again() -> None:
+    session = follower_session()
+    session.request({A: position(session, A, 0)})
+    session.opened(9)
+    session.gone(A)
+    session.moved(A)
+    assert session.to_name() == [A]
+    assert session.request({A: position(session, A, 0)}).forgotten == []
+
+
+def test_after_a_reset_everything_is_new_again() -> None:
+    session = follower_session()
+    session.request({A: position(session, A, 0)})
+    session.opened(9)
+    session.gone(A)
+    session.reset()
+    assert session.is_full
+    assert session.requested(A) is None
+    again = session.request({B: position(session, B, 0)})
+    assert (again.session_id, again.session_epoch, again.forgotten) == (0, 0, [])
