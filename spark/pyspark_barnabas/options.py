@@ -80,14 +80,17 @@ def _topics(given: Mapping[str, str]) -> dict[str, list[int] | None]:
             raise OptionError("subscribe names no topic")
         return dict.fromkeys(names)
     try:
-        return {
-            str(topic): [int(partition) for partition in partitions]
+        assigned: dict[str, list[int] | None] = {
+            topic: [_whole(partition) for partition in partitions]
             for topic, partitions in json.loads(given["assign"]).items()
         }
     except (ValueError, TypeError, AttributeError):
         raise OptionError(
             f'assign is not JSON like {{"topic": [0, 1]}}: {given["assign"]!r}'
         ) from None
+    if not assigned or not all(assigned.values()):
+        raise OptionError(f"assign names no partition: {given['assign']}")
+    return assigned
 
 
 def _offsets(given: Mapping[str, str], name: str, default: str) -> Offsets:
@@ -98,14 +101,27 @@ def _offsets(given: Mapping[str, str], name: str, default: str) -> Offsets:
             raise OptionError(f"{name} of a batch cannot be {text!r}")
         return words[text.lower()]
     try:
-        return {
-            str(topic): {int(partition): int(offset) for partition, offset in offsets.items()}
-            for topic, offsets in json.loads(text).items()
+        offsets = {
+            topic: {int(partition): _whole(offset) for partition, offset in by_partition.items()}
+            for topic, by_partition in json.loads(text).items()
         }
     except (ValueError, TypeError, AttributeError):
         raise OptionError(
             f'{name} is neither "{default}" nor JSON like {{"topic": {{"0": 23}}}}: {text!r}'
         ) from None
+    other = {LATEST: "latest (-1)", EARLIEST: "earliest (-2)"}
+    del other[words[default]]
+    for offset in [o for by_partition in offsets.values() for o in by_partition.values()]:
+        if offset in other:
+            raise OptionError(f"{name} of a batch cannot be {other[offset]}")
+    return offsets
+
+
+def _whole(number: object) -> int:
+    """JSON has 1.5 and true too."""
+    if type(number) is not int:
+        raise ValueError(number)
+    return number
 
 
 def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:

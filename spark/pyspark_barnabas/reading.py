@@ -1,32 +1,54 @@
 """One task's work: read offsets [start, end) of one partition, all of them or fail.
 
-Between planning and reading the leader may have changed: a new leader's high watermark may still
-be below the planned end, or there may be no leader for a moment. The task waits while there is
-hope (`pollTimeoutMs` without progress) and then fails; Spark runs it again.
+Called by `BatchReader.read` in Spark's Python workers. Between planning and reading the leader may
+have changed: a new leader's high watermark may still be below the planned end, or there may be no
+leader for a moment. The task waits while there is hope (`pollTimeoutMs` without progress) and then
+fails; Spark runs it again.
 """
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from barnabas import Consumer
+from barnabas.consumer import LogTruncationError
 from barnabas.errors import OffsetOutOfRangeError
+from barnabas.runtime import Runtime
 from barnabas.topic_partition import TopicPartition
 
 from pyspark_barnabas.options import ReadOptions
 from pyspark_barnabas.planning import DataLossError, OffsetRange
 
+# Exactly what Spark makes of the source's schema; it refuses anything else.
+ARROW_SCHEMA = pa.schema(
+    {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "timestampType": pa.int32(),
+    }
+)
+
 _POLL_MS = 500
+# A task reads one partition, so it can afford larger answers than a consumer of many.
+_FETCH_BYTES = 4 * 1024 * 1024
 
 
 def read_range(options: ReadOptions, planned: OffsetRange) -> Iterator[Any]:
-    """Arrow batches; raises DataLossError when records of the range cannot be had."""
+    """Arrow batches of all records there are in the planned range.
+
+    Raises DataLossError when records of the range cannot be had.
+    """
     if planned.start >= planned.end:
         return
     with asyncio.Runner() as runner:
-        reader = _RangeReader(options, planned)
+        reader = RangeReader(options, planned)
         runner.run(reader.open())
         try:
             while (table := runner.run(reader.next_table())) is not None:
@@ -35,17 +57,27 @@ def read_range(options: ReadOptions, planned: OffsetRange) -> Iterator[Any]:
             runner.run(reader.close())
 
 
-class _RangeReader:
-    def __init__(self, options: ReadOptions, planned: OffsetRange) -> None:
+class RangeReader:
+    """Reads one range; `runtime` replaces clock and network (tests)."""
+
+    def __init__(
+        self, options: ReadOptions, planned: OffsetRange, runtime: Runtime | None = None
+    ) -> None:
         self._options = options
         self._planned = planned
         self._tp = TopicPartition(planned.topic, planned.partition)
-        self._consumer: Consumer
+        self._fault = ""
+        self._consumer = Consumer(
+            bootstrap_servers=options.bootstrap_servers,
+            auto_offset_reset="none",
+            allow_auto_create_topics=False,
+            max_partition_fetch_bytes=_FETCH_BYTES,
+            runtime=runtime,
+            default_api_timeout_ms=max(options.poll_timeout_ms, 1),
+        )
 
     async def open(self) -> None:
-        self._consumer = Consumer(
-            bootstrap_servers=self._options.bootstrap_servers, auto_offset_reset="none"
-        )
+        """Find the cluster; `NoBrokerReachableError` within seconds if nobody answers."""
         await self._consumer.start()
         self._consumer.assign([self._tp])
         self._consumer.seek(self._tp, self._planned.start)
@@ -54,53 +86,67 @@ class _RangeReader:
         await self._consumer.close()
 
     async def next_table(self) -> "pa.Table | None":
-        """The next records of the range, None once its end is reached."""
+        """The next records of the range; None once its end is reached."""
         position = await self._consumer.position(self._tp)
-        last_fault = "the high watermark is still below the planned end"
-        waited_ms = 0
+        deadline = self._deadline()
         while position < self._planned.end:
-            try:
-                table = await self._consumer.poll_arrow(timeout_ms=_POLL_MS)
-            except OffsetOutOfRangeError as error:
-                position = await self._skip_if_deleted(position)
-                last_fault = str(error)
-                waited_ms += await self._pause()
-                table = None
-            else:
-                moved = await self._consumer.position(self._tp)
-                waited_ms = 0 if moved > position else waited_ms + _POLL_MS
-                position = moved
+            table = await self._poll(position)
             if table is not None and table.num_rows:
                 return self._cut(table)
-            if waited_ms >= self._options.poll_timeout_ms:
+            # Without a row there may still be progress: control batches, what compaction left.
+            moved = await self._consumer.position(self._tp)
+            if moved > position:
+                position, deadline = moved, self._deadline()
+            elif time.monotonic() >= deadline:
                 raise DataLossError(
                     f"{self._planned}: no progress beyond offset {position} within"
-                    f" {self._options.poll_timeout_ms} ms: {last_fault}"
+                    f" {self._options.poll_timeout_ms} ms: {self._fault or self._silence()}"
                 )
         return None
 
-    async def _pause(self) -> int:
-        """A new leader may still be catching up with what was committed; then seek again."""
-        await asyncio.sleep(_POLL_MS / 1000)
-        self._consumer.seek(self._tp, await self._consumer.position(self._tp))
-        return _POLL_MS
+    async def _poll(self, position: int) -> "pa.Table | None":
+        try:
+            table = await self._consumer.poll_arrow(timeout_ms=_POLL_MS)
+        except LogTruncationError as error:
+            # What this task has handed on already is no longer in the log: it must not go on.
+            raise DataLossError(f"{self._planned}: {error}") from error
+        except OffsetOutOfRangeError as error:
+            self._fault = str(error)
+            await self._pass_deleted(position)
+            # A new leader may have less than its followers knew to be committed, for a moment.
+            await asyncio.sleep(_POLL_MS / 1000)
+            self._consumer.seek(self._tp, await self._consumer.position(self._tp))
+            return None
+        self._fault = ""
+        return table
 
-    async def _skip_if_deleted(self, position: int) -> int:
-        """Retention may have deleted the planned records: fail, or skip what is gone."""
+    async def _pass_deleted(self, position: int) -> None:
+        """Retention may have deleted the planned records: fail, or pass over what is gone."""
         earliest = (await self._consumer.beginning_offsets([self._tp]))[self._tp]
         if earliest <= position:
-            return position
+            return
         if self._options.fail_on_data_loss:
             raise DataLossError(
                 f"{self._planned}: records before offset {earliest} were deleted meanwhile;"
                 " set failOnDataLoss=false to read what is left"
             )
         self._consumer.seek(self._tp, min(earliest, self._planned.end))
-        return min(earliest, self._planned.end)
 
     def _cut(self, table: "pa.Table") -> "pa.Table":
-        """Nothing at or above the planned end; timestamps in Spark's own unit."""
-        table = table.filter(pc.less(table["offset"], self._planned.end))
-        index = table.schema.get_field_index("timestamp")
-        micros = table["timestamp"].cast(pa.timestamp("us", tz="UTC"))
-        return table.set_column(index, pa.field("timestamp", micros.type), micros)
+        """Nothing at or above the planned end, in Spark's own types. Offsets rise."""
+        if table["offset"][-1].as_py() >= self._planned.end:
+            below = pc.sum(pc.less(table["offset"], self._planned.end)).as_py()
+            table = table.slice(0, below)
+        return table.cast(ARROW_SCHEMA)
+
+    def _silence(self) -> str:
+        """Why there may be no records though no broker reports an error."""
+        high_watermark = self._consumer.high_watermark(self._tp)
+        if high_watermark < 0:
+            return "no leader has answered"
+        if high_watermark < self._planned.end:
+            return f"the leader's high watermark, {high_watermark}, is below the planned end"
+        return "the leader does not answer any more"
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._options.poll_timeout_ms / 1000

@@ -8,14 +8,14 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from barnabas import Admin, Consumer
+from barnabas import Consumer
 from barnabas.topic_partition import TopicPartition
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from pyspark_barnabas.options import OptionError, ReadOptions, parse_options
 from pyspark_barnabas.planning import Bounds, OffsetRange, plan_ranges
-from pyspark_barnabas.reading import read_range
+from pyspark_barnabas.reading import ARROW_SCHEMA, read_range
 
 SCHEMA = (
     "key binary, value binary, topic string, partition int, offset long,"
@@ -31,9 +31,13 @@ class DefaultSource(DataSource):
         return "barnabas"
 
     def schema(self) -> str:
+        """Asked by `load()`, so that a bad option is told there and not by the first action."""
+        parse_options(self.options)
         return SCHEMA
 
     def reader(self, schema: StructType) -> "BatchReader":
+        if schema.fieldNames() != ARROW_SCHEMA.names:
+            raise OptionError("the schema of a topic is fixed: leave out schema()")
         return BatchReader(parse_options(self.options))
 
 
@@ -66,17 +70,26 @@ class BatchReader(DataSourceReader):
 
 async def _bounds(options: ReadOptions) -> dict[TopicPartition, Bounds]:
     """The first offset and the high watermark of every partition that is to be read."""
-    async with Admin(bootstrap_servers=options.bootstrap_servers) as admin:
-        described = await admin.describe_topics(list(options.topics))
-    partitions: list[TopicPartition] = []
-    for topic in described:
-        existing = [p.partition for p in topic.partitions]
-        wanted = options.topics[topic.topic]
-        missing = sorted(set(wanted or ()) - set(existing))
-        if missing:
-            raise OptionError(f"assign: {topic.topic} has no partition {missing[0]}")
-        partitions += [TopicPartition(topic.topic, p) for p in (wanted or existing)]
-    async with Consumer(bootstrap_servers=options.bootstrap_servers) as consumer:
+    async with Consumer(
+        bootstrap_servers=options.bootstrap_servers,
+        allow_auto_create_topics=False,
+        default_api_timeout_ms=max(options.poll_timeout_ms, 1),
+    ) as consumer:
+        partitions: list[TopicPartition] = []
+        for topic, wanted in options.topics.items():
+            partitions += _chosen(topic, await consumer.partitions_for(topic), wanted)
         earliest = await consumer.beginning_offsets(partitions)
         latest = await consumer.end_offsets(partitions)
     return {tp: Bounds(earliest[tp], latest[tp]) for tp in partitions}
+
+
+def _chosen(
+    topic: str, existing: list[TopicPartition], wanted: list[int] | None
+) -> list[TopicPartition]:
+    if wanted is None:
+        return existing
+    chosen = [TopicPartition(topic, partition) for partition in wanted]
+    for tp in chosen:
+        if tp not in existing:
+            raise OptionError(f"assign: {topic} has no partition {tp.partition}")
+    return chosen

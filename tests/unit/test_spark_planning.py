@@ -81,9 +81,14 @@ def test_options_in_any_case_as_spark_lowers_them():
         (REQUIRED | {"startingOffsets": "latest"}, "cannot be"),
         (REQUIRED | {"endingOffsets": "earliest"}, "cannot be"),
         (REQUIRED | {"startingOffsets": "soon"}, "neither"),
+        (REQUIRED | {"startingOffsets": '{"t": {"0": -1}}'}, "cannot be latest"),
+        (REQUIRED | {"endingOffsets": '{"t": {"0": -2}}'}, "cannot be earliest"),
+        (REQUIRED | {"startingOffsets": '{"t": {"0": 1.5}}'}, "neither"),
         (REQUIRED | {"minPartitions": "-1"}, "whole number"),
         (REQUIRED | {"failOnDataLoss": "maybe"}, "true or false"),
         ({"bootstrap.servers": "x:1", "assign": "t"}, "JSON"),
+        ({"bootstrap.servers": "x:1", "assign": '{"t": []}'}, "no partition"),
+        ({"bootstrap.servers": "x:1", "assign": '{"t": [true]}'}, "JSON"),
     ],
 )
 def test_bad_options_are_refused_by_name(options, word):

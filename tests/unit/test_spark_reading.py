@@ -1,0 +1,159 @@
+"""One Spark task reads exactly its planned offsets, or fails and says why."""
+
+import asyncio
+
+import pyarrow as pa
+import pytest
+from barnabas.record.builder import BatchBuilder
+from pyspark_barnabas.options import ReadOptions
+from pyspark_barnabas.planning import DataLossError, OffsetRange
+from pyspark_barnabas.reading import ARROW_SCHEMA, RangeReader
+
+from tests.support.scripted_brokers import ScriptedBrokers, ScriptedLog
+
+
+def append(log: ScriptedLog, first: int, count: int) -> None:
+    """One batch of `count` records with the values first, first + 1, ..."""
+    builder = BatchBuilder()
+    for number in range(first, first + count):
+        builder.append(1000 + number, None, b"%d" % number)
+    log.append(builder.build())
+
+
+async def read(
+    brokers: ScriptedBrokers,
+    start: int,
+    end: int,
+    patience_ms: int = 10_000,
+    fail_on_data_loss: bool = True,
+) -> list[pa.Table]:
+    options = ReadOptions(
+        brokers.bootstrap,
+        {brokers.topic: None},
+        poll_timeout_ms=patience_ms,
+        fail_on_data_loss=fail_on_data_loss,
+    )
+    planned = OffsetRange(brokers.topic, 0, start, end)
+    reader = RangeReader(options, planned, brokers.runtime)
+    await reader.open()
+    tables = []
+    try:
+        while (table := await reader.next_table()) is not None:
+            tables.append(table)
+    finally:
+        await reader.close()
+    return tables
+
+
+def offsets(tables: list[pa.Table]) -> list[int]:
+    return [offset for table in tables for offset in table["offset"].to_pylist()]
+
+
+async def test_exactly_the_planned_offsets_though_batches_lie_across_both_ends():
+    async with ScriptedBrokers() as brokers:
+        for first in range(0, 100, 10):
+            append(brokers.log(), first, 10)
+        tables = await read(brokers, 15, 73)
+    assert offsets(tables) == list(range(15, 73))
+    values = [value for table in tables for value in table["value"].to_pylist()]
+    assert values == [b"%d" % number for number in range(15, 73)]
+    assert all(table.schema == ARROW_SCHEMA for table in tables)
+
+
+async def test_a_planned_end_above_the_high_watermark_is_waited_for():
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        reading = asyncio.create_task(read(brokers, 0, 20))
+        while not any(request.partitions[0].fetch_offset == 10 for request in brokers.fetched):
+            await asyncio.sleep(0.01)
+        append(brokers.log(), 10, 15)
+        brokers.changed()
+        assert offsets(await reading) == list(range(20))
+
+
+async def test_a_planned_end_that_never_comes_is_data_loss_and_says_where_it_stands():
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        with pytest.raises(DataLossError, match=r"flights-0 \[0, 20\).*offset 10.*watermark, 10,"):
+            await read(brokers, 0, 20, patience_ms=600)
+
+
+async def test_a_start_above_the_log_of_a_new_leader_waits_then_fails():
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        with pytest.raises(DataLossError, match="OFFSET_OUT_OF_RANGE"):
+            await read(brokers, 15, 20, patience_ms=600)
+
+
+async def test_a_start_above_the_log_of_a_new_leader_is_waited_for():
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        reading = asyncio.create_task(read(brokers, 15, 20))
+        while not brokers.fetched:
+            await asyncio.sleep(0.01)
+        append(brokers.log(), 10, 10)
+        brokers.changed()
+        assert offsets(await reading) == list(range(15, 20))
+
+
+async def test_no_leader_is_data_loss_in_the_end():
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        brokers.log().leader = -1
+        with pytest.raises(DataLossError, match="no leader has answered"):
+            await read(brokers, 0, 10, patience_ms=600)
+
+
+async def test_a_leader_that_dies_before_the_reading_costs_no_row():
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        brokers.kill(brokers.log().leader)
+        reading = asyncio.create_task(read(brokers, 0, 10))
+        await asyncio.sleep(0.2)
+        brokers.elect(0, 2 if brokers.log().leader != 2 else 3)
+        assert offsets(await reading) == list(range(10))
+
+
+@pytest.mark.parametrize("fail", [True, False])
+async def test_records_that_retention_deleted_after_planning(fail: bool):
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        append(brokers.log(), 10, 10)
+        brokers.log().start = 10
+        if fail:
+            with pytest.raises(DataLossError, match="before offset 10 were deleted"):
+                await read(brokers, 5, 20)
+        else:
+            assert offsets(await read(brokers, 5, 20, fail_on_data_loss=False)) == [*range(10, 20)]
+
+
+async def test_a_whole_range_that_retention_deleted_ends_when_loss_is_allowed():
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 30)
+        brokers.log().start = 25
+        assert await read(brokers, 5, 20, fail_on_data_loss=False) == []
+
+
+async def test_offsets_without_records_are_passed_over():
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        brokers.log().end = 15  # what compaction leaves: the next batch begins later
+        append(brokers.log(), 15, 5)
+        assert offsets(await read(brokers, 0, 20)) == [*range(10), *range(15, 20)]
+
+
+async def test_records_already_read_that_an_unclean_election_cut_off_are_data_loss():
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        options = ReadOptions(brokers.bootstrap, {brokers.topic: None}, poll_timeout_ms=10_000)
+        reader = RangeReader(options, OffsetRange(brokers.topic, 0, 0, 20), brokers.runtime)
+        await reader.open()
+        try:
+            assert (await reader.next_table()).num_rows == 10
+            brokers.elect(0, 1 + brokers.log().leader % 3)
+            brokers.log().epoch_ends[1] = 4
+            brokers.changed()
+            with pytest.raises(DataLossError, match="from 4 up to 10"):
+                await reader.next_table()
+        finally:
+            await reader.close()
