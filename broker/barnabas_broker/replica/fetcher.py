@@ -103,12 +103,14 @@ class LeaderFetcher:
     async def _round(self) -> None:
         """One request and what follows from its answer."""
         self._resume_paused()
-        request = self._next_request()
-        channel = await self._connected() if request is not None else None
-        if request is None or channel is None:
+        nothing_to_fetch = self._nothing_to_fetch()
+        # The channel first: a new one begins a new session, which the request must belong to.
+        channel = None if nothing_to_fetch else await self._connected()
+        if channel is None:
             self._session.reset()
-            await self._rest(self._until_next_pause_ends(request is None))
+            await self._rest(self._until_next_pause_ends(nothing_to_fetch))
             return
+        request = self._next_request()
         try:
             response = await self._call(channel, request)
         except TransportError as error:
@@ -125,10 +127,11 @@ class LeaderFetcher:
             self._take(fetched)
         self._session.opened(response.session_id)
 
-    def _next_request(self) -> FetchRequest | None:
-        """None when no partition can be fetched now."""
-        if len(self._followers) == len(self._paused_until) + len(self._asking):
-            return None
+    def _nothing_to_fetch(self) -> bool:
+        """Whether every partition is paused or asking for its range."""
+        return len(self._followers) == len(self._paused_until) + len(self._asking)
+
+    def _next_request(self) -> FetchRequest:
         keys = list(self._followers) if self._session.is_full else self._session.to_name()
         positions = {}
         for key in keys:
