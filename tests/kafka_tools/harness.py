@@ -16,7 +16,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 JARS = "libs"
 # What DumpLogSegments prints of a file in which it finds no fault. Any other line is one.
-_HARMLESS = re.compile(r"Dumping .*|Log starting offset: \d+|.* passed sanity check\.|")
+_HARMLESS = re.compile(
+    r"Dumping .*|Log starting offset: \d+|.* passed sanity check\.|.*index is empty\.|"
+)
 _OFFSET_ENTRY = re.compile(r"offset: (\d+) position: (\d+)")
 _TIME_ENTRY = re.compile(r"timestamp: (-?\d+) offset: (\d+)")
 _FIELD = re.compile(r"(\w+): (\S+)")
