@@ -105,7 +105,7 @@ async def read_all(
         consumer.assign(partitions)
         await consumer.seek_to_beginning(*partitions)
         ends = await consumer.end_offsets(partitions)
-        while any(await consumer.position(tp) < ends[tp] for tp in partitions):
+        while any([await consumer.position(tp) < ends[tp] for tp in partitions]):
             for record in await consumer.poll(timeout_ms=500, max_records=100_000):
                 tp = TopicPartition(record.topic, record.partition)
                 consumed[tp].append((record.offset, record.value))
