@@ -27,7 +27,7 @@ async def handle_create_topics(
     results = [
         await _create(parts, new_topic, request.validate_only) for new_topic in request.topics
     ]
-    if not validate_only:
+    if not request.validate_only:
         await _wait_for_leaders(parts, results, request.timeout_ms / 1000)
     return CreateTopicsResponse(results)
 

@@ -19,6 +19,7 @@ from barnabas_controller.zookeeper.session import ZooKeeperError
 
 from barnabas_broker.config import Config, InvalidConfig, keys
 from barnabas_broker.disk.posix_disk import PosixDisk
+from barnabas_broker.rpc.allocator import keep_freed_memory
 from barnabas_broker.rpc.grpc_server import grpc_listen
 from barnabas_broker.server.broker import Broker, World
 
@@ -34,6 +35,7 @@ def run(config: Config) -> int:
     )
     logging.getLogger("kazoo").setLevel(logging.WARNING)
     _raise_descriptor_limit()
+    keep_freed_memory()
     try:
         uvloop.run(_serve(config))
     except (BarnabasError, InvalidConfig, ZooKeeperError, OSError) as error:
