@@ -1,67 +1,120 @@
-"""What became of every row: acknowledged, by which partition, and the gaps between the acks."""
+"""What became of every row: where it was acknowledged, when, and what was read back of it.
+
+The producer's callbacks fill `Deliveries`; `compare` judges. Tested on planted faults: a check that
+cannot fail proves nothing.
+"""
 
 import time
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+from barnabas import ConsumerRecord
 from barnabas.errors import BarnabasError
 from barnabas.producer.handle import RecordMetadata
+from dataset import row_of
+
+NOT_ACKED = -1
 
 
-@dataclass
 class Deliveries:
-    """Filled by the producer's callbacks; `acked[row]` is 1 once the row is acknowledged."""
+    """`partition[row]` and `offset[row]` say where a row was acknowledged; -1: it was not."""
 
-    rows: int
-    acked: bytearray = field(init=False)
-    failures: list[BarnabasError] = field(default_factory=list)
-    acked_count: int = 0
-    longest_gap: dict[int, float] = field(default_factory=dict)
-    _last_ack: dict[int, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.acked = bytearray(self.rows)
+    def __init__(self, rows: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.partition = array("h", [NOT_ACKED]) * rows
+        self.offset = array("q", [NOT_ACKED]) * rows
+        self.acked = 0
+        self.failures: list[BarnabasError] = []
+        self.first_ack: float | None = None
+        self.longest_gap: dict[int, float] = {}
+        self._clock = clock
+        self._last_ack: dict[int, float] = {}
 
     def callback(self, row: int) -> Callable[[RecordMetadata | None, BarnabasError | None], None]:
         """The `on_delivery` of one row."""
+        return partial(self._delivered, row)
 
-        def delivered(metadata: RecordMetadata | None, error: BarnabasError | None) -> None:
-            if metadata is None:
-                if error is not None:
-                    self.failures.append(error)
-                return
-            self.acked[row] = 1
-            self.acked_count += 1
-            self._note(metadata.partition)
+    def _delivered(
+        self, row: int, metadata: RecordMetadata | None, error: BarnabasError | None
+    ) -> None:
+        if metadata is None:
+            if error is not None:
+                self.failures.append(error)
+            return
+        self.partition[row] = metadata.partition
+        self.offset[row] = metadata.offset
+        self.acked += 1
+        self._note_time(metadata.partition)
 
-        return delivered
-
-    def _note(self, partition: int) -> None:
-        now = time.monotonic()
-        last = self._last_ack.get(partition)
-        if last is not None and now - last > self.longest_gap.get(partition, 0.0):
-            self.longest_gap[partition] = now - last
+    def _note_time(self, partition: int) -> None:
+        now = self._clock()
+        if self.first_ack is None:
+            self.first_ack = now
+        gap = now - self._last_ack.get(partition, now)
+        self.longest_gap[partition] = max(gap, self.longest_gap.get(partition, 0.0))
         self._last_ack[partition] = now
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReadBack:
-    """The comparison of what was acknowledged with what was read back."""
+    """What was read back, held against what was acknowledged. Everything counts records.
 
-    records: int
-    lost: int
-    duplicated: int
-    per_partition: dict[int, int]
+    `lost`: acknowledged rows of which no copy was read. `misplaced`: acknowledged rows that are not
+    at the offset they were acknowledged at. `altered`: records that are no row that was sent.
+    `reordered`: rows behind a later row of their partition. `duplicated`: further copies of a row,
+    which a retry leaves when the broker had stored the batch and the answer got lost.
+    """
+
+    records: int = 0
+    lost: int = 0
+    misplaced: int = 0
+    altered: int = 0
+    reordered: int = 0
+    duplicated: int = 0
+    per_partition: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def good(self) -> bool:
+        """Nothing acknowledged is missing or wrong; duplicates are counted, not held against it."""
+        return not (self.lost or self.misplaced or self.altered or self.reordered)
 
 
-def compare(deliveries: Deliveries, rows_read: list[tuple[int, int]]) -> ReadBack:
-    """`rows_read`: (partition, row number) of every record consumed, in any order."""
-    seen = bytearray(deliveries.rows)
-    per_partition: dict[int, int] = {}
-    duplicated = 0
-    for partition, row in rows_read:
-        duplicated += seen[row]
-        seen[row] = 1
-        per_partition[partition] = per_partition.get(partition, 0) + 1
-    lost = sum(1 for row in range(deliveries.rows) if deliveries.acked[row] and not seen[row])
-    return ReadBack(len(rows_read), lost, duplicated, per_partition)
+def compare(
+    sent: Sequence[bytes], deliveries: Deliveries, records: Iterable[ConsumerRecord]
+) -> ReadBack:
+    """`sent[row]` is the value of each row; `records` everything read, partitions in order."""
+    result = ReadBack()
+    copies = bytearray(len(sent))
+    in_place = bytearray(len(sent))
+    last_row: dict[int, int] = {}
+    for record in records:
+        result.records += 1
+        partition = record.partition
+        result.per_partition[partition] = result.per_partition.get(partition, 0) + 1
+        row = _row_sent(sent, record.value)
+        if row is None:
+            result.altered += 1
+            continue
+        if deliveries.offset[row] == record.offset and deliveries.partition[row] == partition:
+            in_place[row] = 1
+        if copies[row]:
+            result.duplicated += 1
+        else:
+            copies[row] = 1
+            result.reordered += row < last_row.get(partition, -1)
+            last_row[partition] = max(row, last_row.get(partition, -1))
+    for row, offset in enumerate(deliveries.offset):
+        if offset != NOT_ACKED:
+            result.lost += not copies[row]
+            result.misplaced += bool(copies[row] and not in_place[row])
+    return result
+
+
+def _row_sent(sent: Sequence[bytes], value: bytes | None) -> int | None:
+    """The row of which `value` is an exact copy."""
+    try:
+        row = row_of(value or b"")
+    except (ValueError, KeyError, TypeError):
+        return None
+    return row if 0 <= row < len(sent) and sent[row] == value else None

@@ -7,44 +7,51 @@ and with Spark. Exit code 0 only if nothing acknowledged is missing and Spark ag
 
 import argparse
 import asyncio
-import contextlib
+import signal
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
-from barnabas import Admin, Consumer, Producer
-from barnabas.topic_partition import TopicPartition
+from barnabas import Admin, Consumer, ConsumerRecord, Producer
+from barnabas.errors import BarnabasError
 from barnabas_broker.local.cluster import LocalCluster
 from barnabas_broker.local.errors import ClusterError
-from dataset import Flights, load_flights, row_of
-from deliveries import Deliveries, ReadBack, compare
+from dataset import Flights, load_flights
+from deliveries import Deliveries, compare
 from monitor import Monitor
-from rich.console import Console
-from rich.table import Table
-from spark_check import agrees, spark_mean_delay
+from screen import Screen
+from spark_check import SparkError, agrees, spark_mean_delay
+from summary import Run, summary
 
 TOPIC = "flights"
 PARTITIONS = 6
 CONFIG = {"zookeeper.session.timeout.ms": "6000"}
-
-console = Console()
+KILL_AFTER = 0.4  # of the rows
+INTERRUPTED = 130
 
 
 def main() -> int:
     options = _options()
-    flights = load_flights(options.rows)
-    console.print(f"[bold]{len(flights):,} flights[/bold] that left New York City in 2013")
-    with tempfile.TemporaryDirectory(prefix="barnabas-demo-") as folder:
-        try:
-            with LocalCluster(
-                Path(folder), brokers=3, config=CONFIG, report=console.print
-            ) as cluster:
-                return _run(cluster, flights, with_spark=not options.no_spark)
-        except ClusterError as error:
-            console.print(f"[red]{error}")
-            return 1
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    screen = Screen()
+    try:
+        flights = load_flights(options.rows)
+        screen.say(f"[bold]{len(flights):,} flights[/bold] that left New York City in 2013")
+        with tempfile.TemporaryDirectory(prefix="barnabas-demo-") as folder:
+            began = time.monotonic()
+            with LocalCluster(Path(folder), brokers=3, config=CONFIG, report=screen.say) as cluster:
+                run = Run(cluster_start=time.monotonic() - began)
+                screen.say(f"the cluster serves after {run.cluster_start:.1f} s")
+                return _show(cluster, flights, screen, run, with_spark=not options.no_spark)
+    except KeyboardInterrupt:
+        screen.console.print("\ninterrupted: the cluster is gone, nothing is left behind")
+        return INTERRUPTED
+    except (ClusterError, BarnabasError, SparkError, TimeoutError) as error:
+        screen.console.print(f"[bold red]FAILED[/bold red]: {type(error).__name__}: {error}")
+        return 1
 
 
 def _options() -> argparse.Namespace:
@@ -54,137 +61,124 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(cluster: LocalCluster, flights: Flights, *, with_spark: bool) -> int:
+def _show(
+    cluster: LocalCluster, flights: Flights, screen: Screen, run: Run, *, with_spark: bool
+) -> int:
     deliveries = Deliveries(len(flights))
-    monitor = Monitor(console, cluster.bootstrap, TOPIC, deliveries)
-    producing = asyncio.run(_produce_and_kill(cluster, flights, deliveries, monitor))
-    read_back = compare(deliveries, asyncio.run(_read_everything(cluster.bootstrap)))
-    console.print(_table(flights, deliveries, read_back, producing, monitor))
-    good = read_back.lost == 0 and deliveries.acked_count == len(flights)
-    good &= producing["batches retried"] > 0
-    if with_spark:
-        good &= _check_spark(cluster.bootstrap, flights)
-    console.print("[bold green]nothing acknowledged is missing" if good else "[bold red]FAILED")
-    return 0 if good else 1
+    asyncio.run(_produce_and_kill(cluster, flights, deliveries, screen, run))
+    screen.say("read everything back with the Python client")
+    began = time.monotonic()
+    records = asyncio.run(_read_everything(cluster.bootstrap))
+    run.reading = time.monotonic() - began
+    read_back = compare(flights.values, deliveries, records)
+    good = read_back.good and deliveries.acked == len(flights) and run.batches_retried > 0
+    same = _check_spark(cluster, flights, screen) if with_spark else True
+    screen.console.print(summary(len(flights), deliveries, read_back, run))
+    memory = [p.memory_mb for b in cluster.broker_ids if (p := cluster.broker(b).process)]
+    screen.console.print(f"resident memory of the brokers: {memory} MiB")
+    if good and same:
+        screen.console.print("[bold green]Nothing acknowledged is missing.")
+        return 0
+    screen.console.print("[bold red]FAILED")
+    return 1
 
 
 async def _produce_and_kill(
-    cluster: LocalCluster, flights: Flights, deliveries: Deliveries, monitor: Monitor
-) -> dict[str, float]:
+    cluster: LocalCluster, flights: Flights, deliveries: Deliveries, screen: Screen, run: Run
+) -> None:
     async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
-        await admin.create_topic(
-            TOPIC,
-            partitions=PARTITIONS,
-            replication_factor=3,
-            configs={"min.insync.replicas": "2"},
-        )
+        configs = {"min.insync.replicas": "2"}
+        await admin.create_topic(TOPIC, PARTITIONS, 3, configs=configs)
+    screen.say(f"topic {TOPIC}: {PARTITIONS} partitions, 3 replicas each, 2 must be in sync")
+    monitor = Monitor(cluster.bootstrap, TOPIC)
     watching = asyncio.create_task(monitor.run())
-    began = time.monotonic()
     try:
-        async with Producer(
-            cluster.bootstrap, acks="all", linger_ms=5, batch_size=65_536, request_timeout_ms=5_000
-        ) as producer:
-            victim = None
-            for row, (key, value) in enumerate(zip(flights.keys, flights.values, strict=True)):
-                await producer.send(TOPIC, value, key=key, on_delivery=deliveries.callback(row))
-                if victim is None and row >= len(flights) * 2 // 5:
-                    victim = await _kill_with_batches_in_flight(cluster, producer, monitor)
-            await producer.flush()
-            took = time.monotonic() - began
-            metrics = producer.metrics()
-        assert victim is not None
-        monitor.say(f"broker {victim} starts again")
-        await asyncio.to_thread(cluster.start_broker, victim)
-        await _until_in_sync(cluster.bootstrap)
-        monitor.say(f"[green]broker {victim} is in sync again")
-        await asyncio.sleep(0.6)  # let the monitor show it
+        with screen.live(monitor, deliveries):
+            await _produce(cluster, flights, deliveries, monitor, screen, run)
+            await _bring_back(cluster, monitor, screen, run)
     finally:
         watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watching
-    return {"batches retried": metrics.batches_retried, "seconds": took}
+        await asyncio.gather(watching, return_exceptions=True)
+    run.election = monitor.election
 
 
-async def _kill_with_batches_in_flight(
-    cluster: LocalCluster, producer: Producer, monitor: Monitor
-) -> int:
+async def _produce(
+    cluster: LocalCluster,
+    flights: Flights,
+    deliveries: Deliveries,
+    monitor: Monitor,
+    screen: Screen,
+    run: Run,
+) -> None:
+    """Send every row; at two fifths, kill a leader while the sending goes on."""
+    began = time.monotonic()
+    kill_at = int(len(flights) * KILL_AFTER)
+    async with Producer(cluster.bootstrap, acks="all", linger_ms=5, batch_size=65_536) as producer:
+        killing: asyncio.Task[int] | None = None
+        for row, (key, value) in enumerate(zip(flights.keys, flights.values, strict=True)):
+            await producer.send(TOPIC, value, key=key, on_delivery=deliveries.callback(row))
+            if row == kill_at:
+                killing = asyncio.create_task(_kill(cluster, producer, monitor, screen))
+        await producer.flush()
+        run.victim = await killing if killing is not None else -1
+        run.producing = time.monotonic() - began
+        run.batches_retried = producer.metrics().batches_retried
+    screen.say(f"all {len(flights):,} rows are sent, {deliveries.acked:,} acknowledged")
+
+
+async def _kill(cluster: LocalCluster, producer: Producer, monitor: Monitor, screen: Screen) -> int:
     """kill -9 whoever leads most partitions, at a moment when requests are unanswered."""
-    async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
-        topic = (await admin.describe_topics([TOPIC]))[0]
-    victim, led = Counter(p.leader_id for p in topic.partitions).most_common(1)[0]
-    async with asyncio.timeout(5.0):
-        while producer.metrics().requests_in_flight == 0:
-            await asyncio.sleep(0)
-    in_flight = producer.metrics().requests_in_flight
+    while len(monitor.partitions) < PARTITIONS:
+        await asyncio.sleep(0.01)
+    leaders = Counter(p.leader for p in monitor.partitions.values())
+    victim, led = leaders.most_common(1)[0]
+    while producer.metrics().requests_in_flight == 0:
+        await asyncio.sleep(0)
+    waiting, requests = producer.undelivered, producer.metrics().requests_in_flight
     cluster.kill(victim)
     monitor.leader_killed(victim)
-    monitor.say(
-        f"[bold red]kill -9 broker {victim}[/bold red], which leads {led} of {PARTITIONS}"
-        f" partitions; {in_flight} requests are in flight"
+    screen.say(
+        f"[bold red]kill -9 broker {victim}[/bold red], leader of {led} of {PARTITIONS} partitions,"
+        f" with {waiting:,} rows not acknowledged and {requests} requests in flight"
     )
     return victim
 
 
-async def _until_in_sync(bootstrap: str, within: float = 30.0) -> None:
-    async with asyncio.timeout(within), Admin(bootstrap_servers=bootstrap) as admin:
-        while True:
-            topic = (await admin.describe_topics([TOPIC]))[0]
-            if all(len(p.in_sync_replicas) == 3 for p in topic.partitions):
-                return
-            await asyncio.sleep(0.1)
-
-
-async def _read_everything(bootstrap: str) -> list[tuple[int, int]]:
-    """(partition, row number) of every record of the topic."""
-    partitions = [TopicPartition(TOPIC, p) for p in range(PARTITIONS)]
-    rows: list[tuple[int, int]] = []
-    async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
-        consumer.assign(partitions)
-        await consumer.seek_to_beginning(*partitions)
-        ends = await consumer.end_offsets(partitions)
-        while any([await consumer.position(tp) < ends[tp] for tp in partitions]):
-            for record in await consumer.poll(timeout_ms=500, max_records=100_000):
-                rows.append((record.partition, row_of(record.value)))
-    return rows
-
-
-def _table(
-    flights: Flights,
-    deliveries: Deliveries,
-    read_back: ReadBack,
-    producing: dict[str, float],
-    monitor: Monitor,
-) -> Table:
-    table = Table(title="What happened", show_header=False)
-    election = monitor.elected_after
-    gaps = deliveries.longest_gap
-    for name, value in {
-        "rows sent": f"{len(flights):,}",
-        "rows acknowledged (acks=all)": f"{deliveries.acked_count:,}",
-        "rows given up": f"{len(deliveries.failures):,}",
-        "batches retried": f"{producing['batches retried']:,.0f}",
-        "records read back": f"{read_back.records:,}",
-        "acknowledged and lost": f"{read_back.lost:,}",
-        "duplicated by a retry": f"{read_back.duplicated:,}",
-        "seconds of producing, the kill included": f"{producing['seconds']:.1f}",
-        "longest gap between acks": "  ".join(
-            f"{partition}: {gaps[partition]:.1f} s" for partition in sorted(gaps)
-        ),
-        "election: new leaders after the kill": f"{election:.1f} s" if election else "not seen",
-    }.items():
-        table.add_row(name, value)
-    return table
-
-
-def _check_spark(bootstrap: str, flights: Flights) -> bool:
+async def _bring_back(cluster: LocalCluster, monitor: Monitor, screen: Screen, run: Run) -> None:
+    """Restart the killed broker and wait until every replica is in sync again."""
+    screen.say(f"broker {run.victim} starts again")
     began = time.monotonic()
-    rows, delays = spark_mean_delay(bootstrap, TOPIC)
+    await asyncio.to_thread(cluster.start_broker, run.victim)
+    async with asyncio.timeout(60.0):
+        while any(len(p.in_sync_replicas) < 3 for p in monitor.partitions.values()):
+            await asyncio.sleep(0.05)
+    run.in_sync_again = time.monotonic() - began
+    screen.say(f"[green]every replica is in sync again[/green], {run.in_sync_again:.1f} s later")
+    await asyncio.sleep(1.0)  # time to see it
+
+
+async def _read_everything(bootstrap: str) -> list[ConsumerRecord]:
+    """Every record of the topic, up to the high watermarks of now."""
+    records: list[ConsumerRecord] = []
+    async with Consumer(
+        TOPIC, bootstrap_servers=bootstrap, auto_offset_reset="earliest"
+    ) as consumer:
+        ends = await consumer.end_offsets(consumer.assignment())
+        while any([await consumer.position(tp) < end for tp, end in ends.items()]):
+            records += await consumer.poll(timeout_ms=500, max_records=100_000)
+    return records
+
+
+def _check_spark(cluster: LocalCluster, flights: Flights, screen: Screen) -> bool:
+    screen.say("Spark reads the topic, drops duplicates, computes the mean delay by carrier")
+    began = time.monotonic()
+    rows, delays = spark_mean_delay(cluster.bootstrap, TOPIC, cluster.directory / "spark.log")
     same = agrees(flights.frame, rows, delays)
-    worst = sorted(delays.items(), key=lambda item: -item[1])[:3]
-    console.print(
-        f"Spark read {rows:,} distinct rows in {time.monotonic() - began:.1f} s; mean delay by"
-        f" carrier {'equals' if same else '[red]differs from[/red]'} pandas on the source"
-        f" (worst: {', '.join(f'{carrier} {delay:.1f} min' for carrier, delay in worst)})"
+    worst = sorted(delays.items(), key=lambda item: -(item[1] or 0.0))[:3]
+    screen.say(
+        f"Spark saw {rows:,} distinct rows in {time.monotonic() - began:.1f} s; its means"
+        f" {'[green]equal[/green]' if same else '[bold red]differ from[/bold red]'} those of pandas"
+        f" on the source (worst: {', '.join(f'{c} {delay:.1f} min' for c, delay in worst)})"
     )
     return same
 

@@ -1,4 +1,4 @@
-"""Prints live what happens: leaders, in-sync replicas, high watermarks, and the rate of acks."""
+"""Asks the cluster, over and over, who leads, who is in sync and how far the high watermark is."""
 
 import asyncio
 import time
@@ -6,69 +6,104 @@ from dataclasses import dataclass, field
 
 from barnabas import Admin
 from barnabas.errors import BarnabasError
-from deliveries import Deliveries
-from rich.console import Console
+
+_PATIENCE = 2.0
+_REGULAR_PAUSE = 0.25
+_PAUSE_IN_ELECTION = 0.02
 
 
 @dataclass
+class Partition:
+    """One partition as last heard of; `leader` -1: none."""
+
+    leader: int = -1
+    epoch: int = -1
+    in_sync_replicas: list[int] = field(default_factory=list)
+    high_watermark: int = 0
+
+
+@dataclass(frozen=True)
+class Election:
+    """What followed a kill: `seconds` from the kill until new leaders were heard of everywhere."""
+
+    victim: int
+    seconds: float
+    before: dict[int, Partition]
+    after: dict[int, Partition]
+
+    def __str__(self) -> str:
+        moves = ", ".join(
+            f"{number}: {before.leader}→{self.after[number].leader}"
+            for number, before in self.before.items()
+        )
+        return f"{self.seconds:.2f} s after the kill ({moves})"
+
+
 class Monitor:
-    """Watches one topic twice a second until cancelled; prints a line when something changed.
+    """Watches one topic while `run` runs. `election` is set once the killed leader is replaced."""
 
-    `leaderless_since` and `elected_after` time the election that follows `leader_killed`.
-    """
-
-    console: Console
-    bootstrap: str
-    topic: str
-    deliveries: Deliveries
-    started: float = field(default_factory=time.monotonic)
-    elected_after: float | None = None
-    _killed: tuple[int, float] | None = None
-    _last_line: str = ""
-    _last_acks: tuple[float, int] = (0.0, 0)
-
-    def say(self, text: str) -> None:
-        """A line with the seconds since the start."""
-        self.console.print(f"[dim]{time.monotonic() - self.started:6.1f} s[/dim]  {text}")
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.partitions: dict[int, Partition] = {}
+        self.election: Election | None = None
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._killed: tuple[int, float, dict[int, Partition]] | None = None
 
     def leader_killed(self, broker_id: int) -> None:
         """Start the clock of the election."""
-        self._killed = (broker_id, time.monotonic())
-        self.elected_after = None
+        led = {
+            number: Partition(p.leader, p.epoch, p.in_sync_replicas, p.high_watermark)
+            for number, p in self.partitions.items()
+            if p.leader == broker_id
+        }
+        self.election = None
+        self._killed = (broker_id, time.monotonic(), led)
+
+    @property
+    def electing(self) -> bool:
+        """Whether a leader was killed and not yet replaced in every partition."""
+        return self._killed is not None and self.election is None
 
     async def run(self) -> None:
-        """Look and print until cancelled."""
-        async with Admin(bootstrap_servers=self.bootstrap) as admin:
-            while True:
-                try:
-                    async with asyncio.timeout(2.0):
-                        await self._look(admin)
-                except (BarnabasError, TimeoutError):
-                    pass  # the broker that was asked is the one that died; ask again
-                await asyncio.sleep(0.1 if self._killed and self.elected_after is None else 0.5)
+        """Look until cancelled. High watermarks apart: to ask a dead broker for them takes time."""
+        async with Admin(bootstrap_servers=self._bootstrap) as admin:
+            watermarks = asyncio.create_task(self._repeat(admin, self._look_at_watermarks))
+            try:
+                await self._repeat(admin, self._look_at_leaders)
+            finally:
+                watermarks.cancel()
+                await asyncio.gather(watermarks, return_exceptions=True)
 
-    async def _look(self, admin: Admin) -> None:
-        topic = (await admin.describe_topics([self.topic]))[0]
-        ends = await admin.end_offsets(self.topic) if self._all_led(topic.partitions) else {}
-        lanes = "  ".join(
-            f"{p.partition}:[bold]{p.leader_id if p.leader_id >= 0 else '-'}[/bold]"
-            f"{sorted(p.in_sync_replicas)}"
-            for p in topic.partitions
-        )
-        if self._killed and self.elected_after is None:
-            broker_id, when = self._killed
-            if all(p.leader_id not in (broker_id, -1) for p in topic.partitions):
-                self.elected_after = time.monotonic() - when
-                self.say(
-                    f"[green]new leaders everywhere, {self.elected_after:.1f} s after the kill"
-                )
-        now, acked = time.monotonic(), self.deliveries.acked_count
-        rate = (acked - self._last_acks[1]) / max(now - self._last_acks[0], 1e-6)
-        line = f"{lanes}  HW sum {sum(ends.values()):>7,}"
-        if line != self._last_line:
-            self.say(f"leader[ISR] {line}  {rate:>8,.0f} acks/s")
-        self._last_line, self._last_acks = line, (now, acked)
+    async def _repeat(self, admin, look) -> None:  # type: ignore[no-untyped-def]
+        while True:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await look(admin)
+            except (BarnabasError, TimeoutError):
+                pass  # the broker that was asked is the one that died; ask again
+            await asyncio.sleep(_PAUSE_IN_ELECTION if self.electing else _REGULAR_PAUSE)
 
-    @staticmethod
-    def _all_led(partitions: list) -> bool:  # type: ignore[type-arg]
-        return all(p.leader_id >= 0 for p in partitions)
+    async def _look_at_leaders(self, admin: Admin) -> None:
+        for heard in (await admin.describe_topic(self._topic)).partitions:
+            partition = self.partitions.setdefault(heard.partition, Partition())
+            if heard.leader_epoch < partition.epoch:
+                continue  # a broker that has not heard of the newer leader yet
+            partition.leader, partition.epoch = heard.leader_id, heard.leader_epoch
+            partition.in_sync_replicas = sorted(heard.in_sync_replicas)
+        self._judge_election()
+
+    def _judge_election(self) -> None:
+        if self._killed is None or self.election is not None:
+            return
+        victim, when, before = self._killed
+        after = {number: self.partitions[number] for number in before}
+        if all(p.leader not in (-1, victim) for p in after.values()):
+            elected = {number: Partition(p.leader, p.epoch) for number, p in after.items()}
+            self.election = Election(victim, time.monotonic() - when, before, elected)
+
+    async def _look_at_watermarks(self, admin: Admin) -> None:
+        for broker in await admin.describe_replicas([self._topic]):
+            for replica in broker.replicas:
+                partition = self.partitions.get(replica.partition)
+                if partition is not None:
+                    partition.high_watermark = max(partition.high_watermark, replica.high_watermark)

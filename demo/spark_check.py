@@ -3,15 +3,34 @@
 import math
 import os
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 import pandas as pd
 from dataset import mean_delay_by_carrier
 
+_TAIL_BYTES = 2_000
 
-def spark_mean_delay(bootstrap: str, topic: str) -> tuple[int, dict[str, float]]:
+
+class SparkError(RuntimeError):
+    """Spark could not read the topic; the message holds the end of what it said."""
+
+
+def spark_mean_delay(bootstrap: str, topic: str, log: Path) -> tuple[int, dict[str, float | None]]:
     """Distinct rows read, and the mean delay by carrier, duplicates dropped by row number."""
+    # Spark's workers must be the interpreter that has pyspark_barnabas.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    try:
+        with _stderr_to(log):
+            return _mean_delay(bootstrap, topic)
+    except Exception as error:
+        said = log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace")
+        raise SparkError(f"{error}\n{said}") from error
+
+
+def _mean_delay(bootstrap: str, topic: str) -> tuple[int, dict[str, float | None]]:
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
@@ -19,8 +38,10 @@ def spark_mean_delay(bootstrap: str, topic: str) -> tuple[int, dict[str, float]]
         SparkSession.builder.master("local[2]")
         .appName("barnabas-demo")
         .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.log.level", "ERROR")
+        .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
     try:
@@ -46,11 +67,32 @@ def spark_mean_delay(bootstrap: str, topic: str) -> tuple[int, dict[str, float]]
     return sum(row["rows"] for row in rows), {row["carrier"]: row["delay"] for row in rows}
 
 
-def agrees(frame: pd.DataFrame, rows: int, delays: dict[str, float]) -> bool:
-    """Whether Spark saw every row of the source once, and the same means."""
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Spark's Java process inherits stderr and talks a lot; keep it, but out of the way."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def agrees(frame: pd.DataFrame, rows: int, delays: Mapping[str, float | None]) -> bool:
+    """Whether Spark saw every row of the source once, and computed the same means."""
     expected = mean_delay_by_carrier(frame)
     return (
         rows == len(frame)
         and expected.keys() == delays.keys()
-        and all(math.isclose(expected[c], delays[c], rel_tol=1e-9) for c in expected)
+        and all(_same(expected[carrier], delays[carrier]) for carrier in expected)
     )
+
+
+def _same(expected: float, found: float | None) -> bool:
+    """A carrier whose flights were all cancelled has no mean: NaN in pandas, null in Spark."""
+    if found is None or math.isnan(expected):
+        return found is None and math.isnan(expected)
+    return math.isclose(expected, found, rel_tol=1e-9)

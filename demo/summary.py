@@ -1,0 +1,49 @@
+"""The table at the end: what was sent, what was acknowledged, what was read back."""
+
+from dataclasses import dataclass
+
+from deliveries import Deliveries, ReadBack
+from monitor import Election
+from rich.table import Table
+
+
+@dataclass
+class Run:
+    """What is measured on the way; seconds."""
+
+    cluster_start: float = 0.0
+    victim: int = -1
+    producing: float = 0.0
+    batches_retried: int = 0
+    in_sync_again: float = 0.0
+    reading: float = 0.0
+    election: Election | None = None
+
+
+def summary(rows: int, deliveries: Deliveries, read_back: ReadBack, run: Run) -> Table:
+    """Name and value, line by line."""
+    table = Table(title="What happened", show_header=False)
+    table.add_column(style="bold")
+    table.add_column()
+    gaps = [f"{p}: {gap:.2f} s" for p, gap in sorted(deliveries.longest_gap.items())]
+    for name, value in {
+        "rows sent": f"{rows:,}, in {run.producing:.1f} s with the election in it",
+        "acknowledged by all in-sync replicas": f"{deliveries.acked:,}",
+        "given up by the producer": _should_be_zero(len(deliveries.failures)),
+        "batches retried": f"{run.batches_retried:,}",
+        "records read back": f"{read_back.records:,}, in {run.reading:.1f} s",
+        "acknowledged and lost": _should_be_zero(read_back.lost),
+        "acknowledged, at another offset": _should_be_zero(read_back.misplaced),
+        "altered or never sent": _should_be_zero(read_back.altered),
+        "out of order": _should_be_zero(read_back.reordered),
+        "duplicated by a retry": f"{read_back.duplicated:,} (idempotence will prevent these)",
+        "longest gap between acks, by partition": "   ".join(gaps),
+        "killed, and the election after it": f"broker {run.victim}; {run.election or 'not seen'}",
+        "back in sync": f"{run.in_sync_again:.1f} s after its restart",
+    }.items():
+        table.add_row(name, value)
+    return table
+
+
+def _should_be_zero(count: int) -> str:
+    return "[green]0" if count == 0 else f"[bold red]{count:,}"
