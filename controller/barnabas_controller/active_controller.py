@@ -17,6 +17,7 @@ from barnabas_controller.broker_channels import BrokerChannels
 from barnabas_controller.config import ControllerConfig
 from barnabas_controller.context import ControllerContext
 from barnabas_controller.controlled_shutdown import ControlledShutdown
+from barnabas_controller.disk_failures import DiskFailures
 from barnabas_controller.fenced_store import FencedStore
 from barnabas_controller.isr_changes import IsrChanges
 from barnabas_controller.partition_states import PartitionStateMachine
@@ -60,6 +61,7 @@ class ActiveController:
         self.deletion = TopicDeletion(reign, self.partitions, self.replicas)
         self.topics = TopicChanges(reign, self.partitions, self.replicas)
         self.brokers = BrokerChanges(reign, self.partitions, self.replicas, self.deletion)
+        self.disks = DiskFailures(reign, self.replicas)
         self.isr_changes = IsrChanges(reign)
         self.shutdown = ControlledShutdown(reign, self.partitions, self.replicas)
         self._rebalance = PreferredRebalance(reign, self.partitions)

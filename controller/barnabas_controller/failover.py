@@ -11,7 +11,7 @@ from barnabas_controller.active_controller import ActiveController
 
 logger = logging.getLogger(__name__)
 
-NOTIFICATIONS = ("/log_dir_event_notification", "/isr_change_notification")
+ISR_CHANGES = "/isr_change_notification"
 
 
 async def fail_over(active: ActiveController) -> None:
@@ -19,8 +19,9 @@ async def fail_over(active: ActiveController) -> None:
     reign = active.reign
     context = reign.context
     cause = f"broker {reign.broker_id} became controller, epoch {reign.store.epoch.number}"
-    for path in NOTIFICATIONS:  # they tell of state that is about to be read anyway
-        await reign.store.delete_children(path)
+    # Notes of an older time tell of state that is about to be read anyway.
+    await reign.store.delete_children(ISR_CHANGES)
+    await active.disks.start()
     await _read_cluster(active)
     wishes = await reign.store.store.topics_to_delete(active.deletion.watch)
     await active.deletion.start(wishes)

@@ -136,6 +136,25 @@ class Store:
         found = await in_chunks(self.state, partitions)
         return {p: state for p, state in zip(partitions, found, strict=True) if state is not None}
 
+    async def note_log_dir_failure(self, broker_id: int) -> None:
+        """Tell the controller that one of this broker's log directories failed."""
+        path = f"{znodes.LOG_DIR_EVENTS}/log_dir_event_"
+        data = znodes.encode_log_dir_event(broker_id)
+        # A second note, where the answer to the first was lost, does no harm.
+        await until_answered(lambda: self.session.create(path, data, sequential=True))
+
+    async def log_dir_events(self, watch: Watch | None = None) -> dict[str, int]:
+        """The notes by name, with the broker that left each (-1 where that is unreadable)."""
+        found = {}
+        for name in await self.children(znodes.LOG_DIR_EVENTS, watch):
+            path = f"{znodes.LOG_DIR_EVENTS}/{name}"
+            broker_id = _decoded(
+                await self.get(path),
+                lambda data, _, path=path: znodes.decode_log_dir_event(path, data),  # type: ignore[misc]
+            )
+            found[name] = -1 if broker_id is None else broker_id
+        return found
+
     async def topics_to_delete(self, watch: Watch | None = None) -> list[str]:
         return await self.children(znodes.DELETE_TOPICS, watch)
 

@@ -23,6 +23,7 @@ TOPIC_CONFIGS = "/config/topics"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 CLUSTER_ID = "/cluster/id"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
 
 PERSISTENT_PATHS = (
     "/consumers",
@@ -33,7 +34,7 @@ PERSISTENT_PATHS = (
     "/brokers/seqid",
     "/isr_change_notification",
     "/latest_producer_id_block",
-    "/log_dir_event_notification",
+    LOG_DIR_EVENTS,
     TOPIC_CONFIGS,
     "/config/clients",
     "/config/users",
@@ -271,6 +272,16 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
     return {
         name: content.as_string(name, value) for name, value in content.mapping("config").items()
     }
+
+
+def encode_log_dir_event(broker_id: int) -> bytes:
+    """A broker's note that one of its log directories failed."""
+    return encode({"version": 1, "broker": broker_id, "event": 1})
+
+
+def decode_log_dir_event(path: str, data: bytes) -> int:
+    """The id of the broker."""
+    return JsonReader(path, data).integer("broker")
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:

@@ -193,7 +193,9 @@ class Broker:
 
     def _directory_failed(self, directory: str, error: OSError) -> None:
         self.replica_manager.directory_failed(directory)
-        if not self.log_manager.living_directories():
+        if self.log_manager.living_directories():
+            self.membership.note_log_dir_failure()
+        else:
             self._fail(f"all log directories have failed; the last: {directory}: {error}")
 
     def _fail(self, reason: str) -> None:

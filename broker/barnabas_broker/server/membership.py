@@ -6,6 +6,7 @@ a new controller stands for election.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -84,6 +85,20 @@ class Membership:
         if self._session is not None:
             await self._session.close()
         self.store = None
+
+    def note_log_dir_failure(self) -> None:
+        """Have the controller learn that replicas here are gone; returns at once.
+
+        A note that cannot be written is not needed: whatever prevents it, a new session or a new
+        controller, has every broker told its roles anew, and the answers say what is gone.
+        """
+        if self._broker is not None and self.store is not None:
+            note = self._note_log_dir_failure(self.store, self._broker.broker_id)
+            self._tasks.spawn(note, "note of a failed disk")
+
+    async def _note_log_dir_failure(self, store: Store, broker_id: int) -> None:
+        with contextlib.suppress(SessionExpired):
+            await store.note_log_dir_failure(broker_id)
 
     async def _close_predecessor(self, kept: tuple[int, bytes]) -> None:
         """An earlier process on this directory is dead (we hold its lock); end its session now."""

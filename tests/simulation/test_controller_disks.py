@@ -1,0 +1,60 @@
+"""A broker loses one of its disks and lives on: its replicas there go, the others stay."""
+
+from barnabas.error_code import ErrorCode
+from barnabas.topic_partition import TopicPartition
+from barnabas_controller import znodes
+
+from tests.support.control_world import ControlWorld, run_world
+
+LOST, KEPT = TopicPartition("lost", 0), TopicPartition("kept", 0)
+
+
+async def two_topics(world: ControlWorld) -> None:
+    """Broker 1 leads both; broker 9 is controller."""
+    await world.start_brokers(9, 1, 2, 3)
+    for partition in (LOST, KEPT):
+        await world.create_topic(partition.topic, {0: [1, 2, 3]})
+        await world.until(lambda p=partition: world.brokers[1].role(p) is not None)  # type: ignore[misc]
+
+
+def test_a_note_of_a_lost_disk_moves_the_leadership_of_what_was_on_it() -> None:
+    async def test(world: ControlWorld) -> None:
+        await two_topics(world)
+        world.brokers[1].failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
+        await world.store.note_log_dir_failure(1)
+        state = await world.until_state(LOST, lambda s: s.isr == (2, 3))
+        assert state.leader == 2
+        kept = await world.state(KEPT)
+        assert kept is not None and (kept.leader, kept.isr) == (1, (1, 2, 3))
+        await world.until(lambda: world.brokers[9].metadata(LOST).offline_replicas == [1])  # type: ignore[union-attr]
+
+    run_world(test)
+
+
+def test_notes_are_taken_away_and_nonsense_among_them_does_no_harm() -> None:
+    async def test(world: ControlWorld) -> None:
+        await two_topics(world)
+        await world.store.ensure(f"{znodes.LOG_DIR_EVENTS}/log_dir_event_x", b"nonsense")
+        await world.store.note_log_dir_failure(7)
+        await world.store.note_log_dir_failure(2)
+
+        async def none_left() -> bool | None:
+            return (await world.store.children(znodes.LOG_DIR_EVENTS)) == [] or None
+
+        await world.until_some(none_left)
+        state = await world.state(LOST)
+        assert state is not None and state.isr == (1, 2, 3)
+
+    run_world(test)
+
+
+def test_a_note_left_while_there_was_no_controller_is_made_up_for() -> None:
+    async def test(world: ControlWorld) -> None:
+        await two_topics(world)
+        world.kill(9)
+        world.brokers[1].failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
+        await world.store.note_log_dir_failure(1)
+        state = await world.until_state(LOST, lambda s: s.isr == (2, 3))
+        assert state.leader == 2
+
+    run_world(test)
