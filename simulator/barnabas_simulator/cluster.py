@@ -55,8 +55,11 @@ class SimulatedCluster:
         self.clock = VirtualClock()
         self.network = MemoryNetwork(seed)
         self.zookeeper = MemoryZooKeeper(wall_ms=self.clock.wall_ms)
-        self.disks = {broker_id: MemoryDisk(self.clock.wall_ms) for broker_id in self.broker_ids}
         self._random = random.Random(seed)
+        self.disks = {
+            broker_id: MemoryDisk(self._random.getrandbits(32), self.clock.wall_ms)
+            for broker_id in self.broker_ids
+        }
         self._config = dict(config or {})
         self._lives: dict[int, _Life] = {}
         self._births = 0
@@ -162,7 +165,10 @@ class SimulatedCluster:
 
 
 class Trace(logging.Handler):
-    """Everything the cluster logged, with virtual time and node: what two runs must share."""
+    """Everything the cluster logged, with virtual time and node: what two runs must share.
+
+    To be entered inside the run, so that it ends before the cluster's tasks are thrown away.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
