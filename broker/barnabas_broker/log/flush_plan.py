@@ -1,0 +1,30 @@
+"""A flush, split so that its slow part may run off the event loop."""
+
+from dataclasses import dataclass
+
+from barnabas_broker.disk.disk import Disk
+from barnabas_broker.log.segment import Segment
+
+
+@dataclass(frozen=True)
+class FlushPlan:
+    """Made and completed by the log. `truncations` and the versions are those of its making.
+
+    `segments` come with whether they are sealed, and so have index files worth flushing.
+    `directory` is given when file names were made since the last flush.
+    """
+
+    end_offset: int
+    truncations: int
+    epoch_version: int
+    names_version: int
+    segments: list[tuple[Segment, bool]]
+    directory: str | None
+    disk: Disk
+
+    def run(self) -> None:
+        """fsync it all. Changes nothing in memory. Raises OSError."""
+        for segment, sealed in self.segments:
+            segment.flush(sealed)
+        if self.directory is not None:
+            self.disk.sync_directory(self.directory)

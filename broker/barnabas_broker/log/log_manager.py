@@ -1,0 +1,366 @@
+"""All logs of a broker, in one or more data directories.
+
+Locks and checks the directories, loads what is in them, creates and deletes logs, keeps their
+checkpoints and applies retention. Started by the broker before it joins the cluster, in the order
+`lock_directories`, `check_identity`, `start`; `stop` and `unlock_directories` end it.
+
+A directory whose disk fails is put out of use, its logs with it; the others go on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from barnabas.errors import InconsistentTopicIdError, KafkaStorageError
+from barnabas.runtime import Runtime
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_broker.config import Config, LogConfig, keys
+from barnabas_broker.disk.disk import Disk
+from barnabas_broker.log.checkpoint_file import encode_offsets
+from barnabas_broker.log.directory_loader import DirectoryLoader
+from barnabas_broker.log.errors import UnusableLog
+from barnabas_broker.log.log import Log
+from barnabas_broker.log.log_context import LogContext
+from barnabas_broker.log.log_directory import LogDirectory
+from barnabas_broker.log.log_folders import name_for_deletion
+from barnabas_broker.log.log_keeper import LogKeeper
+from barnabas_broker.log.log_loader import LogCheckpoint, LogFolder
+from barnabas_broker.log.log_rounds import LogRounds
+
+logger = logging.getLogger(__name__)
+
+OnDirectoryFailure = Callable[[str, OSError], None]
+
+
+class LogManager:
+    """`on_directory_failure(path, error)` is called once for each directory that fails."""
+
+    def __init__(
+        self,
+        config: Config,
+        runtime: Runtime,
+        disk: Disk,
+        on_directory_failure: OnDirectoryFailure | None = None,
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._disk = disk
+        self._on_directory_failure = on_directory_failure
+        self.directories = [
+            LogDirectory(disk, path.rstrip("/") or "/") for path in config.log_directories
+        ]
+        self._keeper = LogKeeper(runtime, disk, self.directories, self._directory_failed)
+        self._context = LogContext(disk, runtime.clock, runtime.randomness, self._keeper)
+        self._rounds = LogRounds(config, runtime.clock, self._keeper, self)
+        self._logs: dict[TopicPartition, Log] = {}
+        self._home: dict[TopicPartition, LogDirectory] = {}
+        self._offline: dict[TopicPartition, str] = {}
+        self._configured: set[TopicPartition] = set()
+        self._changing = asyncio.Lock()
+
+    # ---- before the broker may be sure who it is
+
+    def lock_directories(self) -> None:
+        """Take every directory for this process.
+
+        Raises:
+            DirectoryLockedError: another process has one of them.
+            OSError: not one of them can be used.
+        """
+        for directory in self.directories:
+            try:
+                directory.lock()
+            except OSError as error:
+                logger.error("data directory %s cannot be used: %s", directory.path, error)
+                directory.failure = error
+        failures = [directory.failure for directory in self.directories if directory.failure]
+        if len(failures) == len(self.directories):
+            raise failures[-1]
+
+    def unlock_directories(self) -> None:
+        for directory in self.directories:
+            directory.unlock()
+
+    def check_identity(self, cluster_id: str) -> None:
+        """Hold each directory's `meta.properties` against this cluster and broker, or write it.
+
+        Raises:
+            InconsistentDirectoryError: a directory belongs to another; nothing was written.
+        """
+        broker_id = self._config[keys.BROKER_ID]
+        for path, known in [
+            (directory, directory.check_identity(cluster_id, broker_id))
+            for directory in self._living()
+        ]:
+            if not known:
+                path.write_identity(cluster_id, broker_id)
+
+    def read_kept_session(self) -> tuple[int, bytes] | None:
+        """The ZooKeeper session of this broker's predecessor: id and password, if it left one."""
+        for directory in self._living():
+            kept = directory.read_kept_session()
+            if kept is not None:
+                return kept
+        return None
+
+    def keep_session(self, session_id: int, password: bytes) -> None:
+        """Leave this session to a successor. Raises OSError."""
+        self._living()[0].keep_session(session_id, password)
+
+    def living_directories(self) -> list[str]:
+        """The paths of those that have not failed."""
+        return [directory.path for directory in self._living()]
+
+    def _living(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if directory.failure is None]
+
+    # ---- start and stop
+
+    async def start(self) -> None:
+        """Load every log, recovering those that were not closed in order; begin the rounds.
+
+        Raises:
+            UnusableLog: a partition lies in two directories.
+        """
+        loader = DirectoryLoader(self._config, self._runtime.offload, self._context)
+        for directory in self._living():
+            try:
+                loaded = await loader.load(directory)
+            except OSError as error:
+                self._directory_failed(directory, error)
+                continue
+            directory.loaded = True
+            for log in loaded.logs:
+                self._add(log, directory)
+            self._offline.update(loaded.unusable)
+            for folder in loaded.to_delete:
+                self._keeper.remove_folder_later(folder, delay_ms=0)
+        self._rounds.start()
+
+    def _add(self, log: Log, directory: LogDirectory) -> None:
+        name = log.topic_partition
+        if name in self._home:
+            raise UnusableLog(
+                f"{name} lies in both {self._home[name].path} and {directory.path};"
+                " remove the one that is out of date"
+            )
+        self._logs[name] = log
+        self._home[name] = directory
+
+    async def stop(self) -> None:
+        """Flush and close every log, write all checkpoints, and mark the directories clean."""
+        await self._rounds.close()
+        await self._keeper.close()
+        for directory in self._living():
+            logs = self._logs_in(directory)
+            try:
+                await self._each(self._runtime.offload.run(_flush_and_close, log) for log in logs)
+                await self._runtime.offload.run(self._leave_clean, directory, logs)
+            except OSError as error:
+                logger.error("data directory %s not closed in order: %s", directory.path, error)
+        for log in self._logs.values():
+            if not log.is_failed:
+                log.close()
+
+    def _leave_clean(self, directory: LogDirectory, logs: list[Log]) -> None:
+        recovery_points = {log.topic_partition: log.recovery_point for log in logs}
+        directory.recovery_points.write(encode_offsets(recovery_points))
+        directory.log_starts.write(encode_offsets(_raised_log_starts(logs)))
+        high_watermarks = {log.topic_partition: log.high_watermark for log in logs}
+        directory.high_watermarks.write(encode_offsets(high_watermarks))
+        if directory.loaded:
+            directory.mark_clean_shutdown()
+
+    async def _each(self, jobs: Iterable[Coroutine[Any, Any, Any]]) -> None:
+        """All of them, a few at once; the first error is raised when all have ended."""
+        limit = asyncio.Semaphore(self._config[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR])
+
+        async def run(job: Coroutine[Any, Any, Any]) -> None:
+            async with limit:
+                await job
+
+        results = await asyncio.gather(*(run(job) for job in jobs), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    # ---- the logs
+
+    def get(self, topic_partition: TopicPartition) -> Log | None:
+        return self._logs.get(topic_partition)
+
+    def logs(self) -> list[Log]:
+        """Those that can be used, in the order they were opened."""
+        return list(self._logs.values())
+
+    def configured_logs(self) -> list[Log]:
+        """Those whose topic's own settings are known: retention by mere defaults could delete
+        what a topic keeps for ever."""
+        return [log for name, log in self._logs.items() if name in self._configured]
+
+    def is_offline(self, topic_partition: TopicPartition) -> bool:
+        """Whether its log is here and cannot be used."""
+        return topic_partition in self._offline
+
+    async def get_or_create(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: str | None,
+        config: LogConfig,
+        is_new: bool,
+    ) -> Log:
+        """The log, with these settings from now on. `is_new`: the cluster has no such log yet.
+
+        Raises:
+            KafkaStorageError: it is, or may be, in a directory that has failed.
+            InconsistentTopicIdError: what is here belongs to an earlier topic of that name.
+        """
+        async with self._changing:
+            log = self._logs.get(topic_partition)
+            if log is None:
+                log = await self._create(topic_partition, config, is_new)
+            if topic_id and log.topic_id and topic_id != log.topic_id:
+                raise InconsistentTopicIdError(
+                    f"{topic_partition}: the log here is of topic id {log.topic_id}, not {topic_id}"
+                )
+            if topic_id and not log.topic_id:
+                await self._on_disk_of(log, log.set_topic_id, topic_id)
+            log.config = config
+            self._configured.add(topic_partition)
+            self._rounds.settings_changed()
+            return log
+
+    async def _create(self, name: TopicPartition, config: LogConfig, is_new: bool) -> Log:
+        living = self._living()
+        if name in self._offline:
+            raise KafkaStorageError(f"{name}: {self._offline[name]}")
+        if not living or (not is_new and len(living) < len(self.directories)):
+            raise KafkaStorageError(f"{name} may be in a data directory that has failed")
+        directory = min(living, key=lambda one: len(self._logs_in(one)))
+        folder = LogFolder(self._disk, f"{directory.path}/{name}", name, config)
+        try:
+            log = await self._runtime.offload.run(self._make, folder)
+        except OSError as error:
+            self._directory_failed(directory, error)
+            raise KafkaStorageError(f"{name}: {error}") from error
+        self._add(log, directory)
+        logger.info("%s: log created in %s", name, directory.path)
+        return log
+
+    def _make(self, folder: LogFolder) -> Log:
+        self._disk.make_directory(folder.path)
+        return Log(self._context, folder, LogCheckpoint())
+
+    async def delete(self, topic_partition: TopicPartition) -> None:
+        """Take a log out of use and its folder out of the way; the files go after a delay.
+
+        Raises:
+            KafkaStorageError: its directory has failed.
+        """
+        async with self._changing:
+            if topic_partition in self._offline:
+                raise KafkaStorageError(f"{topic_partition}: {self._offline[topic_partition]}")
+            log = self._logs.pop(topic_partition, None)
+            if log is None:
+                return
+            directory = self._home.pop(topic_partition)
+            self._configured.discard(topic_partition)
+            log.fail(OSError("deleted"))
+            unique = self._runtime.randomness.randbytes(16).hex()
+            renamed = f"{directory.path}/{name_for_deletion(topic_partition, unique)}"
+            await self._on_disk_of(log, self._disk.rename, log.directory, renamed, at=directory)
+            log.close()
+            # A later log of that name must not inherit these offsets.
+            await self.checkpoint_offsets(directory)
+            await self._write_high_watermarks(directory)
+            self._keeper.remove_folder_later(renamed, log.config.file_delete_delay_ms)
+
+    async def _on_disk_of(
+        self,
+        log: Log,
+        work: Callable[..., None],
+        *args: Any,
+        at: LogDirectory | None = None,
+    ) -> None:
+        try:
+            await self._runtime.offload.run(work, *args)
+        except OSError as error:
+            self._directory_failed(at or self._home[log.topic_partition], error)
+            raise KafkaStorageError(f"{log.topic_partition}: {error}") from error
+
+    def _logs_in(self, directory: LogDirectory) -> list[Log]:
+        return [log for name, log in self._logs.items() if self._home[name] is directory]
+
+    # ---- checkpoints
+
+    async def checkpoint_high_watermarks(self) -> None:
+        """Write `replication-offset-checkpoint` in every directory."""
+        for directory in self._living():
+            if directory.loaded:
+                await self._write_high_watermarks(directory)
+
+    async def checkpoint_all_offsets(self) -> None:
+        """Write the recovery points and log start offsets in every directory."""
+        for directory in self._living():
+            if directory.loaded:
+                await self.checkpoint_offsets(directory)
+
+    async def _write_high_watermarks(self, directory: LogDirectory) -> None:
+        def content() -> bytes:
+            logs = self._logs_in(directory)
+            return encode_offsets({log.topic_partition: log.high_watermark for log in logs})
+
+        try:
+            await directory.high_watermarks.write_in_background(content, self._runtime.offload)
+        except OSError as error:
+            self._directory_failed(directory, error)
+
+    async def checkpoint_offsets(self, directory: LogDirectory) -> None:
+        """Write one directory's recovery points and log start offsets."""
+
+        def recovery_points() -> bytes:
+            logs = self._logs_in(directory)
+            stored = {log.topic_partition: log.recovery_point for log in logs}
+            directory.stored_recovery_points = stored
+            return encode_offsets(stored)
+
+        def log_starts() -> bytes:
+            directory.stored_log_starts = _raised_log_starts(self._logs_in(directory))
+            return encode_offsets(directory.stored_log_starts)
+
+        offload = self._runtime.offload
+        try:
+            await directory.recovery_points.write_in_background(recovery_points, offload)
+            await directory.log_starts.write_in_background(log_starts, offload)
+        except OSError as error:
+            self._directory_failed(directory, error)
+
+    # ---- failure
+
+    def _directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+        if directory.failure is not None:
+            return
+        directory.failure = error
+        logger.error("data directory %s is out of use: %s", directory.path, error)
+        for log in self._logs_in(directory):
+            log.fail(error)
+            del self._logs[log.topic_partition]
+            self._offline[log.topic_partition] = f"data directory {directory.path}: {error}"
+        if self._on_directory_failure is not None:
+            self._on_directory_failure(directory.path, error)
+
+
+def _flush_and_close(log: Log) -> None:
+    log.flush()
+    log.close()
+
+
+def _raised_log_starts(logs: Iterable[Log]) -> dict[TopicPartition, int]:
+    """Only those that the files' names do not tell."""
+    return {
+        log.topic_partition: log.log_start_offset
+        for log in logs
+        if log.log_start_offset > log.segment_offsets[0]
+    }

@@ -1,0 +1,195 @@
+"""What a broker checks before it appends, from the batches' headers and checksums alone.
+
+The records inside are never looked at: that would cost a hundred times the rest. So a time in the
+middle of a batch may lie outside the allowed range if the first and the latest do not, and a batch
+whose records are malformed under a right checksum is found by who reads it.
+
+Pure functions; errors are Kafka's (`LogValidator`, `UnifiedLog.analyzeAndValidateRecords`).
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas.errors import (
+    CorruptMessageError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    MessageTooLargeError,
+    RecordListTooLargeError,
+    UnknownProducerIdError,
+    UnsupportedCompressionTypeError,
+)
+from barnabas.record.batch import (
+    HEADER_SIZE,
+    BatchHeader,
+    Buffer,
+    CorruptBatch,
+    batches,
+    check_crc,
+    parse_header,
+    stamp_log_append_time,
+)
+from barnabas.record.compression import Compression
+from barnabas.record.recompress import recompress
+
+from barnabas_broker.config.log_config import LogConfig
+from barnabas_broker.log.errors import UnexpectedAppendOffset
+
+_MAGIC_POSITION = 16
+_KEEP_CODEC = "producer"
+_UNCOMPRESSED = "uncompressed"
+
+
+class CheckedBatch(NamedTuple):
+    """A batch that may be appended: its header, and all its bytes, the header's included."""
+
+    header: BatchHeader
+    data: memoryview
+
+
+def check_produced(records: Buffer, config: LogConfig, now_ms: int) -> list[CheckedBatch]:
+    """The batches of a producer, all fit to be appended, or none of them is.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE,
+            RECORD_LIST_TOO_LARGE, UNKNOWN_PRODUCER_ID or UNSUPPORTED_COMPRESSION_TYPE.
+    """
+    view = memoryview(records)
+    checked = [
+        _fit_to_topic(header, view[position : position + header.size], config, now_ms)
+        for position, header in _sound_batches(view)
+        if _check_header(header, config, now_ms)
+    ]
+    if not checked:
+        raise InvalidRecordError("a produce request must carry at least one batch")
+    total = sum(len(batch.data) for batch in checked)
+    if total > config.segment_bytes:
+        raise RecordListTooLargeError(
+            f"{total} bytes to append at once exceed segment.bytes={config.segment_bytes}"
+        )
+    return checked
+
+
+def check_replicated(records: Buffer, log_end_offset: int) -> list[CheckedBatch]:
+    """The batches a leader sent, to be appended as they are; a cut-off last one is left out.
+
+    Raises:
+        CorruptMessageError: a bad checksum or length, or offsets that do not rise.
+        UnexpectedAppendOffset: the first offset is below the end of the log.
+    """
+    view = memoryview(records)
+    checked: list[CheckedBatch] = []
+    expected = log_end_offset
+    try:
+        for position, header in batches(view):
+            check_crc(view, position, header)
+            if header.base_offset < expected or header.last_offset_delta < 0:
+                break
+            checked.append(CheckedBatch(header, view[position : position + header.size]))
+            expected = header.next_offset
+        else:
+            return checked
+    except CorruptBatch as error:
+        raise CorruptMessageError(str(error)) from error
+    if header.last_offset_delta < 0 or checked:
+        raise CorruptMessageError(
+            f"batch with offsets {header.base_offset} to {header.last_offset} where"
+            f" {expected} or more was expected"
+        )
+    raise UnexpectedAppendOffset(
+        f"the first offset to append is {header.base_offset}, the log ends at {log_end_offset}",
+        header.base_offset,
+        header.last_offset,
+    )
+
+
+def _sound_batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
+    """Every batch with a right checksum; unlike in a fetch, a part of one is a fault."""
+    position = 0
+    while position < len(view):
+        if len(view) - position >= HEADER_SIZE and view[position + _MAGIC_POSITION] in (0, 1):
+            raise InvalidRecordError(f"message format v{view[position + _MAGIC_POSITION]} is no v2")
+        try:
+            header = parse_header(view, position)
+            check_crc(view, position, header)
+        except CorruptBatch as error:
+            raise CorruptMessageError(str(error)) from error
+        yield position, header
+        position += header.size
+
+
+def _check_header(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
+    """Raises what is wrong; True if nothing is."""
+    if header.size > config.max_message_bytes:
+        raise _too_large(header.size, config)
+    if header.base_offset != 0:
+        raise InvalidRecordError(f"a producer's batch has base offset {header.base_offset}, not 0")
+    if not header.has_consecutive_offsets:
+        raise InvalidRecordError(
+            f"{header.record_count} records and last offset delta {header.last_offset_delta}"
+        )
+    if header.is_control:
+        raise InvalidRecordError("control batches are written by brokers only")
+    if header.is_transactional or header.producer_id >= 0:
+        raise UnknownProducerIdError(f"no producer id {header.producer_id} was given out here")
+    if header.compression not in Compression.__members__.values():
+        raise UnsupportedCompressionTypeError(f"codec {header.compression} is not known")
+    _check_timestamps(header, config, now_ms)
+    return True
+
+
+def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    if header.timestamp_type == 1:
+        raise InvalidTimestampError("only a broker may mark a batch as LogAppendTime")
+    if config.message_timestamp_type == "LogAppendTime" or header.max_timestamp < 0:
+        return
+    if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+        raise InvalidTimestampError(
+            f"timestamp {header.max_timestamp} is more than message.timestamp.after.max.ms="
+            f"{config.message_timestamp_after_max_ms} ahead of this broker's {now_ms}"
+        )
+    oldest = min(header.base_timestamp, header.max_timestamp)
+    if now_ms - oldest > config.message_timestamp_before_max_ms:
+        raise InvalidTimestampError(
+            f"timestamp {oldest} is more than message.timestamp.before.max.ms="
+            f"{config.message_timestamp_before_max_ms} behind this broker's {now_ms}"
+        )
+
+
+def _fit_to_topic(
+    header: BatchHeader, data: memoryview, config: LogConfig, now_ms: int
+) -> CheckedBatch:
+    """The batch in the topic's own codec and with the topic's kind of time."""
+    codec = _stored_codec(header, config)
+    append_time = config.message_timestamp_type == "LogAppendTime"
+    keep_codec = codec == header.compression
+    if keep_codec and not append_time:
+        return CheckedBatch(header, data)
+    changed = bytearray(data) if keep_codec else _recompressed(data, codec, config)
+    if append_time:
+        stamp_log_append_time(changed, now_ms)
+    return CheckedBatch(parse_header(changed), memoryview(changed))
+
+
+def _stored_codec(header: BatchHeader, config: LogConfig) -> int:
+    if config.compression_type == _KEEP_CODEC:
+        return header.compression
+    if config.compression_type == _UNCOMPRESSED:
+        return Compression.NONE
+    return Compression.of(config.compression_type)
+
+
+def _recompressed(data: memoryview, codec: int, config: LogConfig) -> bytearray:
+    try:
+        changed = recompress(data, codec)
+    except CorruptBatch as error:
+        raise CorruptMessageError(str(error)) from error
+    if len(changed) > config.max_message_bytes:
+        raise _too_large(len(changed), config)
+    return changed
+
+
+def _too_large(size: int, config: LogConfig) -> MessageTooLargeError:
+    return MessageTooLargeError(
+        f"a batch of {size} bytes exceeds max.message.bytes={config.max_message_bytes}"
+    )
