@@ -119,6 +119,16 @@ def test_the_same_offsets_are_no_news_twice() -> None:
     assert changed(session) == []
 
 
+def test_a_partition_that_is_named_again_is_told_everything_again() -> None:
+    """Its follower may have set the last answer aside: it had diverged, or changed its leader."""
+    session = opened(FollowerSessions(), request((A, 9)))
+    entry = session.partitions[A]
+    answer = FetchedPartition(*A, high_watermark=5, log_start_offset=0)
+    session.settle(entry, answer)
+    session.take(request((A, 7), session=(1, 1)), 1.0)
+    assert entry.is_news(answer)
+
+
 # ---- at the follower
 
 

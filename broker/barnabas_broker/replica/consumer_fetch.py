@@ -7,7 +7,7 @@ from barnabas.topic_partition import TopicPartition
 
 from barnabas_broker.replica.deadlines import Deadlines, Waiter
 from barnabas_broker.replica.partitions import Partitions
-from barnabas_broker.replica.read_result import OnDiskError, failed_disk, refused_fetch
+from barnabas_broker.replica.read_result import refused_fetch
 
 
 class ConsumerFetches:
@@ -18,12 +18,10 @@ class ConsumerFetches:
         partitions: Partitions,
         deadlines: Deadlines,
         max_bytes: int,
-        on_disk_error: OnDiskError,
     ) -> None:
         self._partitions = partitions
         self._deadlines = deadlines
         self._max_bytes = max_bytes
-        self._on_disk_error = on_disk_error
 
     async def fetch(self, request: FetchRequest, now: float) -> FetchResponse:
         """Answer at once if there are `min_bytes`, or an error; else wait for the high watermark.
@@ -77,9 +75,6 @@ class ConsumerFetches:
             return self._read_committed(key, item, limit, at_least_one)
         except KafkaError as error:
             return refused_fetch(key, error, self._partitions)
-        except OSError as error:
-            self._on_disk_error(key, error)
-            return failed_disk(key)
 
     def _read_committed(
         self, key: TopicPartition, item: FetchPartition, limit: int, at_least_one: bool

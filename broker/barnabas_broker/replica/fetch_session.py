@@ -41,8 +41,13 @@ class SessionPartition:
     def __init__(self, session: "FollowerSession", position: FetchPartition) -> None:
         self.session = session
         self.topic_partition = TopicPartition(position.topic, position.partition)
-        self.position = position
         self.partition: Partition | None = None
+        self.move_to(position)
+
+    def move_to(self, position: FetchPartition) -> None:
+        """The follower names the partition: tell it everything again. It may have set the last
+        answer aside, because it diverged or because its role had changed."""
+        self.position = position
         self.sent_high_watermark = NOTHING_SENT
         self.sent_log_start_offset = NOTHING_SENT
 
@@ -129,7 +134,7 @@ class FollowerSession:
             if entry is None:
                 entry = self.partitions[key] = SessionPartition(self, position)
             else:
-                entry.position = position
+                entry.move_to(position)
             self.changed[entry] = None
         for gone in request.forgotten:
             self._forget(TopicPartition(gone.topic, gone.partition))

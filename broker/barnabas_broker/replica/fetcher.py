@@ -19,7 +19,6 @@ from barnabas_broker.replica.fetcher_session import FetcherSession, FetchLimits
 from barnabas_broker.replica.follower import Follower, Reaction, reaction
 from barnabas_broker.replica.leader_range import LeaderRange, ask_range
 from barnabas_broker.replica.partition import Partition
-from barnabas_broker.replica.read_result import OnDiskError
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +34,6 @@ class FetcherContext:
     limits: FetchLimits
     backoff: float
     timeout: float
-    on_disk_error: OnDiskError
 
 
 class LeaderFetcher:
@@ -229,9 +227,6 @@ class LeaderFetcher:
         except BarnabasError as error:
             logger.warning("%s: fetched data refused: %s", key, error)
             self._pause(key)
-        except OSError as error:
-            self._drop(key)
-            self._context.on_disk_error(key, error)
         except Exception:
             logger.exception("%s: fetching stops until the next LeaderAndIsr", key)
             self._drop(key)
@@ -253,8 +248,9 @@ class LeaderFetcher:
                 self._pause(key)
 
     def _pause(self, key: TopicPartition) -> None:
-        self._session.gone(key)
-        self._paused_until[key] = self._context.now() + self._context.backoff
+        if key in self._followers:  # unless its disk failed, and it was dropped for that
+            self._session.gone(key)
+            self._paused_until[key] = self._context.now() + self._context.backoff
 
     async def _back_in_range(self, key: TopicPartition, follower: Follower) -> None:
         """The leader does not have the offset asked for: find out what it has, and start there."""
@@ -276,10 +272,9 @@ class LeaderFetcher:
             return
         try:
             moved = follower.back_in_range(answer)
-        except OSError as error:
-            self._drop(key)
-            self._context.on_disk_error(key, error)
-            return
+        except BarnabasError as error:
+            logger.warning("%s: cannot start where the leader's log does: %s", key, error)
+            moved = False
         if moved:
             self._session.moved(key)
         else:

@@ -59,8 +59,7 @@ class Follower:
         """Append or truncate as the leader's answer says; True if the position changed.
 
         Raises:
-            KafkaError: the batches are corrupt.
-            OSError: the disk failed.
+            BarnabasError: the batches are corrupt, or the disk failed.
         """
         if fetched.diverging_epoch != UNDEFINED:
             self._truncate(EpochEnd(fetched.diverging_epoch, fetched.diverging_end_offset))

@@ -20,7 +20,7 @@ from barnabas_broker.replica.fetch_session import (
 from barnabas_broker.replica.leadership import Leadership
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.partitions import Partitions
-from barnabas_broker.replica.read_result import OnDiskError, failed_disk, refused_fetch
+from barnabas_broker.replica.read_result import refused_fetch
 from barnabas_broker.replica.truncation import UNDEFINED, EpochEnd, diverges
 
 
@@ -41,12 +41,10 @@ class FollowerFetches:
         partitions: Partitions,
         deadlines: Deadlines,
         now: Callable[[], float],
-        on_disk_error: OnDiskError,
     ) -> None:
         self._partitions = partitions
         self._deadlines = deadlines
         self._now = now
-        self._on_disk_error = on_disk_error
         self._sessions = FollowerSessions()
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
@@ -114,9 +112,6 @@ class FollowerFetches:
             return _read_as_follower(partition, entry, limit, at_least_one, is_fetch)
         except KafkaError as error:
             return refused_fetch(entry.topic_partition, error, self._partitions)
-        except OSError as error:
-            self._on_disk_error(entry.topic_partition, error)
-            return failed_disk(entry.topic_partition)
 
 
 def _read_as_follower(

@@ -98,8 +98,7 @@ class Leadership:
 
         Raises:
             NotEnoughReplicasError: acks=all and too few members in the ISR; nothing was written.
-            KafkaError: the log refused the batches.
-            OSError: the disk failed.
+            KafkaError: the log refused the batches, or its disk failed.
         """
         if acks == -1 and len(self.isr.committed) < self.min_in_sync:
             raise NotEnoughReplicasError(

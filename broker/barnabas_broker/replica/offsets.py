@@ -2,7 +2,6 @@
 
 import logging
 
-from barnabas.error_code import ErrorCode
 from barnabas.errors import KafkaError, OffsetNotAvailableError
 from barnabas.messages.offsets import (
     EARLIEST_TIMESTAMP,
@@ -21,7 +20,6 @@ from barnabas.topic_partition import TopicPartition
 
 from barnabas_broker.replica.leadership import Leadership
 from barnabas_broker.replica.partitions import Partitions
-from barnabas_broker.replica.read_result import OnDiskError
 
 logger = logging.getLogger(__name__)
 
@@ -29,9 +27,8 @@ logger = logging.getLogger(__name__)
 class OffsetLookups:
     """Answers both requests from the logs this broker leads."""
 
-    def __init__(self, partitions: Partitions, on_disk_error: OnDiskError) -> None:
+    def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
-        self._on_disk_error = on_disk_error
 
     def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         """For a consumer the latest offset is the high watermark, for a follower the log's end."""
@@ -46,9 +43,6 @@ class OffsetLookups:
             return ListedOffset(*key, timestamp=timestamp, offset=offset, leader_epoch=epoch)
         except KafkaError as error:
             return ListedOffset(*key, error.code)
-        except OSError as error:
-            self._on_disk_error(key, error)
-            return ListedOffset(*key, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def offsets_for_leader_epoch(
         self, request: OffsetForLeaderEpochRequest

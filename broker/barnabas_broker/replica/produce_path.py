@@ -14,7 +14,7 @@ from barnabas_broker.replica.deadlines import Deadlines
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.partitions import LeaderHint, Partitions
 from barnabas_broker.replica.purgatory import DelayedProduce
-from barnabas_broker.replica.read_result import LEADER_ELSEWHERE, OnDiskError
+from barnabas_broker.replica.read_result import LEADER_ELSEWHERE
 
 logger = logging.getLogger(__name__)
 
@@ -37,12 +37,10 @@ class ProducePath:
         partitions: Partitions,
         deadlines: Deadlines,
         clock: Clock,
-        on_disk_error: OnDiskError,
     ) -> None:
         self._partitions = partitions
         self._deadlines = deadlines
         self._clock = clock
-        self._on_disk_error = on_disk_error
 
     async def append_records(
         self, acks: int, timeout_ms: int, items: Sequence[ProducePartition]
@@ -78,11 +76,6 @@ class ProducePath:
             appended = leadership.append(item.records, acks, now_ms)
         except KafkaError as error:
             return self._refused(key, error)
-        except OSError as error:
-            self._on_disk_error(key, error)
-            return ProducedPartition(
-                *key, ErrorCode.KAFKA_STORAGE_ERROR, error_message=f"the disk failed: {error}"
-            )
         result = ProducedPartition(
             *key,
             base_offset=appended.first_offset,

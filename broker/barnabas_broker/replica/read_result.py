@@ -1,16 +1,11 @@
 """What a fetch is answered: shared by the paths of followers and consumers."""
 
-from collections.abc import Callable
-
 from barnabas.error_code import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.messages.fetch import FetchedPartition
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_broker.replica.partitions import LeaderHint, Partitions
-
-# Told of a disk that failed under a partition.
-OnDiskError = Callable[[TopicPartition, OSError], None]
 
 # The errors that mean "ask somebody else", with which the leader is named (KIP-951).
 LEADER_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -27,8 +22,3 @@ def refused_fetch(
         current_leader_id=hint.leader_id,
         current_leader_epoch=hint.leader_epoch,
     )
-
-
-def failed_disk(key: TopicPartition) -> FetchedPartition:
-    """A partition whose directory failed while it was read."""
-    return FetchedPartition(*key, error_code=ErrorCode.KAFKA_STORAGE_ERROR)

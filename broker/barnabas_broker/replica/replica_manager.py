@@ -28,7 +28,6 @@ from barnabas.messages.offsets import (
 from barnabas.messages.produce import ProducedPartition, ProducePartition
 from barnabas.messages.replicas import ReplicaDescription
 from barnabas.runtime import Address, Runtime, TaskScope
-from barnabas.topic_partition import TopicPartition
 
 from barnabas_broker.config import Config, keys
 from barnabas_broker.log.log_manager import LogManager
@@ -81,19 +80,14 @@ class ReplicaManager:
         self._alter_partitions = AlterPartitions(self._alter_partition_context())
         self._fetchers = Fetchers(self._fetcher_context())
         self._roles = Roles(self.partitions, self._fetchers, self._roles_context())
-        self._produce = ProducePath(
-            self.partitions, self._deadlines, self._clock, self._disk_failed
-        )
+        self._produce = ProducePath(self.partitions, self._deadlines, self._clock)
         self._consumers = ConsumerFetches(
             self.partitions,
             self._deadlines,
             context.config[keys.FETCH_MAX_BYTES],
-            self._disk_failed,
         )
-        self._followers = FollowerFetches(
-            self.partitions, self._deadlines, self._clock.monotonic, self._disk_failed
-        )
-        self._lookups = OffsetLookups(self.partitions, self._disk_failed)
+        self._followers = FollowerFetches(self.partitions, self._deadlines, self._clock.monotonic)
+        self._lookups = OffsetLookups(self.partitions)
         self._checkpointing = False
 
     # ---- life
@@ -238,7 +232,6 @@ class ReplicaManager:
             ),
             backoff=config[keys.REPLICA_FETCH_BACKOFF_MS] / 1000,
             timeout=config[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000,
-            on_disk_error=self._disk_failed,
         )
 
     def _roles_context(self) -> RolesContext:
@@ -254,9 +247,4 @@ class ReplicaManager:
                 alter_partitions=self._alter_partitions,
             ),
             fence=self._fence,
-            on_disk_error=self._disk_failed,
         )
-
-    def _disk_failed(self, key: TopicPartition, error: OSError) -> None:
-        """Reading or writing a log failed: its directory is not to be trusted any more."""
-        logger.error("%s: the disk failed: %s", key, error)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from barnabas.error_code import ErrorCode
-from barnabas.errors import BarnabasError, KafkaError
+from barnabas.errors import KafkaError
 from barnabas.messages.control import (
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
@@ -30,7 +30,6 @@ from barnabas_broker.replica.fetchers import Fetchers
 from barnabas_broker.replica.leadership import LeaderEnvironment
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.partitions import Partitions
-from barnabas_broker.replica.read_result import OnDiskError
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +46,6 @@ class RolesContext:
     topic_config: Callable[[str], Awaitable[dict[str, str]]]
     environment: LeaderEnvironment
     fence: ControllerFence
-    on_disk_error: OnDiskError
 
 
 class Roles:
@@ -167,18 +165,6 @@ class Roles:
         except KafkaError as error:
             logger.error("%s: cannot open the log: %s", key, error)
             return error.code
-        except OSError as error:
-            logger.error("%s: cannot open the log: %s", key, error)
-            self._context.on_disk_error(key, error)
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        if not _same_topic(log.topic_id, appointment.topic_id):
-            logger.error(
-                "%s: the log here is of another topic of that name, id %s, not %s",
-                key,
-                log.topic_id,
-                appointment.topic_id,
-            )
-            return ErrorCode.INCONSISTENT_TOPIC_ID
         return log
 
     def _appoint(self, appointment: LeaderAndIsrPartition, log: Log) -> ErrorCode:
@@ -201,9 +187,6 @@ class Roles:
         except KafkaError as error:
             logger.error("%s: cannot take the role given: %s", key, error)
             return error.code
-        except OSError as error:
-            context.on_disk_error(key, error)
-            return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
     # ---- StopReplica
@@ -245,9 +228,9 @@ class Roles:
     async def _delete_log(self, key: TopicPartition) -> ErrorCode:
         try:
             await self._context.log_manager.delete(key)
-        except (OSError, BarnabasError) as error:
+        except KafkaError as error:
             logger.error("%s: cannot delete the log: %s", key, error)
-            return ErrorCode.KAFKA_STORAGE_ERROR
+            return error.code
         return ErrorCode.NONE
 
 

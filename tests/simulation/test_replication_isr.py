@@ -1,0 +1,219 @@
+"""The ISR over time: members that stop leave, those that return join, too few refuse acks=all."""
+
+import asyncio
+
+from barnabas.error_code import ErrorCode
+from barnabas.topic_partition import TopicPartition
+from barnabas_simulator.loop import run
+
+from tests.support.replication_world import TP, ReplicationWorld
+
+MAX_LAG = 30.0
+
+
+async def three(**options: dict[str, str]) -> ReplicationWorld:
+    world = ReplicationWorld(**options)
+    await world.start(1, 2, 3)
+    await world.create(1, 2, 3)
+    return world
+
+
+def test_a_stopped_follower_leaves_after_one_to_one_and_a_half_lag_times() -> None:
+    async def scenario() -> None:
+        world = await three()
+        await world.produce(b"a")
+        await asyncio.sleep(100.0)
+        assert world.isr() == (1, 2, 3)
+        world.kill(3)
+        stopped = asyncio.get_running_loop().time()
+        waiting = asyncio.ensure_future(world.produce(b"b", timeout_ms=120_000))
+        await world.until(lambda: world.isr() == (1, 2))
+        passed = asyncio.get_running_loop().time() - stopped
+        # The follower was last heard of up to 500 ms before it died.
+        assert MAX_LAG - 0.6 <= passed <= 1.5 * MAX_LAG + 0.1
+        assert (await waiting).error_code == ErrorCode.NONE
+        assert len(world.alterations) == 1
+
+    run(scenario())
+
+
+def test_a_follower_of_an_idle_partition_stays() -> None:
+    async def scenario() -> None:
+        world = await three()
+        await world.produce(b"a")
+        await asyncio.sleep(1.0)
+        world.cut(1, 3)
+        await asyncio.sleep(200.0)
+        assert world.isr() == (1, 2, 3)
+
+    run(scenario())
+
+
+def test_an_idle_follower_is_not_taken_for_a_laggard_when_data_comes_at_last() -> None:
+    """An idle partition is not named in its follower's fetches, and yet it was caught up."""
+
+    async def scenario() -> None:
+        world = await three()
+        await world.produce(b"a")
+        await asyncio.sleep(500.0)
+        world.cut(1, 3)
+        await world.produce(b"b", acks=1)
+        await asyncio.sleep(MAX_LAG - 2.0)
+        assert world.isr() == (1, 2, 3)
+        assert world.alterations == []
+
+    run(scenario())
+
+
+def test_a_follower_that_returns_catches_up_and_joins_again() -> None:
+    async def scenario() -> None:
+        world = await three()
+        await world.produce(b"a")
+        world.kill(3)
+        await world.elect(1, isr=(1, 2))
+        for number in range(50):
+            await world.produce(b"%d" % number)
+        await world.start(3)
+        await world.announce(only=3)
+        await world.until(lambda: world.isr() == (1, 2, 3))
+        assert world.values(3) == world.values(1)
+        assert (await world.produce(b"z")).error_code == ErrorCode.NONE
+        assert world.values(3)[-1] == b"z"
+
+    run(scenario())
+
+
+def test_an_idle_follower_joins_as_soon_as_its_broker_is_known_to_live() -> None:
+    async def scenario() -> None:
+        world = await three()
+        await world.produce(b"a")
+        world.kill(3)
+        await world.elect(1, isr=(1, 2))
+        await world.start(3)
+        dead_to_the_leader = world.lives[3]
+        request = world.leader_and_isr()
+        await world.on(3, dead_to_the_leader.manager.become_leader_or_follower(request))
+        await world.until(lambda: world.values(3) == [b"a"])
+        await asyncio.sleep(5.0)
+        assert world.isr() == (1, 2)
+        await world.update_metadata()
+        await world.until(lambda: world.isr() == (1, 2, 3), timeout=1.0)
+
+    run(scenario())
+
+
+def test_a_refused_change_falls_back_and_is_tried_again() -> None:
+    async def scenario() -> None:
+        world = await three()
+        await world.produce(b"a")
+        await world.elect(1, isr=(1, 2))
+        world.refuse_with = ErrorCode.INELIGIBLE_REPLICA
+        await world.until(lambda: len(world.alterations) >= 3)
+        leadership = world.partition(1).leadership
+        assert leadership is not None
+        assert leadership.isr.committed == (1, 2)
+        world.refuse_with = None
+        await world.until(lambda: world.isr() == (1, 2, 3))
+
+    run(scenario())
+
+
+def test_a_change_overtaken_by_the_controller_waits_for_its_word() -> None:
+    async def scenario() -> None:
+        world = await three()
+        await world.produce(b"a")
+        world.refuse_with = ErrorCode.INVALID_UPDATE_VERSION
+        await world.elect(1, isr=(1, 2))
+        await world.until(lambda: len(world.alterations) == 1)
+        await asyncio.sleep(10.0)
+        assert len(world.alterations) == 1
+        leadership = world.partition(1).leadership
+        assert leadership is not None
+        assert leadership.isr.maximal == (1, 2, 3)
+        world.refuse_with = None
+        await world.elect(1)
+        await world.until(lambda: world.isr() == (1, 2, 3))
+
+    run(scenario())
+
+
+def test_too_few_in_sync_replicas_refuse_acks_all_before_anything_is_written() -> None:
+    async def scenario() -> None:
+        world = await three(topic={"min.insync.replicas": "2"})
+        await world.produce(b"a")
+        world.kill(2)
+        world.kill(3)
+        await world.elect(1, isr=(1,))
+        result = await world.produce(b"b")
+        assert result.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+        assert world.values(1) == [b"a"]
+        await world.start(3)
+        await world.announce(only=3)
+        await world.until(lambda: world.isr() == (1, 3))
+        assert (await world.produce(b"b")).error_code == ErrorCode.NONE
+
+    run(scenario())
+
+
+def test_acks_one_under_the_minimum_is_written_but_shown_to_nobody_until_replicated() -> None:
+    async def scenario() -> None:
+        world = await three(topic={"min.insync.replicas": "2"})
+        await world.produce(b"a")
+        world.kill(2)
+        world.kill(3)
+        await world.elect(1, isr=(1,))
+        assert (await world.produce(b"b", acks=1)).error_code == ErrorCode.NONE
+        assert (await world.consume(1))[1] == [b"a"]
+        await world.start(3)
+        await world.announce(only=3)
+        await world.until(lambda: world.log(1).high_watermark == 2)
+        assert (await world.consume(1))[1] == [b"a", b"b"]
+
+    run(scenario())
+
+
+def test_a_single_replica_commits_alone_whatever_the_minimum() -> None:
+    async def scenario() -> None:
+        world = ReplicationWorld(topic={"min.insync.replicas": "2"})
+        await world.start(1)
+        await world.create(1)
+        assert (await world.produce(b"a")).error_code == ErrorCode.NONE
+        assert (await world.consume(1)) == (1, [b"a"])
+
+    run(scenario())
+
+
+def test_changes_of_many_partitions_travel_in_few_requests() -> None:
+    async def scenario() -> None:
+        world = ReplicationWorld()
+        await world.start(1, 2)
+        keys = [TopicPartition("many", number) for number in range(20)]
+        for key in keys:
+            await world.create(1, 2, key=key)
+            await world.produce(b"a", key=key)
+        world.kill(2)
+        for key in keys:
+            await world.produce(b"b", key=key, acks=1)
+        await world.until(lambda: all(world.isr(key) == (1,) for key in keys))
+        assert len(world.alterations) <= 2
+
+    run(scenario())
+
+
+def test_nothing_is_proposed_while_a_change_is_under_way_and_the_maximal_isr_counts() -> None:
+    async def scenario() -> None:
+        world = await three()
+        await world.produce(b"a")
+        await world.elect(1, isr=(1, 2))
+        await world.until(lambda: world.isr() == (1, 2, 3))
+        # The controller is out of reach while 3 stops: it stays a member and holds the HW.
+        world.network.cut(world.lives[1].name, "controller")
+        world.kill(3)
+        produced = await world.produce(b"b", timeout_ms=100_000)
+        assert produced.error_code == ErrorCode.REQUEST_TIMED_OUT
+        assert world.log(1).high_watermark == 1
+        world.network.heal(world.lives[1].name, "controller")
+        await world.until(lambda: world.log(1).high_watermark == 2)
+        assert world.isr(TP) == (1, 2)
+
+    run(scenario())

@@ -1,0 +1,396 @@
+"""Replica managers of several brokers on virtual time, with a controller that a test plays by hand.
+
+Everything below the request handlers is real: logs on memory disks, fetches over the memory
+network. The controller is a table of partition states; a test elects and the table is sent out as
+UpdateMetadata and LeaderAndIsr. Each broker's code runs as a node of its own, so that it can be
+killed in the middle of anything.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Mapping
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from barnabas.error_code import ErrorCode
+from barnabas.messages.control import (
+    AlteredPartition,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerEndpoint,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataPartition,
+    UpdateMetadataRequest,
+)
+from barnabas.messages.fetch import FetchPartition, FetchRequest
+from barnabas.messages.offsets import ListOffsetsRequest, OffsetForLeaderEpochRequest
+from barnabas.messages.produce import ProducedPartition, ProducePartition
+from barnabas.record.builder import BatchBuilder
+from barnabas.record.reader import records_from
+from barnabas.runtime import Address, InlineOffload, Peer, Runtime, Service
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.config import Config
+from barnabas_broker.log.log import Log
+from barnabas_broker.log.log_manager import LogManager
+from barnabas_broker.replica.metadata_cache import MetadataCache
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.replica.replica_manager import ReplicaContext, ReplicaManager
+from barnabas_simulator.disk import MemoryDisk
+from barnabas_simulator.loop import NODE, VirtualClock, VirtualLoop
+from barnabas_simulator.network import MemoryNetwork
+
+T = TypeVar("T")
+
+CONTROLLER = 100
+LISTENER = "INTERNAL"
+TP = TopicPartition("flights", 0)
+
+
+@dataclass
+class State:
+    """A partition as the controller has it."""
+
+    replicas: tuple[int, ...]
+    leader: int
+    isr: tuple[int, ...]
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+
+
+@dataclass
+class Life:
+    """One process of a broker."""
+
+    name: str
+    manager: ReplicaManager
+    logs: LogManager
+    cache: MetadataCache
+    requests: list[FetchRequest] = field(default_factory=list)
+
+
+class ReplicationWorld:
+    """`config` is added to each broker's settings, `topic` to each topic's."""
+
+    def __init__(
+        self,
+        seed: int = 0,
+        config: Mapping[str, str] | None = None,
+        topic: Mapping[str, str] | None = None,
+    ) -> None:
+        self.clock = VirtualClock()
+        self.network = MemoryNetwork(seed)
+        self.disks: dict[int, MemoryDisk] = {}
+        self.states: dict[TopicPartition, State] = {}
+        self.alterations: list[AlterPartitionRequest] = []
+        self.refuse_with: ErrorCode | None = None
+        self._seed = seed
+        self._random = random.Random(seed)
+        self._config = dict(config or {})
+        self._topic = dict(topic or {})
+        self.lives: dict[int, Life] = {}
+        self._births = 0
+        self.controller_epoch = 1
+
+    # ---- brokers
+
+    async def start(self, *broker_ids: int) -> None:
+        """Start the controller's door, once, and brokers on their disks."""
+        if Address("controller", 1) not in self.network.listeners:
+            handlers = {Service.CONTROL: self._handle_control}
+            await self.network.node("controller").listen(
+                LISTENER, Address("controller", 1), handlers
+            )
+        for broker_id in broker_ids:
+            self._births += 1
+            name = f"broker-{broker_id}/{self._births}"
+            await self._as(name, self._start(broker_id, name))
+
+    async def _start(self, broker_id: int, name: str) -> None:
+        disk = self.disks.setdefault(
+            broker_id, MemoryDisk(self._seed * 10 + broker_id, self.clock.wall_ms)
+        )
+        node = self.network.node(name)
+        config = self._broker_config(broker_id)
+        runtime = Runtime(
+            self.clock, random.Random(self._random.getrandbits(64)), InlineOffload(), node
+        )
+        births = self._births
+
+        async def topic_config(_topic: str) -> dict[str, str]:
+            return self._topic
+
+        logs = LogManager(
+            config,
+            runtime,
+            disk,
+            on_directory_failure=lambda directory, _: manager.directory_failed(directory),
+        )
+        cache = MetadataCache()
+        manager = ReplicaManager(
+            ReplicaContext(runtime, config, broker_id, logs, cache, lambda: births, topic_config)
+        )
+        logs.lock_directories()
+        await logs.start()
+        await manager.start()
+        life = self.lives[broker_id] = Life(name, manager, logs, cache)
+
+        async def handle(request: Any, _peer: Peer) -> Any:
+            if isinstance(request, FetchRequest):
+                life.requests.append(request)
+                return await manager.replica_fetch(request)
+            if isinstance(request, ListOffsetsRequest):
+                return await manager.list_offsets(request)
+            assert isinstance(request, OffsetForLeaderEpochRequest)
+            return manager.offsets_for_leader_epoch(request)
+
+        await node.listen(LISTENER, address_of(broker_id), {Service.REPLICA: handle})
+
+    def kill(self, broker_id: int, keep_unflushed: bool = True) -> None:
+        """kill -9, or with `keep_unflushed=False` a power cut."""
+        life = self.lives.pop(broker_id)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.kill_node(life.name)
+        self.network.kill(life.name)
+        self.disks[broker_id].crash(keep_unflushed=keep_unflushed)
+
+    def cut(self, one: int, other: int) -> None:
+        """Nothing passes between two brokers, either way."""
+        self.network.cut(self.lives[one].name, self.lives[other].name)
+        self.network.cut(self.lives[other].name, self.lives[one].name)
+
+    def heal(self, one: int, other: int) -> None:
+        self.network.heal(self.lives[one].name, self.lives[other].name)
+        self.network.heal(self.lives[other].name, self.lives[one].name)
+
+    async def on(self, broker_id: int, work: Coroutine[Any, Any, T]) -> T:
+        """Run something as a part of that broker's process."""
+        return await self._as(self.lives[broker_id].name, work)
+
+    async def _as(self, name: str, work: Coroutine[Any, Any, T]) -> T:
+        context = copy_context()
+        context.run(NODE.set, name)
+        return await asyncio.get_running_loop().create_task(work, context=context)
+
+    def _broker_config(self, broker_id: int) -> Config:
+        return Config(
+            {
+                "broker.id": str(broker_id),
+                "listeners": f"CLIENT://b{broker_id}:9092,{LISTENER}://b{broker_id}:19092",
+                "inter.broker.listener.name": LISTENER,
+                "zookeeper.connect": "memory:2181",
+                "log.dirs": "/data",
+                **self._config,
+            }
+        )
+
+    # ---- the controller
+
+    async def create(
+        self, *replicas: int, leader: int | None = None, key: TopicPartition = TP
+    ) -> None:
+        """A new partition, all replicas in sync."""
+        first = replicas[0] if leader is None else leader
+        self.states[key] = State(replicas, first, replicas)
+        await self.announce(key, is_new=True)
+
+    async def elect(
+        self, leader: int, isr: tuple[int, ...] | None = None, key: TopicPartition = TP
+    ) -> None:
+        """A new leader epoch."""
+        state = self.states[key]
+        state.leader = leader
+        state.isr = isr if isr is not None else state.isr
+        state.leader_epoch += 1
+        state.partition_epoch += 1
+        await self.announce(key)
+
+    async def announce(
+        self, key: TopicPartition = TP, is_new: bool = False, only: int | None = None
+    ) -> None:
+        """Send a partition's state to the living brokers."""
+        await self.update_metadata()
+        for broker_id in [b for b in self.states[key].replicas if b in self.lives]:
+            if only is None or broker_id == only:
+                response = await self.on(
+                    broker_id,
+                    self.lives[broker_id].manager.become_leader_or_follower(
+                        self.leader_and_isr(key, is_new)
+                    ),
+                )
+                assert not response.error_code, ErrorCode(response.error_code).name
+
+    def leader_and_isr(self, key: TopicPartition = TP, is_new: bool = False) -> LeaderAndIsrRequest:
+        state = self.states[key]
+        appointment = LeaderAndIsrPartition(
+            *key,
+            topic_id=f"id-of-{key.topic}".ljust(22, "x"),
+            controller_epoch=self.controller_epoch,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            in_sync_replicas=list(state.isr),
+            replicas=list(state.replicas),
+            is_new=is_new,
+        )
+        return LeaderAndIsrRequest(
+            CONTROLLER, self.controller_epoch, -1, [appointment], self._endpoints()
+        )
+
+    async def update_metadata(self) -> None:
+        """Tell every living broker who lives and who leads."""
+        for broker_id in list(self.lives):
+            request = UpdateMetadataRequest(
+                CONTROLLER,
+                self.controller_epoch,
+                -1,
+                [self._metadata(key, state) for key, state in self.states.items()],
+                self._endpoints(),
+            )
+            manager = self.lives[broker_id].manager
+
+            async def send(
+                manager: ReplicaManager = manager, request: UpdateMetadataRequest = request
+            ) -> None:
+                manager.update_metadata(request)
+
+            await self.on(broker_id, send())
+
+    async def stop_replica(self, broker_id: int, delete: bool, key: TopicPartition = TP) -> int:
+        """StopReplica; the partition's error code."""
+        request = StopReplicaRequest(
+            CONTROLLER, self.controller_epoch, -1, [StopReplicaPartition(*key, -2, delete)]
+        )
+        response = await self.on(broker_id, self.lives[broker_id].manager.stop_replicas(request))
+        return response.error_code or response.partitions[0].error_code
+
+    def _metadata(self, key: TopicPartition, state: State) -> UpdateMetadataPartition:
+        return UpdateMetadataPartition(
+            *key,
+            topic_id=f"id-of-{key.topic}".ljust(22, "x"),
+            controller_epoch=self.controller_epoch,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            in_sync_replicas=list(state.isr),
+            replicas=list(state.replicas),
+        )
+
+    def _endpoints(self) -> list[BrokerEndpoint]:
+        living = [
+            BrokerEndpoint(broker_id, LISTENER, *address_of(broker_id))
+            for broker_id in sorted(self.lives)
+        ]
+        return [*living, BrokerEndpoint(CONTROLLER, LISTENER, "controller", 1)]
+
+    async def _handle_control(self, request: Any, _peer: Peer) -> Any:
+        assert isinstance(request, AlterPartitionRequest)
+        self.alterations.append(replace(request, partitions=list(request.partitions)))
+        answers = []
+        for item in request.partitions:
+            key = TopicPartition(item.topic, item.partition)
+            state = self.states[key]
+            answer = AlteredPartition(*key)
+            if self.refuse_with is not None:
+                answer.error_code = self.refuse_with
+            elif item.leader_epoch < state.leader_epoch:
+                answer.error_code = ErrorCode.FENCED_LEADER_EPOCH
+            elif any(broker_id not in self.lives for broker_id in item.new_isr):
+                answer.error_code = ErrorCode.INELIGIBLE_REPLICA
+            else:
+                state.isr = tuple(item.new_isr)
+                state.partition_epoch += 1
+                answer.leader_id, answer.leader_epoch = state.leader, state.leader_epoch
+                answer.partition_epoch = state.partition_epoch
+                answer.in_sync_replicas = list(state.isr)
+            answers.append(answer)
+        return AlterPartitionResponse(partitions=answers)
+
+    # ---- clients
+
+    async def produce(
+        self,
+        *values: bytes,
+        to: int | None = None,
+        acks: int = -1,
+        timeout_ms: int = 5000,
+        key: TopicPartition = TP,
+    ) -> ProducedPartition:
+        """One batch to a broker, the leader by default."""
+        broker_id = self.states[key].leader if to is None else to
+        (result,) = await self.on(
+            broker_id,
+            self.lives[broker_id].manager.append_records(
+                acks, timeout_ms, [ProducePartition(*key, batch(*values))]
+            ),
+        )
+        return result
+
+    async def consume(
+        self, broker_id: int, offset: int = 0, max_wait_ms: int = 0, key: TopicPartition = TP
+    ) -> tuple[int, list[bytes]]:
+        """The high watermark and the values a consumer gets in one fetch."""
+        request = FetchRequest(max_wait_ms, 1, 1 << 20, partitions=[FetchPartition(*key, offset)])
+        response = await self.on(broker_id, self.lives[broker_id].manager.fetch(request))
+        (fetched,) = response.partitions
+        assert not fetched.error_code, ErrorCode(fetched.error_code).name
+        values = [record.value for record in records_from(fetched.records, offset)]
+        return fetched.high_watermark, [value for value in values if value is not None]
+
+    # ---- looking inside
+
+    def partition(self, broker_id: int, key: TopicPartition = TP) -> Partition:
+        partition = self.lives[broker_id].manager.partitions.get(key)
+        assert partition is not None
+        return partition
+
+    def log(self, broker_id: int, key: TopicPartition = TP) -> Log:
+        return self.partition(broker_id, key).follower_log()
+
+    def isr(self, key: TopicPartition = TP) -> tuple[int, ...]:
+        """As the leader has it committed."""
+        leadership = self.partition(self.states[key].leader, key).leadership
+        assert leadership is not None
+        return leadership.isr.committed
+
+    def values(self, broker_id: int, key: TopicPartition = TP) -> list[bytes]:
+        """All records of a replica's log, committed or not."""
+        log = self.log(broker_id, key)
+        if log.log_end_offset == log.log_start_offset:
+            return []
+        data = log.read(log.log_start_offset, 1 << 30, log.log_end_offset)
+        return [r.value or b"" for r in records_from(data, log.log_start_offset)]
+
+    async def until(self, condition: Callable[[], bool], timeout: float = 60.0) -> None:
+        """Let virtual time pass until something holds."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        while not condition():
+            assert loop.time() < deadline, "did not happen in time"
+            await asyncio.sleep(0.01)
+
+    async def until_equal(self, *broker_ids: int, key: TopicPartition = TP) -> None:
+        """Until these replicas end at the same offset and know the same high watermark."""
+
+        def equal() -> bool:
+            logs = [self.log(broker_id, key) for broker_id in broker_ids]
+            return len({(log.log_end_offset, log.high_watermark) for log in logs}) == 1
+
+        await self.until(equal)
+        contents = [self.values(broker_id, key) for broker_id in broker_ids]
+        assert all(content == contents[0] for content in contents)
+
+
+def address_of(broker_id: int) -> Address:
+    return Address(f"b{broker_id}", 19092)
+
+
+def batch(*values: bytes) -> bytes:
+    builder = BatchBuilder()
+    for value in values:
+        builder.append(1_700_000_000_000, None, value)
+    return builder.build()
