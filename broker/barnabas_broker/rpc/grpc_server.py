@@ -7,6 +7,7 @@ stubs. gRPC moves bytes; frames, requests and answers are the business of `rpc.e
 import asyncio
 import errno
 import logging
+import os
 import socket
 from collections.abc import Mapping
 from typing import Any
@@ -58,7 +59,11 @@ class GrpcListen:
         acceptor = Acceptor(name, handlers, self._limits, self._credits)
         for service in handlers:
             server.add_generic_rpc_handlers((_generic_handler(service, acceptor),))
-        bound = Address(address.host, _bind(server, address))
+        try:
+            bound = Address(address.host, _bind(server, address))
+        except OSError:
+            await server.stop(None)
+            raise
         await server.start()
         logger.info("listener %s serves at %s", name, bound)
         return _GrpcListener(bound, server, acceptor)
@@ -123,22 +128,23 @@ def _generic_handler(service: Service, acceptor: Acceptor) -> grpc.GenericRpcHan
 
 def _bind(server: aio.Server, address: Address) -> int:
     """Bind the server; returns the port. Raises `OSError` that names the address and the cause."""
+    # gRPC says only that it failed, and says it on stderr: a plain socket is asked first.
+    _check_free(address)
     host = f"[{address.host}]" if ":" in address.host else address.host
     try:
         port = server.add_insecure_port(f"{host}:{address.port}")
-    except RuntimeError as error:
-        raise _bind_error(address) from error
+    except RuntimeError:
+        port = 0
     if port == 0:
-        raise _bind_error(address)
+        raise OSError(errno.EADDRINUSE, f"cannot listen on {address}: the port was taken just now")
     return int(port)
 
 
-def _bind_error(address: Address) -> OSError:
-    """gRPC says only that it failed; a plain socket knows why."""
+def _check_free(address: Address) -> None:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        with socket.create_server(address, reuse_port=False):
-            pass
+        socket.create_server(address, family=family, reuse_port=False).close()
     except OSError as error:
-        cause = error.strerror or str(error)
-        return OSError(error.errno or errno.EADDRNOTAVAIL, f"cannot listen on {address}: {cause}")
-    return OSError(errno.EADDRINUSE, f"cannot listen on {address}: the port was taken just now")
+        number = error.errno or errno.EADDRNOTAVAIL
+        cause = os.strerror(number) if number > 0 else error.strerror
+        raise OSError(number, f"cannot listen on {address}: {cause}") from error

@@ -73,7 +73,17 @@ class Broker:
 
         Raises what makes a start impossible: InvalidConfig, DirectoryLocked, a data directory of
         another cluster or broker, a taken port (OSError), DuplicateBrokerId, ZooKeeperUnreachable.
+        Whatever was opened until then is closed again, also when the start is cancelled.
         """
+        try:
+            await self._start()
+        except BaseException:
+            await self._close_doors()
+            await self.membership.leave()
+            self.log_manager.unlock_directories()
+            raise
+
+    async def _start(self) -> None:
         self.log_manager.lock_directories()
         cluster_id = await self.membership.connect(self.log_manager.read_kept_session())
         self.log_manager.check_identity(cluster_id)
@@ -87,13 +97,16 @@ class Broker:
         """Hand leadership over, then stop the parts; every log is flushed and closed."""
         if self.config[keys.CONTROLLED_SHUTDOWN_ENABLE] and self.membership.broker_epoch >= 0:
             await self._controlled_shutdown()
-        for listener in self._listeners:
-            await listener.close(grace=0.5)
+        await self._close_doors(grace=0.5)
         await self.replica_manager.shutdown()
         await self.log_manager.stop()
         await self.membership.leave()
         self.log_manager.unlock_directories()
         logger.info("broker %d stopped", self.broker_id)
+
+    async def _close_doors(self, grace: float = 0.0) -> None:
+        for listener in self._listeners:
+            await listener.close(grace)
 
     async def _open_listeners(self, cluster_id: str) -> None:
         parts = BrokerParts(

@@ -57,13 +57,30 @@ async def _serve(config: Config) -> None:
     offload = ThreadOffload()
     broker = Broker(config, _real_world(config, offload))
     try:
-        await broker.start()
+        if not await _started(broker, stop_asked):
+            return
         reason = await _first_of(stop_asked, broker.failed)
         await broker.stop()
         if reason is not None:
             raise BrokerFailed(reason)
     finally:
         offload.close()
+
+
+async def _started(broker: Broker, stop_asked: asyncio.Event) -> bool:
+    """Start the broker; False if it was asked to stop before it had."""
+    starting = asyncio.ensure_future(broker.start())
+    interrupt = asyncio.ensure_future(stop_asked.wait())
+    interrupt.add_done_callback(lambda _: starting.cancel())
+    try:
+        await starting
+    except asyncio.CancelledError:
+        if stop_asked.is_set():
+            return False
+        raise
+    finally:
+        interrupt.cancel()
+    return True
 
 
 async def _first_of(stop_asked: asyncio.Event, failed: "asyncio.Future[str]") -> str | None:
