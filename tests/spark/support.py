@@ -1,0 +1,90 @@
+"""What the Spark tests produce and how they read it."""
+
+import time
+from typing import Any, NamedTuple
+
+from barnabas import Producer
+from pyspark_barnabas.options import parse_options
+from pyspark_barnabas.source import BatchReader
+
+PARTITIONS = 3
+# Recent, or retention would delete the records under the test.
+FIRST_MS = time.time_ns() // 1_000_000
+
+
+class Stored(NamedTuple):
+    """One record as Spark must show it."""
+
+    key: bytes | None
+    value: bytes | None
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    timestamp_type: int
+
+
+async def produce(
+    bootstrap: str, topic: str, count: int, start: int = 0, partitions: int = PARTITIONS
+) -> list[Stored]:
+    """`count` records round-robin, acknowledged by all; some without key, some without value."""
+    stored = []
+    async with Producer(bootstrap, acks="all") as producer:
+        handles = []
+        for number in range(start, start + count):
+            key = None if number % 5 == 0 else b"key-%d" % number
+            value = None if number % 7 == 0 else b"value-%d" % number
+            when = FIRST_MS + number
+            handle = await producer.send(
+                topic, value, key, partition=number % partitions, timestamp_ms=when
+            )
+            handles.append((key, value, handle))
+        for key, value, handle in handles:
+            at = await handle
+            stored.append(Stored(key, value, topic, at.partition, at.offset, at.timestamp, 0))
+    return sorted(stored, key=lambda record: (record.partition, record.offset))
+
+
+def load(spark: Any, bootstrap: str, topic: str, **options: str) -> Any:
+    return (
+        spark.read.format("barnabas")
+        .option("bootstrap.servers", bootstrap)
+        .options(**{"subscribe": topic} | options)
+        .load()
+    )
+
+
+def collect(frame: Any) -> list[Stored]:
+    """The rows, in order; the timestamp through SQL, so that no time zone of Python interferes."""
+    rows = frame.selectExpr(
+        "key", "value", "topic", "partition", "offset", "unix_millis(timestamp)", "timestampType"
+    ).collect()
+    found = [
+        Stored(_bytes(row[0]), _bytes(row[1]), row[2], row[3], row[4], row[5], row[6])
+        for row in rows
+    ]
+    return sorted(found, key=lambda record: (record.partition, record.offset))
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+def batch_reader(bootstrap: str, topic: str, **options: str) -> BatchReader:
+    """The reader as Spark makes it, for tests that come between planning and reading."""
+    given = {"bootstrap.servers": bootstrap, "subscribe": topic} | options
+    return BatchReader(parse_options(given))
+
+
+def read_all(reader: BatchReader, planned: list[Any]) -> list[tuple[int, int, bytes | None]]:
+    """(partition, offset, value) of every record of the planned ranges."""
+    rows = []
+    for partition in planned:
+        for batch in reader.read(partition):
+            rows += zip(
+                batch["partition"].to_pylist(),
+                batch["offset"].to_pylist(),
+                batch["value"].to_pylist(),
+                strict=True,
+            )
+    return rows
