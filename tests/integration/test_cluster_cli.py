@@ -190,7 +190,7 @@ def test_ctrl_c_ends_consume_quietly(shell: Shell) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert (out, err) == ("", "1 records consumed\n")
+    assert (out, err) == ("", "1 record consumed\n")
 
 
 def test_a_reader_that_leaves_is_no_failure(shell: Shell) -> None:
@@ -266,13 +266,14 @@ def test_an_interrupted_start_leaves_no_process_behind(tmp_path: Path, number: i
     assert shell.processes() == []
 
 
-def test_a_whole_cluster_serves_its_first_acknowledgement_within_six_seconds(
-    tmp_path: Path,
-) -> None:
+def test_a_new_cluster_acknowledges_its_first_record_soon(tmp_path: Path) -> None:
     from barnabas.sync import Producer
 
+    began = time.monotonic()
     with LocalCluster(tmp_path, config={"auto.create.topics.enable": "true"}) as cluster:
         with Producer(bootstrap_servers=cluster.bootstrap) as producer:
             producer.send_and_wait("first", b"x")
+        # Two seconds on two idle cores, six promised; this machine may be busy.
+        assert time.monotonic() - began < 15
         assert cluster.complete
     assert cluster.running_brokers() == []

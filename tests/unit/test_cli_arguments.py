@@ -73,6 +73,7 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         ["consume", "t", "--partition", "0", "--offset", "3", "--from-beginning"],
         ["cluster", "start", "--brokers", "0"],
         ["broker", "run", "--set", "broker.id"],
+        ["broker", "health", "nonsense"],
         ["zk", "get", "no/slash"],
     ],
 )

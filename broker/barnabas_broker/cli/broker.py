@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from barnabas.cli.settings import CommandFailed, parse_assignments, run_async
+from barnabas.cli.output import counted
+from barnabas.cli.settings import CommandFailed, UsageFailed, parse_assignments, run_async
 
 app = typer.Typer(no_args_is_help=True, help="Run one broker.")
 
@@ -52,9 +53,16 @@ def health(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A client listener.")],
 ) -> None:
     """Exit with 0 if the broker at this very address answers and knows a controller."""
+    from barnabas.runtime import Address
+
     from barnabas_broker.local.readiness import ask
 
+    try:
+        Address.parse(address)
+    except ValueError as error:
+        raise UsageFailed(str(error)) from None
     metadata = run_async(ask(address))
     if metadata.controller_id < 0:
         raise CommandFailed(f"the broker at {address} knows of no controller")
-    print(f"{len(metadata.brokers)} brokers, the controller is broker {metadata.controller_id}")
+    brokers = counted(len(metadata.brokers), "broker")
+    print(f"{brokers}, the controller is broker {metadata.controller_id}")

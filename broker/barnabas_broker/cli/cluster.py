@@ -207,7 +207,7 @@ def _say_started(settings: Settings, local: "LocalCluster", directory: Path) -> 
     bootstrap = "" if local.layout.client_ports[0] == DEFAULT_PORT else f" -b {local.bootstrap}"
     text = "\n".join(
         [
-            f"{len(local.broker_ids)} brokers serve at {local.bootstrap}",
+            f"serving at {local.bootstrap}",
             "",
             f"  barnabas{bootstrap} topic create hello --partitions 3",
             f"  echo world | barnabas{bootstrap} produce hello",

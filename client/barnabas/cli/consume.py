@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from barnabas.cli.output import note, print_json
+from barnabas.cli.output import counted, note, print_json
 from barnabas.cli.settings import Settings, UsageFailed, run_async, settings_of
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ async def _consume(
                 elif timeout_ms is not None and (now() - last) * 1000 >= timeout_ms:
                     break
     finally:
-        note(f"{count} records consumed")
+        note(f"{counted(count, 'record')} consumed")
 
 
 def _patience(timeout_ms: int | None) -> int:

@@ -44,6 +44,11 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
     from rich.console import Console
     from rich.table import Table

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from barnabas.cli.lines import lines
-from barnabas.cli.output import note, print_json
+from barnabas.cli.output import counted, note, print_json
 from barnabas.cli.settings import CommandFailed, Settings, run_async, settings_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Deliveries:
                 f"{self.failed} of {self.failed + self.delivered} records were not delivered:"
                 f" {self.first_failure}"
             )
-        note(f"{self.delivered} records delivered")
+        note(f"{counted(self.delivered, 'record')} delivered")
 
 
 @app.command()

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from barnabas.cli.output import print_message, print_rows
+from barnabas.cli.output import counted, print_message, print_rows
 from barnabas.cli.settings import (
     CommandFailed,
     Settings,
@@ -65,7 +65,7 @@ def create(
     given = parse_assignments(configs or [])
     row = run_async(_create(settings, name, partitions, replication_factor, given))
     text = (
-        f"created topic {name}: {partitions} partitions,"
+        f"created topic {name}: {counted(partitions, 'partition')},"
         f" replication factor {row['replication_factor']}"
     )
     if row["configs"]:
