@@ -199,23 +199,31 @@ class ReplicationWorld:
         await self.announce(key, is_new=True)
 
     async def elect(
-        self, leader: int, isr: tuple[int, ...] | None = None, key: TopicPartition = TP
+        self,
+        leader: int,
+        isr: tuple[int, ...] | None = None,
+        key: TopicPartition = TP,
+        but: int | None = None,
     ) -> None:
-        """A new leader epoch."""
+        """A new leader epoch, of which the broker `but` does not hear."""
         state = self.states[key]
         state.leader = leader
         state.isr = isr if isr is not None else state.isr
         state.leader_epoch += 1
         state.partition_epoch += 1
-        await self.announce(key)
+        await self.announce(key, but=but)
 
     async def announce(
-        self, key: TopicPartition = TP, is_new: bool = False, only: int | None = None
+        self,
+        key: TopicPartition = TP,
+        is_new: bool = False,
+        only: int | None = None,
+        but: int | None = None,
     ) -> None:
-        """Send a partition's state to the living brokers."""
+        """Send a partition's state to the living brokers, `only` one or all `but` one."""
         await self.update_metadata()
         for broker_id in [b for b in self.states[key].replicas if b in self.lives]:
-            if only is None or broker_id == only:
+            if only in (None, broker_id) and broker_id != but:
                 response = await self.on(
                     broker_id,
                     self.lives[broker_id].manager.become_leader_or_follower(
@@ -299,6 +307,8 @@ class ReplicationWorld:
                 answer.error_code = self.refuse_with
             elif item.leader_epoch < state.leader_epoch:
                 answer.error_code = ErrorCode.FENCED_LEADER_EPOCH
+            elif item.partition_epoch < state.partition_epoch and item.new_isr != list(state.isr):
+                answer.error_code = ErrorCode.INVALID_UPDATE_VERSION
             elif any(broker_id not in self.lives for broker_id in item.new_isr):
                 answer.error_code = ErrorCode.INELIGIBLE_REPLICA
             else:
