@@ -204,14 +204,14 @@ def _say_it_runs(
 
 def _say_started(settings: Settings, local: "LocalCluster", directory: Path) -> None:
     option = _dir_option(directory)
-    bootstrap = "" if local.layout.client_ports[0] == DEFAULT_PORT else f" -b {local.bootstrap}"
     text = "\n".join(
         [
             f"serving at {local.bootstrap}",
             "",
-            f"  barnabas{bootstrap} topic create hello --partitions 3",
-            f"  echo world | barnabas{bootstrap} produce hello",
-            f"  barnabas{bootstrap} consume hello --from-beginning",
+            f"  export BARNABAS_BOOTSTRAP={local.bootstrap}",
+            "  barnabas topic create hello --partitions 3",
+            "  echo world | barnabas produce hello",
+            "  barnabas consume hello --from-beginning",
             f"  barnabas cluster status{option}",
             f"  barnabas cluster stop{option}",
         ]
