@@ -90,7 +90,7 @@ class Fetcher:
         if step is FetchStep.ACCEPT:
             self._accept(asked, answer)
         elif step is FetchStep.RESET:
-            self._reset(asked, answer)
+            self._reset(asked)
         elif step is FetchStep.RETRY:
             self._retry(state, answer)
         else:
@@ -127,7 +127,7 @@ class Fetcher:
         message = f"{state.topic_partition} at offset {state.fetch_offset}: {reason}"
         self.buffer.add_failure(state, CorruptMessageError(message))
 
-    def _reset(self, asked: _Asked, answer: FetchedPartition) -> None:
+    def _reset(self, asked: _Asked) -> None:
         state = asked.state
         # What is buffered is still good; jump only when the application has arrived here.
         if state.buffered:
@@ -135,8 +135,8 @@ class Fetcher:
             return
         policy = self.positions.policy
         logger.warning(
-            "%s: offset %d is out of range, the log starts at %d; going to the %s offset",
-            state.topic_partition, asked.offset, answer.log_start_offset, policy,
+            "%s: offset %d is out of range; going to the %s offset",
+            state.topic_partition, asked.offset, policy,
         )  # fmt: skip
         state.await_reset(RESET_TIMESTAMPS[policy])
         self.cluster.request_refresh()

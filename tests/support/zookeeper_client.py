@@ -1,0 +1,32 @@
+"""A ZooKeeper session for a test, and what brokers have registered there."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from barnabas_broker.local.cluster import LocalCluster
+from barnabas_controller.zookeeper.kazoo_session import connect_kazoo
+from barnabas_controller.zookeeper.session import Session
+
+
+@asynccontextmanager
+async def zookeeper(cluster: LocalCluster) -> AsyncIterator[Session]:
+    """A session of one's own on the cluster's ZooKeeper."""
+    session = await connect_kazoo(cluster.zookeeper_connect)(10_000, 10_000)
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+async def broker_epoch(session: Session, broker_id: int) -> int | None:
+    """The czxid of a broker's registration; None while it is not registered."""
+    stat = await session.exists(f"/brokers/ids/{broker_id}")
+    return stat.czxid if stat is not None else None
+
+
+async def partition_state(session: Session, topic: str, partition: int) -> dict[str, object]:
+    """The content of a partition's state znode."""
+    data, _ = await session.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
+    state: dict[str, object] = json.loads(data)
+    return state
