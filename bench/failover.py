@@ -68,10 +68,14 @@ def main() -> int:
         report.row(_row(partition), "s", "8")
     report.notes.append(f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}, acks=all, RF 3")
     try:
-        with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder:
+        with (
+            report.turn("Barnabas"),
+            tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder,
+        ):
             _note(report.barnabas, _measure_barnabas(Path(folder), options.victim))
         if not options.no_kafka:
-            _note(report.kafka, _measure_kafka(options.victim))
+            with report.turn("Kafka"):
+                _note(report.kafka, _measure_kafka(options.victim))
     except (ClusterError, KafkaUnavailable, RuntimeError) as error:
         console.print(f"[red]{error}")
         return 1
@@ -116,7 +120,6 @@ def choose(leaders: dict[int, int], controller: int, victim: str) -> int:
 
 
 def _measure_barnabas(folder: Path, victim: str) -> Gaps:
-    console.print("starting Barnabas")
     config = {"zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
     with LocalCluster(folder, brokers=3, config=config) as cluster:
         gaps: Gaps = uvloop.run(_kill_in_barnabas(cluster, victim))
@@ -156,7 +159,6 @@ async def _keep_sending(bootstrap: str, gaps: Gaps) -> None:
 
 
 def _measure_kafka(victim: str) -> Gaps:
-    console.print("starting Kafka")
     with KafkaCluster(session_timeout_ms=SESSION_TIMEOUT_MS) as kafka:
         kafka.create_topic(TOPIC, measures.PARTITIONS)
         doomed = choose(kafka.leaders(TOPIC), kafka.controller(), victim)

@@ -43,10 +43,14 @@ def main() -> int:
     report = _report(options)
     try:
         if not options.no_barnabas:
-            with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder:
+            with (
+                report.turn("Barnabas"),
+                tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder,
+            ):
                 _measure_barnabas(Path(folder), options, report)
         if not options.no_kafka:
-            _measure_kafka(options, report)
+            with report.turn("Kafka"):
+                _measure_kafka(options, report)
     except (ClusterError, KafkaUnavailable) as error:
         console.print(f"[red]{error}")
         return 1
@@ -85,7 +89,6 @@ def _report(options: argparse.Namespace) -> Report:
 
 
 def _measure_barnabas(folder: Path, options: argparse.Namespace, report: Report) -> None:
-    console.print("starting Barnabas")
     with LocalCluster(folder, brokers=3) as cluster:
         uvloop.run(_drive_barnabas(cluster.bootstrap, options, report))
 
@@ -116,7 +119,6 @@ async def _drive_barnabas(bootstrap: str, options: argparse.Namespace, report: R
 
 
 def _measure_kafka(options: argparse.Namespace, report: Report) -> None:
-    console.print("starting Kafka")
     records, size = options.records, options.size
     with KafkaCluster() as kafka:
         for topic in (TOPIC, LATENCY_TOPIC):

@@ -1,14 +1,19 @@
 """The figures of one run, as a table for people and as JSON."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from machine import machine
+from machine import busy_percent, machine
 from rich.console import Console
 from rich.table import Table
 
 console = Console()
+
+# Above this, the machine was not ours alone and the figures are marked.
+QUIET_PERCENT = 15.0
 
 
 @dataclass
@@ -30,6 +35,15 @@ class Report:
     notes: list[str] = field(default_factory=list)
     rows: dict[str, Row] = field(default_factory=dict)
     machine: dict[str, object] = field(default_factory=machine)
+    busy_percent: dict[str, list[float]] = field(default_factory=dict)
+
+    @contextmanager
+    def turn(self, system: str) -> Iterator[None]:
+        """One system runs; what others take of the machine is watched before and after."""
+        before = busy_percent()
+        console.print(f"{system}'s turn; others use {before:.0f} % of the machine")
+        yield
+        self.busy_percent[system] = [before, busy_percent()]
 
     def row(self, what: str, unit: str, target: str = "") -> None:
         """Name a row before it is measured, so that rows keep their order."""
@@ -57,6 +71,12 @@ class Report:
         circumstances = ", ".join(f"{name} {value}" for name, value in self.machine.items())
         for note in [*self.notes, circumstances]:
             console.print(f"[dim]{note}")
+        for system, (before, after) in self.busy_percent.items():
+            noisy = max(before, after) > QUIET_PERCENT
+            line = (
+                f"{system}: others used {before:.0f} % of the machine before, {after:.0f} % after"
+            )
+            console.print(f"[bold red]{line}: NOT COMPARABLE" if noisy else f"[dim]{line}")
 
     def write(self, path: Path) -> None:
         """All of it as one JSON object."""

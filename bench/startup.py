@@ -41,10 +41,14 @@ def main() -> int:
     report.row(IDLE, "MiB")
     report.row(LOADED, "MiB", "150")
     try:
-        with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder:
+        with (
+            report.turn("Barnabas"),
+            tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder,
+        ):
             _measure_barnabas(Path(folder), options.records, report)
         if not options.no_kafka:
-            _measure_kafka(options.records, report)
+            with report.turn("Kafka"):
+                _measure_kafka(options.records, report)
     except (ClusterError, KafkaUnavailable) as error:
         console.print(f"[red]{error}")
         return 1
