@@ -56,6 +56,13 @@ clean: ## remove .venv, caches, builds and a stopped local cluster's folder
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; \
+		else \
+			echo "Python's venv module is needed: install python3-venv" >&2; exit 1; \
+		fi; \
+	}
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --editable '.[dev]'
 	@touch $(STAMP)
@@ -64,9 +71,9 @@ java:
 	@command -v java >/dev/null 2>&1 || test -x "$${JAVA_HOME:-/none}/bin/java" || { \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			apt-get update -qq && \
-			apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null; \
+			apt-get install -y -qq --no-install-recommends default-jre-headless >/dev/null; \
 		else \
-			echo "Java 17 or newer is needed: install openjdk-17-jre-headless or set JAVA_HOME" >&2; \
+			echo "Java 17 or newer is needed: install default-jre-headless or set JAVA_HOME" >&2; \
 			exit 1; \
 		fi; \
 	}
