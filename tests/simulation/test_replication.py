@@ -10,11 +10,12 @@ from barnabas.messages.produce import ProducePartition
 from barnabas.topic_partition import TopicPartition
 from barnabas_simulator.loop import run
 
-from tests.support.replication_world import TP, ReplicationWorld, batch
+from tests.support.raw import batch
+from tests.support.replication_world import TP, ReplicationWorld
 
 
-async def three(seed: int = 0, **options: dict[str, str]) -> ReplicationWorld:
-    world = ReplicationWorld(seed, **options)
+async def three(seed: int = 0, config: dict[str, str] | None = None) -> ReplicationWorld:
+    world = ReplicationWorld(seed, config)
     await world.start(1, 2, 3)
     await world.create(1, 2, 3)
     return world

@@ -11,8 +11,8 @@ from tests.support.replication_world import TP, ReplicationWorld
 MAX_LAG = 30.0
 
 
-async def three(**options: dict[str, str]) -> ReplicationWorld:
-    world = ReplicationWorld(**options)
+async def three(topic: dict[str, str] | None = None) -> ReplicationWorld:
+    world = ReplicationWorld(topic=topic)
     await world.start(1, 2, 3)
     await world.create(1, 2, 3)
     return world

@@ -29,7 +29,6 @@ from barnabas.messages.control import (
 from barnabas.messages.fetch import FetchPartition, FetchRequest
 from barnabas.messages.offsets import ListOffsetsRequest, OffsetForLeaderEpochRequest
 from barnabas.messages.produce import ProducedPartition, ProducePartition
-from barnabas.record.builder import BatchBuilder
 from barnabas.record.reader import records_from
 from barnabas.runtime import Address, InlineOffload, Peer, Runtime, Service
 from barnabas.topic_partition import TopicPartition
@@ -42,6 +41,8 @@ from barnabas_broker.replica.replica_manager import ReplicaContext, ReplicaManag
 from barnabas_simulator.disk import MemoryDisk
 from barnabas_simulator.loop import NODE, VirtualClock, VirtualLoop
 from barnabas_simulator.network import MemoryNetwork
+
+from tests.support.raw import batch
 
 T = TypeVar("T")
 
@@ -87,6 +88,7 @@ class ReplicationWorld:
         self.states: dict[TopicPartition, State] = {}
         self.alterations: list[AlterPartitionRequest] = []
         self.refuse_with: ErrorCode | None = None
+        self.topic_config_error: Exception | None = None
         self._seed = seed
         self._random = random.Random(seed)
         self._config = dict(config or {})
@@ -121,6 +123,8 @@ class ReplicationWorld:
         births = self._births
 
         async def topic_config(_topic: str) -> dict[str, str]:
+            if self.topic_config_error is not None:
+                raise self.topic_config_error
             return self._topic
 
         logs = LogManager(
@@ -270,9 +274,8 @@ class ReplicationWorld:
 
     async def stop_replica(self, broker_id: int, delete: bool, key: TopicPartition = TP) -> int:
         """StopReplica; the partition's error code."""
-        request = StopReplicaRequest(
-            CONTROLLER, self.controller_epoch, -1, [StopReplicaPartition(*key, -2, delete)]
-        )
+        item = StopReplicaPartition(*key, -2, delete)
+        request = StopReplicaRequest(CONTROLLER, self.controller_epoch, -1, [item])
         response = await self.on(broker_id, self.lives[broker_id].manager.stop_replicas(request))
         return response.error_code or response.partitions[0].error_code
 
@@ -397,10 +400,3 @@ class ReplicationWorld:
 
 def address_of(broker_id: int) -> Address:
     return Address(f"b{broker_id}", 19092)
-
-
-def batch(*values: bytes) -> bytes:
-    builder = BatchBuilder()
-    for value in values:
-        builder.append(1_700_000_000_000, None, value)
-    return builder.build()

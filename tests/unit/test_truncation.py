@@ -62,9 +62,9 @@ def test_fetching_starts_at_the_log_end_never_at_the_high_watermark_if_there_are
 
 
 def test_out_of_range_cuts_restarts_or_goes_on() -> None:
-    assert out_of_range(20, 0, 15) == OutOfRange(15, truncate_to=15)
-    assert out_of_range(20, 30, 50) == OutOfRange(30, restart_at=30)
-    assert out_of_range(20, 10, 50) == OutOfRange(20)
+    assert out_of_range(20, 0, 15) == OutOfRange(truncate_to=15)
+    assert out_of_range(20, 30, 50) == OutOfRange(restart_at=30)
+    assert out_of_range(20, 10, 50) == OutOfRange()
 
 
 def test_an_older_epoch_is_fenced_and_a_newer_one_unknown() -> None:

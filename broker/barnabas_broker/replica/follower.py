@@ -45,14 +45,15 @@ class Follower:
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
-        fetch_offset = partition.prepare_to_follow()
-        self.offsets = self._offsets_at(fetch_offset)
+        partition.prepare_to_follow()
+        self.offsets = self._offsets()
 
-    def _offsets_at(self, fetch_offset: int) -> FetchOffsets:
+    def _offsets(self) -> FetchOffsets:
+        """What to ask for next: a follower always goes on from its own log's end."""
         log = self.partition.follower_log()
         epoch = log.latest_epoch()
         return FetchOffsets(
-            fetch_offset, UNDEFINED if epoch is None else epoch, log.log_start_offset
+            log.log_end_offset, UNDEFINED if epoch is None else epoch, log.log_start_offset
         )
 
     def take(self, fetched: FetchedPartition) -> bool:
@@ -74,7 +75,7 @@ class Follower:
             log.maybe_increment_log_start_offset(fetched.log_start_offset)
             moved = True
         if moved:
-            self.offsets = self._offsets_at(log.log_end_offset)
+            self.offsets = self._offsets()
         return moved
 
     def _append(self, log: Log, records: bytes) -> None:
@@ -105,7 +106,7 @@ class Follower:
             "" if decision.complete else ", then asking again",
         )
         self.partition.truncate(decision.offset)
-        self.offsets = self._offsets_at(log.log_end_offset)
+        self.offsets = self._offsets()
 
     def back_in_range(self, leader: LeaderRange) -> bool:
         """Cut or restart the log so that the leader has what comes next; False: nothing to do."""
@@ -121,5 +122,5 @@ class Follower:
                 log.log_end_offset,
             )
             log.truncate_fully_and_start_at(decision.restart_at)
-        self.offsets = self._offsets_at(decision.fetch_offset)
+        self.offsets = self._offsets()
         return self.offsets != before

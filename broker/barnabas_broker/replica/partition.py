@@ -138,15 +138,14 @@ class Partition:
 
     # ---- for the fetcher
 
-    def prepare_to_follow(self) -> int:
-        """Where to start fetching; cuts to the high watermark a log that has no epochs."""
+    def prepare_to_follow(self) -> None:
+        """Cut to the high watermark a log that has no epochs to be compared by."""
         log = self.follower_log()
         offset = start_of_fetching(
             log.latest_epoch() is not None, log.log_end_offset, log.high_watermark
         )
         if offset < log.log_end_offset:
             self.truncate(offset)
-        return offset
 
     def follower_log(self) -> Log:
         """The log, for the fetcher; raises KafkaStorageError if it is gone."""

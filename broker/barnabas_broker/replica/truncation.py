@@ -63,10 +63,9 @@ def start_of_fetching(has_epochs: bool, log_end_offset: int, high_watermark: int
 
 
 class OutOfRange(NamedTuple):
-    """What to do after OFFSET_OUT_OF_RANGE: cut to `truncate_to`, or drop the whole log and
-    `restart_at` (either may be None), and then fetch from `fetch_offset`."""
+    """What to do after OFFSET_OUT_OF_RANGE, before fetching from the log's end again: cut to
+    `truncate_to`, or drop everything and `restart_at`; both None: nothing."""
 
-    fetch_offset: int
     truncate_to: int | None = None
     restart_at: int | None = None
 
@@ -77,7 +76,7 @@ def out_of_range(
     """A leader that ends before the follower was elected uncleanly: cut to its end. A leader that
     starts beyond the follower has deleted what the follower lacks: nothing local is of use."""
     if leader_log_end_offset < log_end_offset:
-        return OutOfRange(leader_log_end_offset, truncate_to=leader_log_end_offset)
+        return OutOfRange(truncate_to=leader_log_end_offset)
     if leader_log_start_offset > log_end_offset:
-        return OutOfRange(leader_log_start_offset, restart_at=leader_log_start_offset)
-    return OutOfRange(log_end_offset)
+        return OutOfRange(restart_at=leader_log_start_offset)
+    return OutOfRange()
