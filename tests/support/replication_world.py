@@ -1,9 +1,8 @@
 """Replica managers of several brokers on virtual time, with a controller that a test plays by hand.
 
-Everything below the request handlers is real: logs on memory disks, fetches over the memory
-network. The controller is a table of partition states; a test elects and the table is sent out as
-UpdateMetadata and LeaderAndIsr. Each broker's code runs as a node of its own, so that it can be
-killed in the middle of anything.
+Below the request handlers all is real: logs on memory disks, fetches over the memory network. The
+controller is a table of partition states, sent out as UpdateMetadata and LeaderAndIsr. Each broker
+runs as a node of its own, so that it can be killed in the middle of anything.
 """
 
 import asyncio
@@ -366,9 +365,7 @@ class ReplicationWorld:
 
     def isr(self, key: TopicPartition = TP) -> tuple[int, ...]:
         """As the leader has it committed."""
-        leadership = self.partition(self.states[key].leader, key).leadership
-        assert leadership is not None
-        return leadership.isr.committed
+        return self.partition(self.states[key].leader, key).lead().isr.committed
 
     def values(self, broker_id: int, key: TopicPartition = TP) -> list[bytes]:
         """All records of a replica's log, committed or not."""
