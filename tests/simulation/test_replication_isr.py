@@ -1,6 +1,7 @@
 """The ISR over time: members that stop leave, those that return join, too few refuse acks=all."""
 
 import asyncio
+from dataclasses import replace
 
 from barnabas.error_code import ErrorCode
 from barnabas.topic_partition import TopicPartition
@@ -215,5 +216,24 @@ def test_nothing_is_proposed_while_a_change_is_under_way_and_the_maximal_isr_cou
         world.network.heal(world.lives[1].name, "controller")
         await world.until(lambda: world.log(1).high_watermark == 2)
         assert world.isr(TP) == (1, 2)
+
+    run(scenario())
+
+
+def test_a_committed_record_is_told_when_too_few_replicas_are_left_by_then() -> None:
+    """The ISR shrank, or the topic asked for more, between the commit and the answer."""
+
+    async def scenario() -> None:
+        world = await three()
+        produced = await world.produce(b"a")
+        world.kill(3)
+        await world.elect(1, isr=(1, 2))
+        log, leadership = world.log(1), world.partition(1).leadership
+        assert leadership is not None
+        required = produced.base_offset + 1
+        await world.until(lambda: log.high_watermark >= required)
+        assert leadership.produce_outcome(required) is ErrorCode.NONE
+        log.config = replace(log.config, min_insync_replicas=3)
+        assert leadership.produce_outcome(required) is (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
     run(scenario())
