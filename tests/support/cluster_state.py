@@ -3,18 +3,40 @@
 import asyncio
 
 from barnabas import Admin
+from barnabas.errors import TransportError
+from barnabas_broker.local.readiness import ask
 
 
 async def create_topic(
     bootstrap: str, topic: str, partitions: int, *, replication_factor: int = 3, **configs: str
 ) -> None:
-    """A topic with `min.insync.replicas=2` unless told otherwise; names use _ for dots."""
+    """A topic with `min.insync.replicas=2` unless told otherwise; names use _ for dots.
+
+    Returns when every broker that answers has heard of it.
+    """
     named = {"min.insync.replicas": str(min(2, replication_factor))}
     named |= {name.replace("_", "."): value for name, value in configs.items()}
     async with Admin(bootstrap_servers=bootstrap) as admin:
         await admin.create_topic(
             topic, partitions=partitions, replication_factor=replication_factor, configs=named
         )
+
+    await known_everywhere(bootstrap, topic)
+
+
+async def known_everywhere(bootstrap: str, topic: str, within: float = 20.0) -> None:
+    """Wait until each broker that answers knows the topic: they hear of it one by one."""
+    async with asyncio.timeout(within):
+        for address in bootstrap.split(","):
+            while not await _knows(address, topic):
+                await asyncio.sleep(0.02)
+
+
+async def _knows(address: str, topic: str) -> bool:
+    try:
+        return topic in [known.topic for known in (await ask(address)).topics]
+    except TransportError:
+        return True
 
 
 async def leaders(bootstrap: str, topic: str) -> dict[int, int]:

@@ -25,11 +25,16 @@ from barnabas_broker.config import keys
 
 logger = logging.getLogger(__name__)
 
+# How long a broker that has just started, and knows nothing, waits for the controller's first word
+# before it answers: at once it would deny every topic there is.
+FIRST_WORD_SECONDS = 1.0
+
 
 async def handle_metadata(
     parts: BrokerParts, request: MetadataRequest, peer: Peer
 ) -> MetadataResponse:
     cache = parts.metadata_cache
+    await cache.wait_for(lambda: cache.controller_id >= 0, FIRST_WORD_SECONDS)
     names = cache.topics() if request.all_topics else request.topics
     create = request.allow_auto_topic_creation and parts.config[keys.AUTO_CREATE_TOPICS_ENABLE]
     return MetadataResponse(

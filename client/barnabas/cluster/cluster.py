@@ -65,6 +65,7 @@ class Cluster:
         self._wanted = asyncio.Event()
         self._listeners: list[Callable[[], None]] = []
         self._suspects: dict[Address, None] = {}
+        self._answered_last: Address | None = None
 
     async def start(self) -> None:
         """Find the cluster; raises `NoBrokerReachableError` within seconds if nobody answers."""
@@ -136,7 +137,10 @@ class Cluster:
         return self.metadata.topics[name]
 
     async def ask(self, request: Message, timeout: float | None = None) -> Message:
-        """Send an Admin request to some broker that answers: those last seen well first.
+        """Send an Admin request to a broker that answers: the one that answered last comes first.
+
+        Brokers hear of changes one by one; who stays with one broker is never told of an older
+        state than it has seen, and finds the topic that it has just created.
 
         A broker that may have applied the request is not followed by another: `MaybeApplied`
         is raised, unless the request only asks for metadata.
@@ -153,6 +157,7 @@ class Cluster:
                     raise
             else:
                 self._suspects.pop(address, None)
+                self._answered_last = address
                 return answer
         raise unreachable(failures)
 
@@ -212,13 +217,14 @@ class Cluster:
             listener()
 
     def _candidates(self) -> list[Address]:
-        """Known brokers from a random one on, suspects after the rest, bootstrap addresses last."""
+        """The broker that answered last, then from a random one on, suspects after the rest."""
         brokers = [Address(b.host, b.port) for b in self.metadata.brokers.values()]
         if brokers:
             turn = self._randomness.randrange(len(brokers))
             brokers = brokers[turn:] + brokers[:turn]
         every = list(dict.fromkeys([*brokers, *self.config.bootstrap_servers]))
-        return sorted(every, key=lambda address: address in self._suspects)
+        last = self._answered_last
+        return sorted(every, key=lambda address: (address in self._suspects, address != last))
 
     def _ask_timeout(self) -> float:
         return min(ASK_TIMEOUT, self.config.request_timeout_ms / 1000)
