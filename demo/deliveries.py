@@ -26,10 +26,14 @@ class Deliveries:
         self.offset = array("q", [NOT_ACKED]) * rows
         self.acked = 0
         self.failures: list[BarnabasError] = []
-        self.first_ack: float | None = None
         self.longest_gap: dict[int, float] = {}
         self._clock = clock
+        self._began = clock()
         self._last_ack: dict[int, float] = {}
+
+    def begin(self) -> None:
+        """The sending begins: the first gap of every partition is counted from now."""
+        self._began = self._clock()
 
     def callback(self, row: int) -> Callable[[RecordMetadata | None, BarnabasError | None], None]:
         """The `on_delivery` of one row."""
@@ -49,9 +53,7 @@ class Deliveries:
 
     def _note_time(self, partition: int) -> None:
         now = self._clock()
-        if self.first_ack is None:
-            self.first_ack = now
-        gap = now - self._last_ack.get(partition, now)
+        gap = now - self._last_ack.get(partition, self._began)
         self.longest_gap[partition] = max(gap, self.longest_gap.get(partition, 0.0))
         self._last_ack[partition] = now
 

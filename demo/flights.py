@@ -73,7 +73,7 @@ def _show(
     read_back = compare(flights.values, deliveries, records)
     good = read_back.good and deliveries.acked == len(flights) and run.batches_retried > 0
     same = _check_spark(cluster, flights, screen) if with_spark else True
-    screen.console.print(summary(len(flights), deliveries, read_back, run))
+    screen.console.print(summary(len(flights), PARTITIONS, deliveries, read_back, run))
     memory = [p.memory_mb for b in cluster.broker_ids if (p := cluster.broker(b).process)]
     screen.console.print(f"resident memory of the brokers: {memory} MiB")
     if good and same:
@@ -112,6 +112,7 @@ async def _produce(
 ) -> None:
     """Send every row; at two fifths, kill a leader while the sending goes on."""
     began = time.monotonic()
+    deliveries.begin()
     kill_at = int(len(flights) * KILL_AFTER)
     async with Producer(cluster.bootstrap, acks="all", linger_ms=5, batch_size=65_536) as producer:
         killing: asyncio.Task[int] | None = None
@@ -132,8 +133,7 @@ async def _kill(cluster: LocalCluster, producer: Producer, monitor: Monitor, scr
         await asyncio.sleep(0.01)
     leaders = Counter(p.leader for p in monitor.partitions.values())
     victim, led = leaders.most_common(1)[0]
-    while producer.metrics().requests_in_flight == 0:
-        await asyncio.sleep(0)
+    await _requests_in_flight(producer, len(leaders))
     waiting, requests = producer.undelivered, producer.metrics().requests_in_flight
     cluster.kill(victim)
     monitor.leader_killed(victim)
@@ -142,6 +142,15 @@ async def _kill(cluster: LocalCluster, producer: Producer, monitor: Monitor, scr
         f" with {waiting:,} rows not acknowledged and {requests} requests in flight"
     )
     return victim
+
+
+async def _requests_in_flight(producer: Producer, wanted: int) -> None:
+    """Wait for that many at once; for any, if that does not happen soon."""
+    deadline = time.monotonic() + 1.0
+    while producer.metrics().requests_in_flight < wanted:
+        if time.monotonic() > deadline:
+            wanted = 1
+        await asyncio.sleep(0)
 
 
 async def _bring_back(cluster: LocalCluster, monitor: Monitor, screen: Screen, run: Run) -> None:

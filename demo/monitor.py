@@ -32,9 +32,10 @@ class Election:
     after: dict[int, Partition]
 
     def __str__(self) -> str:
-        moves = ", ".join(
-            f"{number}: {before.leader}→{self.after[number].leader}"
+        moves = "; ".join(
+            f"{number}: {before.leader}→{after.leader}, epoch {before.epoch}→{after.epoch}"
             for number, before in self.before.items()
+            for after in [self.after[number]]
         )
         return f"{self.seconds:.2f} s after the kill ({moves})"
 

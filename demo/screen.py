@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 
 _LINE_PAUSE = 0.5
+_WIDTH = 120  # of a file or a pipe
 
 
 class Screen:
@@ -19,6 +20,8 @@ class Screen:
 
     def __init__(self) -> None:
         self.console = Console(highlight=False)
+        if not self.console.is_terminal:
+            self.console.width = max(self.console.width, _WIDTH)
         self._started = time.monotonic()
         self._last_line = ""
         self._seen = (0.0, 0)
@@ -26,7 +29,8 @@ class Screen:
 
     def say(self, text: str) -> None:
         """One line of what happens."""
-        self.console.print(f"[dim]{time.monotonic() - self._started:6.1f} s[/dim]  {text}")
+        since = f"[dim]{time.monotonic() - self._started:6.1f} s[/dim]"
+        self.console.print(f"{since}  {text}", soft_wrap=True)
 
     @contextmanager
     def live(self, monitor: Monitor, deliveries: Deliveries) -> Iterator[None]:
@@ -38,7 +42,6 @@ class Screen:
                     console=self.console,
                     get_renderable=lambda: self._table(monitor, deliveries),
                     refresh_per_second=5,
-                    transient=True,
                 ):
                     yield
             else:
@@ -54,7 +57,8 @@ class Screen:
                 self.say(f"[green]new leaders in every partition[/green], {told}")
             self._measure_rate(deliveries)
             line = self._line(monitor)
-            if line != self._last_line and not self.console.is_terminal:
+            news = bool(monitor.partitions) and line != self._last_line
+            if news and not self.console.is_terminal:
                 self.say(f"{line}  {self._rate:>7,.0f} acks/s")
             self._last_line = line
             await asyncio.sleep(_LINE_PAUSE)

@@ -11,6 +11,8 @@ import pandas as pd
 from dataset import mean_delay_by_carrier
 
 _TAIL_BYTES = 2_000
+# A Java process of half a minute never earns back what its second compiler costs.
+_SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class SparkError(RuntimeError):
@@ -42,6 +44,7 @@ def _mean_delay(bootstrap: str, topic: str) -> tuple[int, dict[str, float | None
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.extraJavaOptions", _SHORT_LIFE)
         .getOrCreate()
     )
     try:

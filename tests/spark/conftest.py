@@ -44,6 +44,8 @@ def spark() -> Iterator[Any]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.task.maxFailures", "1")
         .config("spark.log.level", "ERROR")
+        # A Java process of a minute never earns back what its second compiler costs.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .getOrCreate()
     )
     yield session

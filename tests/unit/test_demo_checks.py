@@ -102,12 +102,12 @@ def test_rows_out_of_order_are_reported(deliveries: Deliveries):
 
 
 def test_the_longest_gap_between_acks_by_partition():
-    times = iter([0.0, 0.5, 0.6, 4.0, 4.1])
+    times = iter([0.0, 2.0, 2.5, 3.0, 4.0, 7.4, 6.0])
     deliveries = Deliveries(ROWS, clock=lambda: next(times))
+    deliveries.begin()
     for row, partition in enumerate([0, 1, 0, 0, 1]):
         deliveries.callback(row)(RecordMetadata("flights", partition, row, 0), None)
-    assert deliveries.longest_gap == {0: pytest.approx(3.4), 1: pytest.approx(3.6)}
-    assert deliveries.first_ack == 0.0
+    assert deliveries.longest_gap == {0: pytest.approx(3.4), 1: pytest.approx(3.0)}
 
 
 FRAME = pd.DataFrame({"carrier": ["AA", "AA", "UA"], "dep_delay": [1.0, 2.0, float("nan")]})
@@ -133,7 +133,8 @@ def test_the_table_shows_what_was_lost_and_who_was_elected(deliveries: Deliverie
     election = Election(2, 1.25, {0: Partition(2, 0)}, {0: Partition(3, 1)})
     run = Run(victim=2, batches_retried=7, election=election)
     console = Console(width=120, record=True, file=sys.stderr)
-    console.print(summary(ROWS, deliveries, compare(SENT, deliveries, everything()[1:]), run))
+    found = compare(SENT, deliveries, everything()[1:])
+    console.print(summary(ROWS, 3, deliveries, found, run))
     lines = {
         cells[0].strip(): cells[1].strip()
         for line in console.export_text().splitlines()
@@ -141,4 +142,5 @@ def test_the_table_shows_what_was_lost_and_who_was_elected(deliveries: Deliverie
     }
     assert lines["acknowledged and lost"] == "1"
     assert lines["batches retried"] == "7"
-    assert "1.25 s after the kill (0: 2→3)" in lines["killed, and the election after it"]
+    assert lines["longest gap between acks, by partition"].endswith("2: no rows")
+    assert "1.25 s after the kill (0: 2→3, epoch 0→1)" in lines["killed, and the election after it"]
