@@ -48,7 +48,7 @@ async def serves_afterwards(cluster: LocalCluster) -> AsyncIterator[None]:
             metadata = await producer.send_and_wait(TOPIC, b"alive", partition=partition)
             async with Consumer(bootstrap_servers=cluster.bootstrap) as consumer:
                 consumer.assign([TopicPartition(TOPIC, partition)])
-                await consumer.seek(TopicPartition(TOPIC, partition), metadata.offset)
+                consumer.seek(TopicPartition(TOPIC, partition), metadata.offset)
                 records = await consumer.poll(timeout_ms=10_000)
                 assert records[0].value == b"alive"
 
@@ -224,7 +224,7 @@ async def test_an_offset_out_of_range_is_refused(cluster: LocalCluster) -> None:
     tp = TopicPartition(TOPIC, 0)
     async with Consumer(bootstrap_servers=cluster.bootstrap, auto_offset_reset="none") as consumer:
         consumer.assign([tp])
-        await consumer.seek(tp, 1 << 40)
+        consumer.seek(tp, 1 << 40)
         with pytest.raises(OffsetOutOfRangeError):
             async with asyncio.timeout(20):
                 while True:
