@@ -40,6 +40,7 @@ class LeaderEpochCache:
         self.version = 0
         for epoch, start_offset in entries:
             self.assign(epoch, start_offset)
+        self.version = 0
 
     @property
     def entries(self) -> list[EpochEntry]:

@@ -116,8 +116,13 @@ class LocalLog:
 
     # ---- cutting
 
+    def border_at(self, offset: int) -> int:
+        """Where a cut at `offset` falls: batches go whole, so at the start of the one it is in."""
+        found = self.segments.holding(offset).locate(offset)
+        return offset if found is None else min(offset, found[1].base_offset)
+
     def truncate_to(self, offset: int, config: LogConfig) -> list[Segment]:
-        """Drop the batch that holds `offset` and all that follows; the segments that are out.
+        """Drop everything from `offset`, a border of batches, on; the segments that are out.
 
         Later segments go first, the newest first, and durably before the one in front is cut.
         """

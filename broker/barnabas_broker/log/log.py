@@ -74,6 +74,8 @@ class Log:
         self.high_watermark = self._clamp(checkpoint.high_watermark)
         self.last_flush_ms = context.clock.wall_ms()
         self._truncations = 0
+        # Who was killed may have cut the log in the page cache alone.
+        self._durable_truncations = 0 if checkpoint.is_clean else -1
         self._durable_names = 0
         self._failure: OSError | None = None
 
@@ -288,8 +290,10 @@ class Log:
         if offset < self._local.segments.first.base_offset:
             self.truncate_fully_and_start_at(offset)
             return True
-        with self._cutting(offset):
-            self._context.host.discard(self, self._local.truncate_to(offset, self.config))
+        with self._storage("read"):
+            border = self._local.border_at(offset)
+        with self._cutting(border):
+            self._context.host.discard(self, self._local.truncate_to(border, self.config))
             self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         return True
 
@@ -360,6 +364,7 @@ class Log:
         """What is to be flushed; `run` it anywhere, then `complete_flush` in the loop's turn."""
         end = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
         segments = self._local.segments
+        cut = self._truncations != self._durable_truncations  # a cut needs an fsync as a write does
         names_version = self._local.names_version
         return FlushPlan(
             end_offset=end,
@@ -369,7 +374,7 @@ class Log:
             segments=[
                 (segment, segment is not segments.active)
                 for segment in segments.from_offset(self.recovery_point)
-                if segment.base_offset < end and self.recovery_point < end
+                if cut or segment.base_offset < end > self.recovery_point
             ],
             directory=None if names_version == self._durable_names else self.directory,
             disk=self._disk,
@@ -379,6 +384,7 @@ class Log:
         """Raise the recovery point, if nothing was cut meanwhile and the epochs are safe too."""
         self.last_flush_ms = self._context.clock.wall_ms()
         self._durable_names = max(self._durable_names, plan.names_version)
+        self._durable_truncations = max(self._durable_truncations, plan.truncations)
         if (
             plan.truncations == self._truncations
             and self.epoch_file.durable_version >= plan.epoch_version

@@ -105,9 +105,8 @@ class LogDirectory:
         """Whether the directory was left in good order; the marker is gone, durably, on return."""
         path = f"{self.path}/{_CLEAN_SHUTDOWN}"
         clean = self.disk.exists(path)
-        if clean:
-            self.disk.remove(path)
-            self.disk.sync_directory(self.path)
+        self.disk.remove(path)
+        self.disk.sync_directory(self.path)  # also what a killed predecessor had renamed
         return clean
 
     def mark_clean_shutdown(self) -> None:
@@ -140,7 +139,7 @@ class LogDirectory:
 
     def read_kept_session(self) -> tuple[int, bytes] | None:
         """Id and password; None if nothing usable was kept."""
-        with contextlib.suppress(FileNotFoundError, ValueError):
+        with contextlib.suppress(FileNotFoundError, KeyError, ValueError):
             properties = _parse_properties(self.disk.read_file(f"{self.path}/{_SESSION}"))
             return int(properties["id"], 16), bytes.fromhex(properties["password"])
         return None

@@ -68,6 +68,8 @@ class LoadedLog:
 def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     """Open what is there, or begin an empty log."""
     _clear_leftovers(folder)
+    if not checkpoint.is_clean:  # what is found here must still be here after a power cut
+        folder.disk.sync_directory(folder.path)
     epochs = _read_epochs(folder)
     if epochs is None:  # the batches know their epochs; all of them are asked
         epochs = LeaderEpochCache()

@@ -1,0 +1,73 @@
+"""A log manager over a disk that outlives it, for tests that start and stop it."""
+
+import random
+from dataclasses import dataclass, field
+
+from barnabas.runtime import InlineOffload, Runtime
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.config import Config
+from barnabas_broker.log.log import Log
+from barnabas_broker.log.log_manager import LogManager
+from barnabas_simulator.disk import MemoryDisk
+
+from tests.support.log_world import NOW, FakeClock, produced
+
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+@dataclass
+class ManagerWorld:
+    """`settings` are the broker's, over two small directories' worth of defaults."""
+
+    settings: dict[str, str] = field(default_factory=dict)
+    disk: MemoryDisk = field(default_factory=MemoryDisk)
+    clock: FakeClock = field(default_factory=FakeClock)
+    failures: list[tuple[str, int | None]] = field(default_factory=list)
+
+    @property
+    def config(self) -> Config:
+        return Config({"broker.id": "1", "log.dirs": "/data", **self.settings})
+
+    def manager(self) -> LogManager:
+        runtime = Runtime(
+            self.clock,
+            random.Random(1),
+            InlineOffload(),
+            None,  # type: ignore[arg-type]  # a log manager talks to nobody
+        )
+        return LogManager(
+            self.config,
+            runtime,
+            self.disk,
+            lambda path, error: self.failures.append((path, error.errno)),
+        )
+
+    async def start(self) -> LogManager:
+        manager = self.manager()
+        manager.lock_directories()
+        manager.check_identity("cluster-a")
+        await manager.start()
+        return manager
+
+    async def restart(self, manager: LogManager) -> LogManager:
+        """In good order."""
+        await manager.stop()
+        manager.unlock_directories()
+        return await self.start()
+
+    async def open(
+        self, manager: LogManager, name: str = "t", partition: int = 0, **topic: str
+    ) -> Log:
+        settings = {key.replace("_", "."): value for key, value in topic.items()}
+        return await manager.get_or_create(
+            TopicPartition(name, partition), TOPIC_ID, self.config.log_config(settings), is_new=True
+        )
+
+    def text(self, path: str) -> str:
+        return self.disk.read_file(path).decode()
+
+
+def append(log: Log, *values: bytes, epoch: int = 0, timestamp: int = NOW) -> None:
+    """One committed batch."""
+    log.append_as_leader(produced(*values, timestamp=timestamp), epoch, NOW)
+    log.update_high_watermark(log.log_end_offset)

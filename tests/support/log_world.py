@@ -1,0 +1,88 @@
+"""Logs for tests: batches, a clock that is set by hand, and a log that opens again after anything."""
+
+import random
+from dataclasses import dataclass, field, replace
+
+from barnabas.record.batch import batches
+from barnabas.record.builder import BatchBuilder
+from barnabas.record.reader import read_batch
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.config import LogConfig
+from barnabas_broker.disk.disk import Disk
+from barnabas_broker.log.log import Log
+from barnabas_broker.log.log_context import LogContext, LogHost
+from barnabas_broker.log.log_loader import LogCheckpoint, LogFolder
+from barnabas_simulator.disk import MemoryDisk
+
+NOW = 1_700_000_000_000
+PARTITION = TopicPartition("t", 0)
+FOLDER = "/data/t-0"
+
+
+@dataclass
+class FakeClock:
+    now_ms: int = NOW
+
+    def monotonic(self) -> float:
+        return self.now_ms / 1000
+
+    def wall_ms(self) -> int:
+        return self.now_ms
+
+
+def produced(
+    *values: bytes, timestamp: int = NOW, compression: str = "none", step_ms: int = 0
+) -> bytes:
+    """One batch as a producer sends it; the records are `step_ms` apart."""
+    builder = BatchBuilder(compression)
+    for number, value in enumerate(values):
+        builder.append(timestamp + number * step_ms, None, value)
+    return builder.build()
+
+
+def values_in(data: bytes) -> list[bytes | None]:
+    """The values of all records of whole batches."""
+    return [record.value for position, _ in batches(data) for record in read_batch(data, position)]
+
+
+@dataclass
+class LogWorld:
+    """A disk with one log's folder. `open` is what a start of the broker does to it."""
+
+    config: LogConfig = field(default_factory=LogConfig)
+    disk: Disk = field(default_factory=MemoryDisk)
+    host: LogHost = field(default_factory=LogHost)
+    clock: FakeClock = field(default_factory=FakeClock)
+    folder: str = FOLDER
+
+    def open(self, checkpoint: LogCheckpoint | None = None, **config: object) -> Log:
+        self.config = replace(self.config, **config)  # type: ignore[arg-type]
+        self.disk.make_directory(self.folder)
+        context = LogContext(self.disk, self.clock, random.Random(1), self.host)
+        folder = LogFolder(self.disk, self.folder, PARTITION, self.config)
+        return Log(context, folder, checkpoint or LogCheckpoint())
+
+    def reopen_clean(self, log: Log) -> Log:
+        log.flush()
+        log.close()
+        return self.open(
+            LogCheckpoint(log.recovery_point, log.log_start_offset, log.high_watermark, True)
+        )
+
+    def append(self, log: Log, *values: bytes, epoch: int = 0, timestamp: int = NOW) -> None:
+        """One batch, committed."""
+        log.append_as_leader(produced(*values, timestamp=timestamp), epoch, self.clock.now_ms)
+        log.update_high_watermark(log.log_end_offset)
+
+    def names(self) -> list[str]:
+        return self.disk.list(self.folder)
+
+
+def read_all(log: Log) -> bytes:
+    """Everything in a log, segment after segment."""
+    data, offset = b"", log.log_start_offset
+    while offset < log.log_end_offset:
+        piece = log.read(offset, 1 << 20, log.log_end_offset)
+        data += piece
+        offset = [header.next_offset for _, header in batches(piece)][-1]
+    return data

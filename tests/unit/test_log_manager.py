@@ -1,0 +1,302 @@
+"""The log manager: directories, what is kept in them from one start to the next, and failures."""
+
+import asyncio
+import errno
+import logging
+
+import pytest
+from barnabas.errors import InconsistentTopicIdError, KafkaStorageError
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.log.errors import (
+    DirectoryLockedError,
+    InconsistentDirectoryError,
+    UnusableLog,
+)
+from barnabas_broker.log.log_manager import LogManager
+
+from tests.support.log_manager_world import TOPIC_ID, ManagerWorld, append
+from tests.support.log_world import read_all, values_in
+
+T0 = TopicPartition("t", 0)
+MARKER = "/data/.kafka_cleanshutdown"
+
+
+async def test_logs_come_back_with_all_that_is_known_of_them() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    append(log, b"a", b"b", epoch=3)
+    append(log, b"c", epoch=4)
+    log.update_high_watermark(2)
+    log.maybe_increment_log_start_offset(2)
+    manager = await world.restart(manager)
+    again = manager.get(T0)
+    assert again is not None and again is not log
+    assert (again.log_start_offset, again.high_watermark, again.log_end_offset) == (2, 2, 3)
+    assert again.leader_epochs.entries == [(4, 2)]
+    assert again.recovery_point == 3 and again.topic_id == TOPIC_ID
+    assert manager.get(TopicPartition("t", 1)) is None
+    await manager.stop()
+
+
+async def test_the_files_of_a_directory_are_kafkas() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    append(await world.open(manager, "b", 1), b"1", b"2")
+    log = await world.open(manager, "a-x", 0)
+    append(log, b"1")
+    log.maybe_increment_log_start_offset(1)
+    await manager.stop()
+    assert world.text(MARKER) == '{"version":0,"brokerEpoch":-1}'
+    assert world.text("/data/meta.properties") == (
+        "#\nbroker.id=1\ncluster.id=cluster-a\nversion=0\n"
+    )
+    assert world.text("/data/recovery-point-offset-checkpoint") == "0\n2\na-x 0 1\nb 1 2\n"
+    assert world.text("/data/replication-offset-checkpoint") == "0\n2\na-x 0 1\nb 1 2\n"
+    assert world.text("/data/log-start-offset-checkpoint") == "0\n1\na-x 0 1\n"
+    assert world.disk.list("/data/b-1") == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    ]
+
+
+async def test_the_marker_of_a_clean_stop_is_gone_while_the_broker_runs() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    append(log, b"a")
+    manager = await world.restart(manager)
+    assert not world.disk.exists(MARKER)
+    world.disk.crash(keep_unflushed=True)
+    manager = await world.start()
+    assert values_in(read_all(manager.logs()[0])) == [b"a"]
+    await manager.stop()
+
+
+async def test_a_directory_in_use_is_refused_until_it_is_free() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    with pytest.raises(DirectoryLockedError, match="/data is in use"):
+        world.manager().lock_directories()
+    await manager.stop()
+    manager.unlock_directories()
+    world.manager().lock_directories()
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "cluster_id", "says"),
+    [("2", "cluster-a", "broker.id 1, not 2"), ("1", "cluster-b", "cluster.id cluster-a, not")],
+)
+async def test_the_directory_of_another_is_refused(
+    broker_id: str, cluster_id: str, says: str
+) -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    await manager.stop()
+    manager.unlock_directories()
+    world.settings = {"broker.id": broker_id, "log.dirs": "/data,/new"}
+    manager = world.manager()
+    manager.lock_directories()
+    with pytest.raises(InconsistentDirectoryError, match=says):
+        manager.check_identity(cluster_id)
+    assert not world.disk.exists("/new/meta.properties")
+
+
+def test_the_kept_session() -> None:
+    world = ManagerWorld()
+    manager = world.manager()
+    manager.lock_directories()
+    assert manager.read_kept_session() is None
+    manager.keep_session(0x100A, b"\x00secret\xff")
+    assert manager.read_kept_session() == (0x100A, b"\x00secret\xff")
+    world.disk.write_file("/data/zookeeper.session", b"id=?\npassword=zz\n")
+    assert manager.read_kept_session() is None
+    world.disk.write_file("/data/zookeeper.session", b"")
+    assert manager.read_kept_session() is None
+
+
+async def test_a_log_of_an_earlier_topic_of_that_name_is_refused() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    with pytest.raises(InconsistentTopicIdError):
+        await manager.get_or_create(T0, "BBBBBBBBBBBBBBBBBBBBBQ", log.config, is_new=False)
+    assert await manager.get_or_create(T0, None, log.config, is_new=False) is log
+    await manager.stop()
+
+
+async def test_settings_arrive_with_the_next_request() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    assert await world.open(manager, retention_ms="5") is log
+    assert log.config.retention_ms == 5
+    await manager.stop()
+
+
+# ---- deletion
+
+
+async def test_a_deleted_log_is_out_of_the_way_at_once_and_its_files_go_later() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager, file_delete_delay_ms="0")
+    append(log, b"old", b"old", epoch=5)
+    await manager.checkpoint_high_watermarks()
+    await manager.checkpoint_all_offsets()
+    await manager.delete(T0)
+    assert manager.get(T0) is None
+    with pytest.raises(KafkaStorageError):
+        log.read(0, 10, 1)
+    assert "t 0" not in world.text("/data/replication-offset-checkpoint")
+    assert "t 0" not in world.text("/data/recovery-point-offset-checkpoint")
+    new = await world.open(manager)
+    assert (new.log_end_offset, new.latest_epoch(), new.topic_id) == (0, None, TOPIC_ID)
+    append(new, b"new")
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert [name for name in world.disk.list("/data") if name.endswith("-delete")] == []
+    assert values_in(read_all(new)) == [b"new"]
+    await manager.delete(TopicPartition("never", 0))
+    await manager.stop()
+
+
+async def test_a_folder_to_be_deleted_is_not_loaded_and_goes_at_the_next_start() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    append(await world.open(manager), b"a")
+    await manager.delete(T0)
+    (renamed,) = [name for name in world.disk.list("/data") if name.endswith("-delete")]
+    assert renamed.startswith("t-0.") and len(renamed) == len("t-0.") + 32 + len("-delete")
+    await manager.stop()
+    manager.unlock_directories()
+    manager = await world.start()
+    assert manager.logs() == []
+    await _settle()
+    assert renamed not in world.disk.list("/data")
+    await manager.stop()
+
+
+async def test_the_name_of_a_deleted_folder_fits_into_a_file_system() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    await world.open(manager, "n" * 249)
+    await manager.delete(TopicPartition("n" * 249, 0))
+    assert max(map(len, world.disk.list("/data"))) == 255
+    await manager.stop()
+
+
+# ---- several directories, and failures
+
+
+async def test_logs_spread_over_the_directories() -> None:
+    world = ManagerWorld({"log.dirs": "/a,/b/"})
+    manager = await world.start()
+    for partition in range(4):
+        await world.open(manager, "t", partition)
+    folders = [[n for n in world.disk.list(d) if n.startswith("t-")] for d in ("/a", "/b")]
+    assert folders == [["t-0", "t-2"], ["t-1", "t-3"]]
+    manager = await world.restart(manager)
+    assert len(manager.logs()) == 4
+    await manager.stop()
+
+
+async def test_a_partition_in_two_directories_stops_the_start() -> None:
+    world = ManagerWorld({"log.dirs": "/a,/b"})
+    for path in ("/a/t-0", "/b/t-0"):
+        world.disk.make_directory(path)
+    with pytest.raises(UnusableLog, match="lies in both"):
+        await world.start()
+
+
+async def test_what_is_no_partition_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    world = ManagerWorld()
+    for name in ("lost+found", "t-0.0123-stray", "-1", "t-x"):
+        world.disk.make_directory(f"/data/{name}")
+    manager = await world.start()
+    assert manager.logs() == []
+    assert len([r for r in caplog.records if "left alone" in r.message]) == 4
+    await manager.stop()
+
+
+async def test_a_failed_directory_takes_its_logs_and_no_others() -> None:
+    world = ManagerWorld({"log.dirs": "/a,/b"})
+    manager = await world.start()
+    lost, kept = await world.open(manager, "t", 0), await world.open(manager, "t", 1)
+    world.disk.free_bytes = 0
+    with pytest.raises(KafkaStorageError):
+        append(lost, b"x")
+    world.disk.free_bytes = None
+    assert world.failures == [("/a", errno.ENOSPC)]
+    assert manager.living_directories() == ["/b"]
+    assert manager.get(T0) is None and manager.is_offline(T0)
+    append(kept, b"x")
+    with pytest.raises(KafkaStorageError):
+        await world.open(manager, "t", 0)
+    with pytest.raises(KafkaStorageError):
+        await manager.get_or_create(TopicPartition("u", 0), None, kept.config, is_new=False)
+    assert (await world.open(manager, "u", 0)).directory == "/b/u-0"
+    with pytest.raises(KafkaStorageError):
+        await manager.delete(T0)
+    await manager.stop()
+    assert world.disk.exists("/b/.kafka_cleanshutdown")
+    assert not world.disk.exists("/a/.kafka_cleanshutdown")
+
+
+async def test_a_failure_in_the_background_counts_too() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    append(log, b"x")
+    await _settle()
+    log.roll()
+    world.disk.broken = True
+    await _settle()
+    assert world.failures == [("/data", errno.EIO)]
+    assert manager.living_directories() == []
+    await manager.stop()
+
+
+async def test_no_usable_directory_stops_the_start() -> None:
+    world = ManagerWorld()
+    world.disk.read_only = True
+    with pytest.raises(OSError, match="Read-only"):
+        world.manager().lock_directories()
+
+
+async def test_one_unusable_log_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    append(await world.open(manager, "t", 0), b"x")
+    append(await world.open(manager, "t", 1), b"y")
+    await manager.stop()
+    manager.unlock_directories()
+    world.disk.write_file("/data/t-0/partition.metadata", b"?")
+    manager = await world.start()
+    assert [log.topic_partition.partition for log in manager.logs()] == [1]
+    assert manager.is_offline(T0)
+    assert [r for r in caplog.records if r.levelno == logging.ERROR and "t-0" in r.message]
+    await manager.stop()
+
+
+async def test_damaged_checkpoints_cost_time_and_no_records() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    append(await world.open(manager), b"x")
+    await manager.stop()
+    manager.unlock_directories()
+    world.disk.remove(MARKER)
+    for name in ("recovery-point", "log-start", "replication"):
+        world.disk.write_file(f"/data/{name}-offset-checkpoint", b"0\nmany\n")
+    manager: LogManager = await world.start()
+    assert values_in(read_all(manager.logs()[0])) == [b"x"]
+    await manager.stop()
+
+
+async def _settle() -> None:
+    """Let what runs in the background run."""
+    for _ in range(50):
+        await asyncio.sleep(0)

@@ -1,0 +1,124 @@
+"""Truncation: what goes, what stays, and what is derived from the log's end."""
+
+import pytest
+from barnabas.errors import OffsetOutOfRangeError
+from barnabas_broker.log.log import Log
+
+from tests.support.log_world import LogWorld, read_all, values_in
+
+
+def three_segments() -> tuple[LogWorld, Log]:
+    """Offsets 0 to 8, two batches (of two and one) a segment, epochs 0, 1, 2."""
+    world = LogWorld()
+    log = world.open(index_interval_bytes=0)
+    for epoch in range(3):
+        if epoch:
+            log.roll()
+        world.append(log, b"%d" % (epoch * 3), b"%d" % (epoch * 3 + 1), epoch=epoch)
+        world.append(log, b"%d" % (epoch * 3 + 2), epoch=epoch)
+    return world, log
+
+
+def values(log: Log) -> list[int]:
+    return [int(value or b"") for value in values_in(read_all(log))]
+
+
+@pytest.mark.parametrize(
+    ("offset", "end", "segments", "epochs"),
+    [
+        (8, 8, [0, 3, 6], [(0, 0), (1, 3), (2, 6)]),
+        (6, 6, [0, 3, 6], [(0, 0), (1, 3)]),
+        (5, 5, [0, 3], [(0, 0), (1, 3)]),
+        (4, 3, [0, 3], [(0, 0)]),  # in the middle of a batch: it goes whole
+        (3, 3, [0, 3], [(0, 0)]),
+        (2, 2, [0], [(0, 0)]),
+        (0, 0, [0], []),
+    ],
+)
+def test_everything_from_the_offset_on_goes(
+    offset: int, end: int, segments: list[int], epochs: list[tuple[int, int]]
+) -> None:
+    world, log = three_segments()
+    assert log.truncate_to(offset)
+    assert log.log_end_offset == end and log.high_watermark == end
+    assert log.segment_offsets == segments
+    assert log.leader_epochs.entries == epochs
+    assert values(log) == list(range(end))
+    world.append(log, b"77", b"88", epoch=5)
+    expected = [*range(end), 77, 88]
+    assert values(log) == expected
+    assert log.offset_for_timestamp(0) == (log.offset_of_max_timestamp())
+    log = world.reopen_clean(log)
+    assert values(log) == expected
+    assert log.leader_epochs.entries == [*epochs, (5, end)]
+    log = world.open()
+    assert values(log) == expected
+    assert log.leader_epochs.entries == [*epochs, (5, end)]
+
+
+def test_nothing_to_cut_still_forgets_an_epoch_without_records() -> None:
+    _, log = three_segments()
+    log.assign_epoch(7, 9)
+    assert not log.truncate_to(9)
+    assert log.latest_epoch() == 2
+    assert log.log_end_offset == 9
+
+
+def test_the_files_of_cut_segments_are_gone() -> None:
+    world, log = three_segments()
+    log.truncate_to(2)
+    assert [name for name in world.names() if not name.startswith(f"{0:020d}")] == [
+        "leader-epoch-checkpoint"
+    ]
+
+
+def test_starting_anew_at_an_offset() -> None:
+    world, log = three_segments()
+    log.truncate_fully_and_start_at(100)
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (100, 100, 100)
+    assert log.leader_epochs.entries == []
+    world.append(log, b"100", epoch=4)
+    assert values(world.reopen_clean(log)) == [100]
+
+
+def test_below_the_first_segment_the_log_starts_anew() -> None:
+    _, log = three_segments()
+    log.truncate_fully_and_start_at(100)
+    assert log.truncate_to(40)
+    assert (log.log_start_offset, log.log_end_offset) == (40, 40)
+
+
+def test_the_recovery_point_never_lies_above_the_end() -> None:
+    _, log = three_segments()
+    log.flush()
+    assert log.recovery_point == 9
+    plan = log.plan_flush()
+    log.truncate_to(5)
+    assert log.recovery_point == 5
+    log.complete_flush(plan)
+    assert log.recovery_point == 5, "a flush that began before the cut says nothing any more"
+
+
+def test_the_high_watermark_stays_within_the_log() -> None:
+    world, log = three_segments()
+    assert log.update_high_watermark(100) == 9
+    assert log.update_high_watermark(4) == 4
+    assert not log.maybe_increment_high_watermark(4)
+    assert log.maybe_increment_high_watermark(6)
+    with pytest.raises(ValueError, match="above the log end"):
+        log.maybe_increment_high_watermark(10)
+    with pytest.raises(OffsetOutOfRangeError):
+        log.maybe_increment_log_start_offset(7)
+    assert log.maybe_increment_log_start_offset(6)
+    assert not log.maybe_increment_log_start_offset(2)
+    assert log.update_high_watermark(0) == 6
+    assert log.leader_epochs.entries == [(2, 6)]
+    assert values(log) == [6, 7, 8]
+    assert world.reopen_clean(log).log_start_offset == 6
+
+
+def test_an_epoch_answers_with_the_end_of_the_log() -> None:
+    _, log = three_segments()
+    assert log.end_offset_for_epoch(2) == (2, 9)
+    assert log.end_offset_for_epoch(1) == (1, 6)
+    assert log.end_offset_for_epoch(3) == (-1, -1)
