@@ -188,3 +188,10 @@ def test_after_a_reset_everything_is_new_again() -> None:
     assert session.requested(A) is None
     again = session.request({B: position(session, B, 0)})
     assert (again.session_id, again.session_epoch, again.forgotten) == (0, 0, [])
+
+
+def test_a_pause_about_to_end_shortens_how_long_the_leader_may_park_a_request() -> None:
+    session = follower_session()
+    whole = session.request({A: position(session, A, 0)}).max_wait_ms
+    assert session.request({}, longest_wait=0.02).max_wait_ms == 20
+    assert session.request({}, longest_wait=3600.0).max_wait_ms == whole

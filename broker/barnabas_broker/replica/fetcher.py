@@ -22,6 +22,10 @@ from barnabas_broker.replica.partition import Partition
 
 logger = logging.getLogger(__name__)
 
+# The first pause after a partition's error, in seconds; doubled up to `replica.fetch.backoff.ms`.
+# After an election a follower often asks its new leader a few ms before that one knows it leads.
+FIRST_PAUSE = 0.02
+
 
 @dataclass(frozen=True)
 class FetcherContext:
@@ -51,6 +55,7 @@ class LeaderFetcher:
         self._session = FetcherSession(context.limits, context.broker_id, context.broker_epoch)
         self._followers: dict[TopicPartition, Follower] = {}
         self._paused_until: dict[TopicPartition, float] = {}
+        self._last_pause: dict[TopicPartition, float] = {}
         self._asking: dict[TopicPartition, None] = {}
         self._tasks = TaskScope(f"fetcher from {leader_id}")
         self._loop: asyncio.Task[None] | None = None
@@ -84,6 +89,7 @@ class LeaderFetcher:
     def _drop(self, key: TopicPartition) -> None:
         if self._followers.pop(key, None) is not None:
             self._paused_until.pop(key, None)
+            self._last_pause.pop(key, None)
             self._asking.pop(key, None)
             self._session.gone(key)
 
@@ -138,7 +144,13 @@ class LeaderFetcher:
                 positions[key] = self._session.position(
                     key, follower.leader_epoch, follower.offsets
                 )
-        return self._session.request(positions)
+        return self._session.request(positions, self._shortest_pause())
+
+    def _shortest_pause(self) -> float | None:
+        """Seconds until a paused partition may be asked for again; None without one."""
+        if not self._paused_until:
+            return None
+        return max(0.0, min(self._paused_until.values()) - self._context.now())
 
     async def _call(self, channel: Channel, request: FetchRequest) -> FetchResponse | None:
         """The leader's answer; None if `add` interrupted the wait for it."""
@@ -198,11 +210,7 @@ class LeaderFetcher:
                     self._session.moved(key)
 
     def _until_next_pause_ends(self, nothing_to_fetch: bool) -> float | None:
-        if not nothing_to_fetch:
-            return self._context.backoff
-        if not self._paused_until:
-            return None
-        return max(0.0, min(self._paused_until.values()) - self._context.now())
+        return self._shortest_pause() if nothing_to_fetch else self._context.backoff
 
     # ---- one partition's answer
 
@@ -224,6 +232,7 @@ class LeaderFetcher:
         try:
             if follower.take(fetched):
                 self._session.moved(key)
+            self._last_pause.pop(key, None)
         except BarnabasError as error:
             logger.warning("%s: fetched data refused: %s", key, error)
             self._pause(key)
@@ -250,7 +259,9 @@ class LeaderFetcher:
     def _pause(self, key: TopicPartition) -> None:
         if key in self._followers:  # unless its disk failed, and it was dropped for that
             self._session.gone(key)
-            self._paused_until[key] = self._context.now() + self._context.backoff
+            longer = 2 * self._last_pause.get(key, FIRST_PAUSE / 2)
+            self._last_pause[key] = pause = min(longer, self._context.backoff)
+            self._paused_until[key] = self._context.now() + pause
 
     async def _back_in_range(self, key: TopicPartition, follower: Follower) -> None:
         """The leader does not have the offset asked for: find out what it has, and start there."""

@@ -68,8 +68,15 @@ class FetcherSession:
             self._session_id = session_id
             self._epoch += 1
 
-    def request(self, positions: Mapping[TopicPartition, FetchPartition]) -> FetchRequest:
-        """The next request; `positions` are all partitions if `is_full`, else those of `moved`."""
+    def request(
+        self,
+        positions: Mapping[TopicPartition, FetchPartition],
+        longest_wait: float | None = None,
+    ) -> FetchRequest:
+        """The next request; `positions` are all partitions if `is_full`, else those of `moved`.
+
+        `longest_wait`: the leader must not park it for more seconds than that.
+        """
         forgotten = [FetchForgotten(*key) for key in self._gone]
         for key in self._gone:
             self._sent.pop(key, None)
@@ -78,7 +85,11 @@ class FetcherSession:
         self._sent.update(positions)
         limits = self._limits
         return FetchRequest(
-            max_wait_ms=limits.max_wait_ms,
+            max_wait_ms=(
+                limits.max_wait_ms
+                if longest_wait is None
+                else min(limits.max_wait_ms, round(longest_wait * 1000))
+            ),
             min_bytes=limits.min_bytes,
             max_bytes=limits.response_max_bytes,
             replica_id=self._broker_id,
