@@ -1,4 +1,4 @@
-"""Logs for tests: batches, a clock that is set by hand, and a log that opens again after anything."""
+"""Logs for tests: batches, a clock that is set by hand, a log that opens again after anything."""
 
 import random
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""What the log manager does from time to time: retention, checkpoints, flushing; on virtual time."""
+"""What the log manager does from time to time: retention, checkpoints, flushing."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
