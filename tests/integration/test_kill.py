@@ -4,10 +4,12 @@ Each test checks every acknowledged record by value, at its offset, in order.
 """
 
 import asyncio
+import signal
 
 import pytest
 from barnabas import Admin
 from barnabas_broker.local.cluster import LocalCluster
+from barnabas_controller.zookeeper.session import Session
 
 from tests.support.cluster_state import (
     controller_id,
@@ -16,6 +18,7 @@ from tests.support.cluster_state import (
     wait_until_in_sync,
 )
 from tests.support.workload import Workload
+from tests.support.zookeeper_client import broker_epoch, zookeeper
 
 pytestmark = pytest.mark.integration
 
@@ -53,6 +56,58 @@ async def test_kill_all_brokers_under_load(cluster: LocalCluster) -> None:
         await workload.stop()
         assert not workload.failed
         (await workload.verdict()).assert_good()
+
+
+@pytest.mark.parametrize("sleeper", ["leader", "controller"])
+async def test_a_broker_sleeps_past_its_session_under_load(
+    cluster: LocalCluster, sleeper: str
+) -> None:
+    """It wakes believing that it still leads; nothing it does then may count."""
+    topic = f"sleep-{sleeper}"
+    await create_topic(cluster.bootstrap, topic, PARTITIONS)
+    async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
+        await workload.acked_in_every_partition(20)
+        broker = await _choose(cluster.bootstrap, topic, sleeper)
+        cluster.signal(broker, signal.SIGSTOP)
+        try:
+            async with zookeeper(cluster) as session:
+                await _until_session_is_over(session, broker)
+            await workload.acked_in_every_partition(20)
+        finally:
+            cluster.signal(broker, signal.SIGCONT)
+        await wait_until_in_sync(cluster.bootstrap, topic)
+        await workload.acked_in_every_partition(20)
+        await workload.stop()
+        assert not workload.failed
+        (await workload.verdict()).assert_good()
+
+
+async def test_zookeeper_is_killed_under_load(cluster: LocalCluster) -> None:
+    """Records flow on without it; what needs it works again when it is back."""
+    topic = "without-zookeeper"
+    await create_topic(cluster.bootstrap, topic, PARTITIONS)
+    pids = [cluster.pid(broker) for broker in cluster.broker_ids]
+    async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
+        await workload.acked_in_every_partition(20)
+        process = cluster.zookeeper.process
+        assert process is not None
+        process.kill()
+        await workload.acked_in_every_partition(500)
+        await asyncio.to_thread(cluster.start)
+        await create_topic(cluster.bootstrap, "after-zookeeper-came-back", 1)
+        await wait_until_in_sync(cluster.bootstrap, "after-zookeeper-came-back")
+        await wait_until_in_sync(cluster.bootstrap, topic)
+        await workload.acked_in_every_partition(20)
+        await workload.stop()
+        assert not workload.failed
+        (await workload.verdict()).assert_good()
+    assert [cluster.pid(broker) for broker in cluster.broker_ids] == pids
+
+
+async def _until_session_is_over(session: Session, broker_id: int) -> None:
+    async with asyncio.timeout(20):
+        while await broker_epoch(session, broker_id) is not None:
+            await asyncio.sleep(0.1)
 
 
 async def test_stop_a_broker_cleanly_under_load_raises_nothing(cluster: LocalCluster) -> None:
