@@ -300,3 +300,18 @@ async def _settle() -> None:
     """Let what runs in the background run."""
     for _ in range(50):
         await asyncio.sleep(0)
+
+
+async def test_a_disk_that_dies_before_the_stop_does_not_keep_the_broker_from_stopping() -> None:
+    world = ManagerWorld({"log.dirs": "/a"})
+    manager = await world.start()
+    append(await world.open(manager), b"x")
+    await _settle()
+    world.disk.broken = True
+    await manager.stop()
+    manager.unlock_directories()
+    world.disk.broken = False
+    assert not world.disk.exists("/a/.kafka_cleanshutdown")
+    manager = await world.start()
+    assert manager.logs()[0].log_end_offset == 1
+    await manager.stop()

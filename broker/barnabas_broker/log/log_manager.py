@@ -8,6 +8,7 @@ A directory whose disk fails is put out of use, its logs with it; the others go 
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
@@ -90,12 +91,11 @@ class LogManager:
             InconsistentDirectoryError: a directory belongs to another; nothing was written.
         """
         broker_id = self._config[keys.BROKER_ID]
-        for path, known in [
-            (directory, directory.check_identity(cluster_id, broker_id))
-            for directory in self._living()
-        ]:
-            if not known:
-                path.write_identity(cluster_id, broker_id)
+        living = self._living()
+        known = [directory.check_identity(cluster_id, broker_id) for directory in living]
+        for directory, is_known in zip(living, known, strict=True):
+            if not is_known:
+                directory.write_identity(cluster_id, broker_id)
 
     def read_kept_session(self) -> tuple[int, bytes] | None:
         """The ZooKeeper session of this broker's predecessor: id and password, if it left one."""
@@ -107,7 +107,8 @@ class LogManager:
 
     def keep_session(self, session_id: int, password: bytes) -> None:
         """Leave this session to a successor. Raises OSError."""
-        self._living()[0].keep_session(session_id, password)
+        for directory in self._living()[:1]:
+            directory.keep_session(session_id, password)
 
     def living_directories(self) -> list[str]:
         """The paths of those that have not failed."""
@@ -162,7 +163,8 @@ class LogManager:
                 logger.error("data directory %s not closed in order: %s", directory.path, error)
         for log in self._logs.values():
             if not log.is_failed:
-                log.close()
+                with contextlib.suppress(OSError):  # reported above
+                    log.close()
 
     def _leave_clean(self, directory: LogDirectory, logs: list[Log]) -> None:
         recovery_points = {log.topic_partition: log.recovery_point for log in logs}
