@@ -137,3 +137,28 @@ def remove_from_isr(
         return Unchanged(f"{replica} is the last member of the ISR and does not lead")
     others = tuple(r for r in assignment if r != replica)
     return Elected(state.with_leader(leader, isr), others, cause)
+
+
+def dismiss_earlier_lives(
+    state: LeaderAndIsr,
+    assignment: Sequence[int],
+    online: Collection[int],
+    registered_since: Collection[int],
+    cause: str,
+) -> Decision:
+    """`registered_since` came back after this state was written: their seats go to the others.
+
+    A broker that restarted may have lost what its disk had not yet stored, so the seat of its
+    earlier life says nothing of what it holds now; as a follower it catches up and comes back in.
+    Where nobody else of the ISR is online it keeps its seat, for then only it can serve.
+    """
+    staying = tuple(r for r in state.isr if r not in registered_since)
+    if staying == state.isr:
+        return Unchanged("no member of the ISR has registered since")
+    candidates = tuple(r for r in assignment if r in staying and r in online)
+    if not candidates:
+        return Unchanged(f"no other member of the ISR {list(state.isr)} is online")
+    leader = state.leader if state.leader in candidates else candidates[0]
+    live = tuple(replica for replica in assignment if replica in online)
+    gone = [r for r in state.isr if r in registered_since]
+    return Elected(state.with_leader(leader, staying), live, f"{cause}; {gone} had restarted")

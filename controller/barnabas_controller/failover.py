@@ -2,10 +2,15 @@
 
 The order is Kafka's `onControllerFailover`, and each step leans on the one before: watches are
 armed by the reads themselves, so that no change falls between; brokers must know who is alive
-before they can follow a leader; replicas are told before partitions elect.
+before they can follow a leader; replicas are told before partitions elect. One step is not Kafka's:
+there a broker comes back only when its old session has expired, which takes its seat in every ISR;
+here it comes back sooner, and the controller that would have noticed may be gone.
 """
 
 import logging
+from collections.abc import Mapping
+
+from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.active_controller import ActiveController
 
@@ -22,10 +27,11 @@ async def fail_over(active: ActiveController) -> None:
     # Notes of an older time tell of state that is about to be read anyway.
     await reign.store.delete_children(ISR_CHANGES)
     await active.disks.start()
-    await _read_cluster(active)
+    written_at = await _read_cluster(active)
     wishes = await reign.store.store.topics_to_delete(active.deletion.watch)
     await active.deletion.start(wishes)
     reign.update_metadata(context.registered_brokers())
+    await active.partitions.dismiss_earlier_lives(written_at, cause)
     await active.replicas.start(cause)
     await active.partitions.start(cause)
     await active.deletion.resume()
@@ -39,13 +45,16 @@ async def fail_over(active: ActiveController) -> None:
     )
 
 
-async def _read_cluster(active: ActiveController) -> None:
+async def _read_cluster(active: ActiveController) -> Mapping[TopicPartition, int]:
+    """Fill the context; returns the transaction that wrote each partition's state."""
     reign = active.reign
     context, store = reign.context, reign.store.store
     context.brokers = await store.brokers(active.brokers.watch)
     topics = await store.topics(active.topics.watch)
     for topic, node in (await active.topics.load(topics)).items():
         context.set_topic(topic, node)
-    context.leadership = await store.states(context.partitions())
+    states = await store.written_states(context.partitions())
+    context.leadership = {partition: written.state for partition, written in states.items()}
     for broker in context.brokers.values():
         reign.channels.add(broker)
+    return {partition: written.zxid for partition, written in states.items()}

@@ -14,6 +14,7 @@ from barnabas_controller.election import (
     Elected,
     Refused,
     Unchanged,
+    dismiss_earlier_lives,
     elect_for_controlled_shutdown,
     elect_offline,
     elect_preferred,
@@ -49,6 +50,24 @@ class PartitionStateMachine:
             else:
                 context.partition_states[partition] = PartitionState.OFFLINE
         await self.elect_where_missing(cause)
+
+    async def dismiss_earlier_lives(
+        self, written_at: Mapping[TopicPartition, int], cause: str
+    ) -> None:
+        """Before anybody is told of a role: take seats from brokers that registered after the
+        partition's state was written. The zxid of the one and the broker epoch of the other are
+        numbers of one sequence."""
+        context = self._context
+
+        def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
+            since = [
+                b.broker_id for b in context.brokers.values() if b.epoch > written_at[partition]
+            ]
+            return dismiss_earlier_lives(
+                state, context.replicas(partition), context.online_replicas(partition), since, cause
+            )
+
+        await change_leadership(self._reign, list(written_at), decide)
 
     def change(self, partitions: Iterable[TopicPartition], target: PartitionState) -> None:
         """Move to NEW, OFFLINE or NON_EXISTENT."""

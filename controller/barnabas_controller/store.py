@@ -8,7 +8,7 @@ elected controller may do are in `fenced_store.py`.
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from barnabas.topic_partition import TopicPartition
 
@@ -29,6 +29,13 @@ from barnabas_controller.zookeeper.session import (
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+class WrittenState(NamedTuple):
+    """A partition's state, and the id of the transaction that wrote it."""
+
+    state: LeaderAndIsr
+    zxid: int
 
 
 class Store:
@@ -125,16 +132,27 @@ class Store:
         return {topic: node for topic, node in zip(topics, found, strict=True) if node is not None}
 
     async def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
-        return _decoded(
-            await self.get(znodes.state_path(partition)),
-            lambda data, stat: znodes.decode_state(partition, data, stat.version),
-        )
+        written = await self._written_state(partition)
+        return written.state if written is not None else None
 
     async def states(
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, LeaderAndIsr]:
-        found = await in_chunks(self.state, partitions)
-        return {p: state for p, state in zip(partitions, found, strict=True) if state is not None}
+        return {p: written.state for p, written in (await self.written_states(partitions)).items()}
+
+    async def written_states(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, WrittenState]:
+        found = await in_chunks(self._written_state, partitions)
+        return {p: written for p, written in zip(partitions, found, strict=True) if written}
+
+    async def _written_state(self, partition: TopicPartition) -> WrittenState | None:
+        return _decoded(
+            await self.get(znodes.state_path(partition)),
+            lambda data, stat: WrittenState(
+                znodes.decode_state(partition, data, stat.version), stat.mzxid
+            ),
+        )
 
     async def note_log_dir_failure(self, broker_id: int) -> None:
         """Tell the controller that one of this broker's log directories failed."""

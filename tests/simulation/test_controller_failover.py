@@ -8,6 +8,7 @@ from barnabas.error_code import ErrorCode
 from barnabas.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
+    LeaderAndIsrRequest,
     UpdateMetadataRequest,
 )
 from barnabas.runtime import Address, Channel, Service
@@ -226,5 +227,43 @@ def test_a_crown_left_over_on_the_same_session_is_given_up_and_won_again() -> No
         await world.until(lambda: controller.epoch == 2)
         await controller.stop()
         assert not controller.is_active
+
+    run_world(test)
+
+
+def test_a_broker_that_restarted_while_nobody_ruled_leads_and_counts_no_more() -> None:
+    """Its disk may have lost what it had not stored: as leader it would have others truncate."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2, 3]})
+        for restarted in (1, 2):  # the controller among them
+            world.zookeeper.expire(world.kill(restarted).session)
+            await world.start_broker(restarted)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 3)
+        assert state.isr == (3,)
+        await world.until(lambda: all(b.role(FLIGHTS) is not None for b in world.brokers.values()))
+        assert not any(
+            told.leader in (1, 2)
+            for broker_id in (1, 2)
+            for request in world.brokers[broker_id].told
+            if isinstance(request, LeaderAndIsrRequest)
+            for told in request.partitions
+        )
+
+    run_world(test)
+
+
+def test_brokers_that_all_restarted_keep_their_seats() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2, 3]})
+        await world.kill_and_expire(1, 2, 3)
+        for broker_id in (1, 2, 3):
+            await world.start_broker(broker_id)
+        await world.until(lambda: world.controller() is not None)
+        await world.until(lambda: world.brokers[1].role(FLIGHTS) is not None)
+        state = await world.state(FLIGHTS)
+        assert state is not None and state.leader >= 1 and state.isr
 
     run_world(test)

@@ -5,6 +5,7 @@ from barnabas_controller.election import (
     Elected,
     Refused,
     Unchanged,
+    dismiss_earlier_lives,
     elect_for_controlled_shutdown,
     elect_for_reassignment,
     elect_offline,
@@ -194,3 +195,30 @@ def test_an_isr_is_never_emptied(assignment: list[int], isr: list[int], gone: in
         assert decision.state.isr
         assert set(decision.state.isr) <= set(isr)
         assert decision.state.leader != gone
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "online", "since", "expected"),
+    [
+        (1, [1, 2, 3], [1, 2, 3], [1], (2, (2, 3))),  # a restarted leader
+        (2, [1, 2, 3], [1, 2, 3], [1], (2, (2, 3))),  # a restarted follower
+        (1, [1, 2, 3], [1, 3], [1], (3, (2, 3))),  # who is dead leaves by the usual way
+        (1, [1, 2, 3], [1, 2, 3], [1, 2, 3], None),  # nobody knows more than anybody
+        (1, [1, 2], [1, 3], [1], None),  # only 1 can serve
+        (1, [1, 2], [1, 2, 3], [3], None),  # no member
+    ],
+)
+def test_who_restarted_since_the_state_was_written_gives_its_seat_to_those_who_did_not(
+    leader: int,
+    isr: list[int],
+    online: list[int],
+    since: list[int],
+    expected: tuple[int, tuple[int, ...]] | None,
+) -> None:
+    decision = dismiss_earlier_lives(state(leader, isr), [1, 2, 3], online, since, "failover")
+    if expected is None:
+        assert isinstance(decision, Unchanged)
+    else:
+        assert isinstance(decision, Elected)
+        assert (decision.state.leader, decision.state.isr) == expected
+        assert decision.state.leader_epoch == 8
