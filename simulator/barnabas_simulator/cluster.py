@@ -111,6 +111,32 @@ class SimulatedCluster:
         life.zookeeper.crash()
         self.disks[broker_id].crash(keep_unflushed=keep_unflushed)
 
+    @property
+    def living(self) -> list[int]:
+        """The brokers whose process runs, serving or still starting."""
+        return sorted(self._lives)
+
+    def cut(self, sender: int, receiver: int) -> None:
+        """Swallow what one living broker sends to another; ends with either's life."""
+        self.network.cut(self._lives[sender].name, self._lives[receiver].name)
+
+    def heal(self, sender: int, receiver: int) -> None:
+        """Undo `cut`."""
+        self.network.heal(self._lives[sender].name, self._lives[receiver].name)
+
+    def expire_session(self, broker_id: int) -> None:
+        """Have ZooKeeper end a broker's session, as after a long pause of its process."""
+        for session in list(self._lives[broker_id].zookeeper.sessions):
+            self.zookeeper.expire(session)
+
+    def part_from_zookeeper(self, broker_id: int) -> None:
+        """Cut a broker off from ZooKeeper; its session expires if that lasts."""
+        self._lives[broker_id].zookeeper.disconnect()
+
+    def reunite_with_zookeeper(self, broker_id: int) -> None:
+        """Undo `part_from_zookeeper`."""
+        self._lives[broker_id].zookeeper.reconnect()
+
     async def stop_broker(self, broker_id: int) -> None:
         """A clean shutdown, leadership handed over first."""
         life = self._lives.pop(broker_id)
