@@ -65,11 +65,12 @@ def _show(
     cluster: LocalCluster, flights: Flights, screen: Screen, run: Run, *, with_spark: bool
 ) -> int:
     deliveries = Deliveries(len(flights))
-    asyncio.run(_produce_and_kill(cluster, flights, deliveries, screen, run))
-    screen.say("read everything back with the Python client")
-    began = time.monotonic()
-    records = asyncio.run(_read_everything(cluster.bootstrap))
-    run.reading = time.monotonic() - began
+    with asyncio.Runner() as loop:
+        loop.run(_produce_and_kill(cluster, flights, deliveries, screen, run))
+        screen.say("read everything back with the Python client")
+        began = time.monotonic()
+        records = loop.run(_read_everything(cluster.bootstrap))
+        run.reading = time.monotonic() - began
     read_back = compare(flights.values, deliveries, records)
     good = read_back.good and deliveries.acked == len(flights) and run.batches_retried > 0
     same = _check_spark(cluster, flights, screen) if with_spark else True

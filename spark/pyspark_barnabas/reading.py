@@ -19,6 +19,7 @@ from barnabas.errors import OffsetOutOfRangeError
 from barnabas.runtime import Runtime
 from barnabas.topic_partition import TopicPartition
 
+from pyspark_barnabas.event_loop import run
 from pyspark_barnabas.options import ReadOptions
 from pyspark_barnabas.planning import DataLossError, OffsetRange
 
@@ -47,14 +48,13 @@ def read_range(options: ReadOptions, planned: OffsetRange) -> Iterator[Any]:
     """
     if planned.start >= planned.end:
         return
-    with asyncio.Runner() as runner:
-        reader = RangeReader(options, planned)
-        runner.run(reader.open())
-        try:
-            while (table := runner.run(reader.next_table())) is not None:
-                yield from table.to_batches()
-        finally:
-            runner.run(reader.close())
+    reader = RangeReader(options, planned)
+    run(reader.open())
+    try:
+        while (table := run(reader.next_table())) is not None:
+            yield from table.to_batches()
+    finally:
+        run(reader.close())
 
 
 class RangeReader:

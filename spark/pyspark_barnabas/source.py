@@ -4,7 +4,6 @@ Spark 4 finds it without registration: a module whose name begins with `pyspark_
 `DefaultSource`. The driver plans (`partitions`), each task reads one range (`read`).
 """
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from barnabas.topic_partition import TopicPartition
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.event_loop import run
 from pyspark_barnabas.options import OptionError, ReadOptions, parse_options
 from pyspark_barnabas.planning import Bounds, OffsetRange, plan_ranges
 from pyspark_barnabas.reading import ARROW_SCHEMA, read_range
@@ -52,7 +52,7 @@ class BatchReader(DataSourceReader):
 
         Spark needs at least one partition: an empty topic is one empty range.
         """
-        bounds = asyncio.run(_bounds(self._options))
+        bounds = run(_bounds(self._options))
         ranges = plan_ranges(
             bounds,
             self._options.starting_offsets,
