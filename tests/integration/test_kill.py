@@ -23,6 +23,7 @@ from tests.support.zookeeper_client import broker_epoch, zookeeper
 pytestmark = pytest.mark.integration
 
 PARTITIONS = 6
+SESSION_SECONDS = 2.0
 
 
 @pytest.mark.parametrize("victim", ["leader", "follower", "controller"])
@@ -33,7 +34,7 @@ async def test_kill_one_broker_under_load(cluster: LocalCluster, victim: str) ->
         await workload.acked_in_every_partition(20)
         broker = await _choose(cluster.bootstrap, topic, victim)
         await asyncio.to_thread(cluster.kill, broker)
-        await workload.acked_in_every_partition(20)
+        await workload.acked_in_every_partition(20, within=SESSION_SECONDS + 6)
         await asyncio.to_thread(cluster.restart, broker)
         await wait_until_in_sync(cluster.bootstrap, topic)
         await workload.acked_in_every_partition(20)

@@ -151,9 +151,20 @@ async def test_a_damaged_tail_is_cut_and_replicated_again(
     log_files.assert_sound(cluster.layout.data_directory(BROKER))
 
 
+def _remove(index: Path) -> None:
+    index.unlink()
+
+
+def _garble(index: Path) -> None:
+    index.write_bytes(b"garbage")
+
+
+@pytest.mark.parametrize("damage", [_remove, _garble])
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
-async def test_missing_index_files_are_rebuilt(cluster: LocalCluster, clean: bool) -> None:
-    topic = f"without-index-{clean}".lower()
+async def test_damaged_index_files_are_rebuilt(
+    cluster: LocalCluster, clean: bool, damage: Callable[[Path], None]
+) -> None:
+    topic = f"index{damage.__name__}-{clean}".lower().replace("_", "-")
     await _written(cluster, topic)
     stop = cluster.stop_broker if clean else cluster.kill
     await asyncio.to_thread(stop, BROKER)
@@ -162,7 +173,7 @@ async def test_missing_index_files_are_rebuilt(cluster: LocalCluster, clean: boo
     indexes += log_files.segments(folder, log_files.TIME_INDEX)
     assert len(indexes) >= 4
     for index in indexes:
-        index.unlink()
+        damage(index)
     await asyncio.to_thread(cluster.restart, BROKER)
     await wait_until_in_sync(cluster.bootstrap, topic)
     assert all(index.exists() for index in indexes)
