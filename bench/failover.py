@@ -27,7 +27,7 @@ from barnabas.producer import RecordMetadata
 from barnabas_broker.local.cluster import LocalCluster
 from barnabas_broker.local.errors import ClusterError
 from kafka_peer import KafkaCluster, KafkaUnavailable
-from report import Report, console
+from report import NotQuiet, Report, console
 
 TOPIC = "failover"
 SESSION_TIMEOUT_MS = 6_000
@@ -69,13 +69,15 @@ def main() -> int:
     report.notes.append(f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}, acks=all, RF 3")
     try:
         with (
-            report.turn("Barnabas"),
+            report.turn("Barnabas", options.quiet_within),
             tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder,
         ):
             _note(report.barnabas, _measure_barnabas(Path(folder), options.victim))
         if not options.no_kafka:
-            with report.turn("Kafka"):
+            with report.turn("Kafka", options.quiet_within):
                 _note(report.kafka, _measure_kafka(options.victim))
+    except NotQuiet as error:
+        console.print(f"[red]{error}")
     except (ClusterError, KafkaUnavailable, RuntimeError) as error:
         console.print(f"[red]{error}")
         return 1
@@ -94,6 +96,12 @@ def _options() -> argparse.Namespace:
         help="a leader that is not the controller, or the controller",
     )
     parser.add_argument("--no-kafka", action="store_true", help="measure Barnabas alone")
+    parser.add_argument(
+        "--quiet-within",
+        type=float,
+        metavar="SECONDS",
+        help="measure only while nobody else uses the machine; wait so long for that",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     return parser.parse_args()
 

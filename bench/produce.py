@@ -17,7 +17,7 @@ import uvloop
 from barnabas_broker.local.cluster import LocalCluster
 from barnabas_broker.local.errors import ClusterError
 from kafka_peer import KafkaCluster, KafkaUnavailable
-from report import Report, console
+from report import NotQuiet, Report, console
 
 TOPIC = "bench"
 LATENCY_TOPIC = "latency"
@@ -44,13 +44,15 @@ def main() -> int:
     try:
         if not options.no_barnabas:
             with (
-                report.turn("Barnabas"),
+                report.turn("Barnabas", options.quiet_within),
                 tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder,
             ):
                 _measure_barnabas(Path(folder), options, report)
         if not options.no_kafka:
-            with report.turn("Kafka"):
+            with report.turn("Kafka", options.quiet_within):
                 _measure_kafka(options, report)
+    except NotQuiet as error:
+        console.print(f"[red]{error}")
     except (ClusterError, KafkaUnavailable) as error:
         console.print(f"[red]{error}")
         return 1
@@ -68,6 +70,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=131_072, help="of a prebuilt batch")
     parser.add_argument("--no-kafka", action="store_true", help="measure Barnabas alone")
     parser.add_argument("--no-barnabas", action="store_true", help="measure Kafka alone")
+    parser.add_argument(
+        "--quiet-within",
+        type=float,
+        metavar="SECONDS",
+        help="measure only while nobody else uses the machine; wait so long for that",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     return parser.parse_args()
 

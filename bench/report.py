@@ -1,6 +1,7 @@
 """The figures of one run, as a table for people and as JSON."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -14,6 +15,10 @@ console = Console()
 
 # Above this, the machine was not ours alone and the figures are marked.
 QUIET_PERCENT = 15.0
+
+
+class NotQuiet(Exception):
+    """Others used the machine all the time: figures would mean nothing."""
 
 
 @dataclass
@@ -38,9 +43,17 @@ class Report:
     busy_percent: dict[str, list[float]] = field(default_factory=dict)
 
     @contextmanager
-    def turn(self, system: str) -> Iterator[None]:
-        """One system runs; what others take of the machine is watched before and after."""
+    def turn(self, system: str, quiet_within: float | None = None) -> Iterator[None]:
+        """One system runs; what others take of the machine is watched before and after.
+
+        With `quiet_within` (seconds) it begins on a quiet machine only; NotQuiet if there is none.
+        """
         before = busy_percent()
+        deadline = time.monotonic() + (quiet_within or 0.0)
+        while quiet_within is not None and before > QUIET_PERCENT:
+            if time.monotonic() >= deadline:
+                raise NotQuiet(f"others use {before:.0f} % of the machine: {system} not measured")
+            before = busy_percent()
         console.print(f"{system}'s turn; others use {before:.0f} % of the machine")
         yield
         self.busy_percent[system] = [before, busy_percent()]

@@ -21,7 +21,7 @@ from barnabas_broker.local.cluster import LocalCluster
 from barnabas_broker.local.errors import ClusterError
 from kafka_peer import KafkaCluster, KafkaUnavailable
 from machine import resident_mb
-from report import Report, console
+from report import NotQuiet, Report, console
 
 TOPIC = "flights"
 FLIGHTS = 336_776
@@ -42,13 +42,15 @@ def main() -> int:
     report.row(LOADED, "MiB", "150")
     try:
         with (
-            report.turn("Barnabas"),
+            report.turn("Barnabas", options.quiet_within),
             tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder,
         ):
             _measure_barnabas(Path(folder), options.records, report)
         if not options.no_kafka:
-            with report.turn("Kafka"):
+            with report.turn("Kafka", options.quiet_within):
                 _measure_kafka(options.records, report)
+    except NotQuiet as error:
+        console.print(f"[red]{error}")
     except (ClusterError, KafkaUnavailable) as error:
         console.print(f"[red]{error}")
         return 1
@@ -62,6 +64,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--records", type=int, default=FLIGHTS)
     parser.add_argument("--no-kafka", action="store_true", help="measure Barnabas alone")
+    parser.add_argument(
+        "--quiet-within",
+        type=float,
+        metavar="SECONDS",
+        help="measure only while nobody else uses the machine; wait so long for that",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     return parser.parse_args()
 
