@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from barnabas.error_code import ErrorCode
+from barnabas.messages.fetch import FetchPartition, FetchRequest
 from barnabas.topic_partition import TopicPartition
 from barnabas_simulator.loop import run
 
@@ -62,6 +63,28 @@ def test_an_idle_follower_is_not_taken_for_a_laggard_when_data_comes_at_last() -
         await asyncio.sleep(MAX_LAG - 2.0)
         assert world.isr() == (1, 2, 3)
         assert world.alterations == []
+
+    run(scenario())
+
+
+def test_where_a_follower_was_in_an_earlier_life_does_not_let_it_join() -> None:
+    """It came back without its log; the leader, of the same epoch still, remembers a long one."""
+
+    async def scenario() -> None:
+        world = await three()
+        await world.produce(b"a")
+        world.kill(3)
+        await world.elect(1, isr=(1, 2))
+        await world.start(3)
+        await world.update_metadata()
+        position = FetchPartition(*TP, 1_000, current_leader_epoch=world.states[TP].leader_epoch)
+        first = FetchRequest(0, 1, 1 << 20, replica_id=3, session_epoch=0, partitions=[position])
+        answer = await world.on(1, world.lives[1].manager.replica_fetch(first))
+        assert answer.partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        again = replace(first, session_id=answer.session_id, session_epoch=1, partitions=[])
+        await world.on(1, world.lives[1].manager.replica_fetch(again))
+        await asyncio.sleep(1.0)
+        assert world.isr() == (1, 2)
 
     run(scenario())
 

@@ -16,6 +16,7 @@ from barnabas.topic_partition import TopicPartition
 from barnabas_broker.replica.deadlines import Waiter, wake
 
 if TYPE_CHECKING:
+    from barnabas_broker.replica.leadership import Leadership
     from barnabas_broker.replica.partition import Partition
 
 NO_SESSION = 0
@@ -26,10 +27,12 @@ NOTHING_SENT = -1
 class SessionPartition:
     """One partition of a session: the follower's position, and what it was last told.
 
-    `partition` is where it is attached, and None while this broker does not host it.
+    `partition` is where it is attached, and None while this broker does not host it. `noted_by` is
+    the leadership that found the position valid and took note of it, None until one has.
     """
 
     __slots__ = (
+        "noted_by",
         "partition",
         "position",
         "sent_high_watermark",
@@ -48,6 +51,7 @@ class SessionPartition:
         """The follower names the partition: tell it everything again. It may have set the last
         answer aside, because it diverged or because its role had changed."""
         self.position = position
+        self.noted_by: Leadership | None = None
         self.sent_high_watermark = NOTHING_SENT
         self.sent_log_start_offset = NOTHING_SENT
 

@@ -78,13 +78,14 @@ class FollowerFetches:
 
     def _try_admissions(self, session: FollowerSession) -> None:
         """A follower outside the ISR may become eligible without moving, say when this broker
-        learns that it is alive."""
+        learns that it is alive. Only where it says it is in this session counts: what the leader
+        knows from before may be of an earlier life, whose log was longer."""
         for entry in list(session.outsiders):
             leadership = entry.partition.leadership if entry.partition is not None else None
             follower = leadership.followers.get(session.broker_id) if leadership else None
             if leadership is None or follower is None or leadership.is_member(follower):
                 del session.outsiders[entry]
-            else:
+            elif entry.noted_by is leadership:
                 leadership.maybe_expand_isr(follower)
 
     def _look(self, session: FollowerSession, request: FetchRequest, is_fetch: bool) -> _Findings:
@@ -140,6 +141,7 @@ def _read_as_follower(
     if is_fetch:
         follower.log_start_offset = position.log_start_offset
         leadership.record_fetch(follower, offset, end)
+        entry.noted_by = leadership
     return answer
 
 
