@@ -1,5 +1,6 @@
 """The parts of a broker that request handlers work with."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,7 +18,9 @@ class BrokerParts:
     """Handed to every handler.
 
     `controller` and `store` are functions because both belong to a ZooKeeper session and are
-    replaced with it; they return None while there is no session.
+    replaced with it; they return None while there is no session. `registered` is set once the
+    broker has its first broker epoch: before that it cannot tell orders for itself from those for
+    an earlier process at the same address.
     """
 
     broker_id: int
@@ -28,3 +31,4 @@ class BrokerParts:
     controller: Callable[[], Controller | None]
     store: Callable[[], Store | None]
     cluster_id: str
+    registered: asyncio.Event

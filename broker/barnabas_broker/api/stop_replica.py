@@ -9,4 +9,5 @@ from barnabas_broker.api.parts import BrokerParts
 async def handle_stop_replica(
     parts: BrokerParts, request: StopReplicaRequest, peer: Peer
 ) -> StopReplicaResponse:
+    await parts.registered.wait()
     return await parts.replica_manager.stop_replicas(request)

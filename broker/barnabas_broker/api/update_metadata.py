@@ -9,4 +9,5 @@ from barnabas_broker.api.parts import BrokerParts
 async def handle_update_metadata(
     parts: BrokerParts, request: UpdateMetadataRequest, peer: Peer
 ) -> UpdateMetadataResponse:
+    await parts.registered.wait()
     return parts.replica_manager.update_metadata(request)

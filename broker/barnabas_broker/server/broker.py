@@ -14,7 +14,7 @@ from barnabas.messages.control import ControlledShutdownRequest, ControlledShutd
 from barnabas.runtime import Listen, Listener, Runtime, Service
 from barnabas_controller import znodes
 from barnabas_controller.config import ControllerConfig
-from barnabas_controller.zookeeper.session import Connect
+from barnabas_controller.zookeeper.session import Connect, SessionExpired
 
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.router import handlers_of
@@ -118,6 +118,7 @@ class Broker:
             controller=lambda: self.membership.controller,
             store=lambda: self.membership.store,
             cluster_id=cluster_id,
+            registered=self.membership.registered,
         )
         for listener in self.config.listeners:
             inter_broker = listener.name == self.config.inter_broker_listener
@@ -166,9 +167,14 @@ class Broker:
         )
 
     async def _topic_config(self, topic: str) -> dict[str, str]:
-        """A topic's overrides, asked when one of its logs is opened."""
+        """A topic's overrides, asked when one of its logs is opened.
+
+        Raises SessionExpired also between two sessions: none is not the same as unknown.
+        """
         store = self.membership.store
-        return await store.topic_config(topic) if store is not None else {}
+        if store is None:
+            raise SessionExpired("no session yet to read the topic's configuration with")
+        return await store.topic_config(topic)
 
     async def _controlled_shutdown(self) -> None:
         retries = self.config[keys.CONTROLLED_SHUTDOWN_MAX_RETRIES]

@@ -41,8 +41,8 @@ class MembershipConfig:
 class Membership:
     """Joins the cluster and stays in it until `leave`.
 
-    `broker_epoch` is -1 until registered. `on_lost` is called when the membership cannot be
-    regained (another broker has taken the id), with the reason.
+    `broker_epoch` is -1 until `registered` is set. `on_lost` is called when the membership cannot
+    be regained (another broker has taken the id), with the reason.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Membership:
         self.store: Store | None = None
         self.controller: Controller | None = None
         self.broker_epoch = -1
+        self.registered = asyncio.Event()
 
     async def connect(self, predecessor: tuple[int, bytes] | None) -> str:
         """Open a session, after closing the predecessor's; returns the cluster's id."""
@@ -135,6 +136,7 @@ class Membership:
             # One session, and the server's own granularity: a dead predecessor is gone by then.
             wait_seconds=self._config.session_timeout_ms * 1.5 / 1000,
         )
+        self.registered.set()
         self.controller = Controller(
             ControllerSetup(
                 self._runtime, self.store.session, self._broker.broker_id, self._config.controller
