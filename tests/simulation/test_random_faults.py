@@ -1,0 +1,63 @@
+"""Whole clusters under random faults; see `tests/support/random_faults.py` for what must hold."""
+
+from collections.abc import Callable
+
+import pytest
+from barnabas_broker.replica import leadership
+from barnabas_controller.partition_states import PartitionStateMachine
+
+from tests.support.random_faults import RandomFaults, run_seed
+
+
+def acknowledged(faults: RandomFaults) -> int:
+    return sum(len(history.acked) for history in faults.histories.values())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nothing_acknowledged_is_lost_and_all_recovers(seed: int) -> None:
+    assert acknowledged(run_seed(seed)) > 100
+
+
+@pytest.mark.parametrize("seed", range(8, 12))
+def test_nothing_acknowledged_is_lost_without_power_loss_either(seed: int) -> None:
+    assert acknowledged(run_seed(seed, power_loss=False)) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1_000, 1_100))
+def test_nothing_acknowledged_is_lost_in_many_runs(seed: int) -> None:
+    run_seed(seed, steps=50)
+
+
+def test_one_seed_is_one_exact_run() -> None:
+    first, second = run_seed(3), run_seed(3)
+    assert first.acts == second.acts
+    assert first.histories == second.histories
+
+
+def _let_earlier_lives_rule(patch: pytest.MonkeyPatch) -> None:
+    """Brokers that restarted during a failover keep their seats."""
+
+    async def nothing(*_: object) -> None:
+        return
+
+    patch.setattr(PartitionStateMachine, "dismiss_earlier_lives", nothing)
+
+
+def _commit_alone(patch: pytest.MonkeyPatch) -> None:
+    """The high watermark follows the leader's own log end."""
+
+    def wrong(current: int, leader_end: int, _awaited: list[int], **_: int) -> int:
+        return max(current, leader_end)
+
+    patch.setattr(leadership, "next_high_watermark", wrong)
+
+
+@pytest.mark.parametrize("plant", [_let_earlier_lives_rule, _commit_alone])
+def test_a_planted_fault_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError, match="lost"):
+        for seed in range(5, 30):
+            run_seed(seed)

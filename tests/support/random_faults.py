@@ -1,0 +1,286 @@
+"""A cluster under random faults: producers write with acks=all while a nemesis does its worst.
+
+    python -m tests.support.random_faults FIRST_SEED COUNT [kills-only]
+
+runs many seeds and prints those that failed. What must hold, with `min.insync.replicas=2` and clean
+elections: every acknowledged record is at its offset with its value and in the order it was sent;
+and once all is healed every ISR is full, every record sent was acknowledged, and producing goes on.
+
+The nemesis keeps to what the promise covers: any number of kills, cuts and expired sessions; and
+the loss of power at one broker, its disk forgetting what was not flushed, while each partition has
+another member in its ISR that is well, until the broker has lost its seats.
+"""
+
+import asyncio
+import logging
+import random
+import sys
+import time
+import traceback
+from dataclasses import dataclass, field
+
+from barnabas import Admin, Consumer, Producer
+from barnabas.errors import BarnabasError
+from barnabas.producer.handle import DeliveryHandle
+from barnabas.topic_partition import TopicPartition
+from barnabas_controller import znodes
+from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.support.delivery import History, judge
+
+TOPIC = "flights"
+PARTITIONS = [TopicPartition(TOPIC, number) for number in range(3)]
+MAX_SECONDS = 3600.0
+HEALING_SECONDS = 60.0
+CONFIG = {"replica.lag.time.max.ms": "5000", "replica.socket.timeout.ms": "5000"}
+
+
+@dataclass
+class RandomFaults:
+    """One run: `steps` acts of the nemesis, then healing and judgement."""
+
+    seed: int
+    steps: int = 25
+    power_loss: bool = True
+    acts: list[str] = field(default_factory=list)
+    histories: dict[TopicPartition, History] = field(
+        default_factory=lambda: {partition: History() for partition in PARTITIONS}
+    )
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        self._cluster = SimulatedCluster(self.seed, config=CONFIG)
+        self._cuts: list[tuple[int, int]] = []
+        self._without_zookeeper: list[int] = []
+        self._stop = False
+        self._waiting: list[asyncio.Task[None]] = []
+
+    async def run(self) -> None:
+        cluster = self._cluster
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic(
+                TOPIC, len(PARTITIONS), replication_factor=3, configs={"min.insync.replicas": "2"}
+            )
+        started = asyncio.Event()
+        producing = asyncio.create_task(self._produce(started))
+        await started.wait()
+        for _ in range(self.steps):
+            await asyncio.sleep(self._random.choice([0.01, 0.1, 1.0, 3.0]) * self._random.random())
+            await self._act()
+        await self._heal()
+        self._stop = True
+        await producing
+        judge(self.histories, await self._read_back()).assert_good()
+
+    # ---- the producer
+
+    async def _produce(self, started: asyncio.Event) -> None:
+        """Unique values to all partitions; each is remembered as sent, and when acknowledged."""
+        cluster, number = self._cluster, 0
+        async with Producer(
+            cluster.bootstrap,
+            runtime=cluster.client_runtime("producer"),
+            request_timeout_ms=4_000,
+            delivery_timeout_ms=600_000,
+        ) as producer:
+            started.set()
+            while not self._stop:
+                for partition in PARTITIONS:
+                    value = b"%d" % number
+                    self.histories[partition].sent.append(value)
+                    handle = await producer.send(TOPIC, value, partition=partition.partition)
+                    waiting = asyncio.create_task(self._await(partition, value, handle))
+                    self._waiting.append(waiting)
+                number += 1
+                await asyncio.sleep(0.05 * self._random.random())
+            async with asyncio.timeout(HEALING_SECONDS):
+                await producer.flush()
+                await asyncio.gather(*self._waiting)
+
+    async def _await(self, partition: TopicPartition, value: bytes, handle: DeliveryHandle) -> None:
+        self.histories[partition].acked[value] = (await handle).offset
+
+    async def _read_back(self) -> dict[TopicPartition, list[tuple[int, bytes]]]:
+        cluster = self._cluster
+        consumed: dict[TopicPartition, list[tuple[int, bytes]]] = {tp: [] for tp in PARTITIONS}
+        async with Consumer(
+            bootstrap_servers=cluster.bootstrap,
+            runtime=cluster.client_runtime("consumer"),
+            auto_offset_reset="earliest",
+        ) as consumer:
+            consumer.assign(PARTITIONS)
+            ends = await consumer.end_offsets(PARTITIONS)
+            while any([await consumer.position(tp) < ends[tp] for tp in PARTITIONS]):
+                for record in await consumer.poll(timeout_ms=500):
+                    tp = TopicPartition(record.topic, record.partition)
+                    consumed[tp].append((record.offset, record.value or b""))
+        return consumed
+
+    # ---- the nemesis
+
+    async def _act(self) -> None:
+        if self.power_loss and self._random.random() < 0.1:
+            await self._lose_power()
+            return
+        acts = [self._kill, self._start, self._start, self._bounce, self._cut, self._heal_a_cut]
+        acts += [self._expire, self._part, self._reunite, self._kill_all]
+        self._random.choices(acts, [4, 6, 6, 4, 3, 4, 2, 2, 3, 0.3])[0]()
+
+    def _note(self, act: str) -> None:
+        self.acts.append(f"{asyncio.get_running_loop().time():.3f} {act}")
+
+    def _one(self, brokers: list[int]) -> int | None:
+        return self._random.choice(brokers) if brokers else None
+
+    def _kill(self) -> None:
+        victim = self._one(self._cluster.living)
+        if victim is not None:
+            self._kill_one(victim)
+
+    def _kill_one(self, victim: int, keep_unflushed: bool = True) -> None:
+        self._note(f"{'kill' if keep_unflushed else 'power loss of'} {victim}")
+        self._cuts = [pair for pair in self._cuts if victim not in pair]
+        self._without_zookeeper = [b for b in self._without_zookeeper if b != victim]
+        self._cluster.kill(victim, keep_unflushed)
+
+    def _kill_all(self) -> None:
+        for victim in self._cluster.living:
+            self._kill_one(victim)
+
+    def _start(self) -> None:
+        dead = [b for b in self._cluster.broker_ids if b not in self._cluster.living]
+        broker_id = self._one(dead)
+        if broker_id is not None:
+            self._note(f"start {broker_id}")
+            self._cluster.start_broker(broker_id)
+
+    def _bounce(self) -> None:
+        victim = self._one(self._cluster.living)
+        if victim is not None:
+            self._kill_one(victim)
+            self._note(f"start {victim}")
+            self._cluster.start_broker(victim)
+
+    async def _lose_power(self) -> None:
+        """And back at once, while its old session still lives: the hardest moment."""
+        victim = self._one([b for b in self._cluster.living if self._may_lose_power(b)])
+        if victim is None:
+            return
+        before = self._written_at()
+        self._kill_one(victim, keep_unflushed=False)
+        self._note(f"start {victim}")
+        self._cluster.start_broker(victim)
+        async with asyncio.timeout(HEALING_SECONDS):
+            while any(
+                victim in state.isr and self._written_at()[partition] == before[partition]
+                for partition, state in self.states().items()
+            ):
+                await asyncio.sleep(0.001)
+
+    def _may_lose_power(self, victim: int) -> bool:
+        """Whether each partition has another member in sync that is alive, in touch with ZooKeeper
+        and has been since it got its seat."""
+        written_at = self._written_at()
+        others = {b: e for b, e in self._registered().items() if b != victim}
+        well = {b: e for b, e in others.items() if b not in self._without_zookeeper}
+        return all(
+            any(b in state.isr and epoch < written_at[partition] for b, epoch in well.items())
+            for partition, state in self.states().items()
+        )
+
+    def _cut(self) -> None:
+        if len(self._cluster.living) > 1:
+            sender, receiver = self._random.sample(self._cluster.living, 2)
+            self._note(f"cut {sender} -> {receiver}")
+            self._cuts.append((sender, receiver))
+            self._cluster.cut(sender, receiver)
+
+    def _heal_a_cut(self) -> None:
+        if self._cuts:
+            sender, receiver = self._cuts.pop(self._random.randrange(len(self._cuts)))
+            self._note(f"heal {sender} -> {receiver}")
+            self._cluster.heal(sender, receiver)
+
+    def _expire(self) -> None:
+        victim = self._one(list(self._registered()))
+        if victim is not None:
+            self._note(f"expire {victim}")
+            self._cluster.expire_session(victim)
+
+    def _part(self) -> None:
+        victim = self._one(list(self._registered()))
+        if victim is not None:
+            self._note(f"{victim} without ZooKeeper")
+            self._without_zookeeper.append(victim)
+            self._cluster.part_from_zookeeper(victim)
+
+    def _reunite(self) -> None:
+        while self._without_zookeeper:
+            victim = self._without_zookeeper.pop()
+            self._note(f"{victim} with ZooKeeper")
+            self._cluster.reunite_with_zookeeper(victim)
+
+    # ---- healing
+
+    async def _heal(self) -> None:
+        self._note("heal")
+        while self._cuts:
+            self._heal_a_cut()
+        self._reunite()
+        while len(self._cluster.living) < len(self._cluster.broker_ids):
+            self._start()
+        async with asyncio.timeout(HEALING_SECONDS):
+            await self._cluster.serving()
+            while not all(len(state.isr) == 3 for state in self.states().values()):
+                await asyncio.sleep(0.2)
+
+    # ---- the state of the cluster, straight from the server's tree
+
+    def states(self) -> dict[TopicPartition, LeaderAndIsr]:
+        tree, found = self._cluster.zookeeper.tree, {}
+        for partition in PARTITIONS:
+            node = tree.node(znodes.state_path(partition))
+            found[partition] = znodes.decode_state(partition, node.data, node.version)
+        return found
+
+    def _written_at(self) -> dict[TopicPartition, int]:
+        tree = self._cluster.zookeeper.tree
+        return {tp: tree.node(znodes.state_path(tp)).mzxid for tp in PARTITIONS}
+
+    def _registered(self) -> dict[int, int]:
+        """The living that are in ZooKeeper, perhaps by a session of an earlier life, with their
+        broker epochs."""
+        tree = self._cluster.zookeeper.tree
+        nodes = {b: tree.find(znodes.broker_path(b)) for b in self._cluster.living}
+        return {broker_id: node.czxid for broker_id, node in nodes.items() if node is not None}
+
+
+def run_seed(seed: int, **options: bool | int) -> RandomFaults:
+    """One run on virtual time; raises what it found wrong."""
+    faults = RandomFaults(seed, **options)  # type: ignore[arg-type]
+    run(faults.run(), seed=seed, max_time=MAX_SECONDS)
+    return faults
+
+
+def main(first: int, count: int, power_loss: bool) -> None:
+    logging.disable(logging.CRITICAL)
+    failed = []
+    for seed in range(first, first + count):
+        began = time.perf_counter()
+        try:
+            faults = run_seed(seed, power_loss=power_loss)
+            acked = sum(len(history.acked) for history in faults.histories.values())
+            print(f"seed {seed}: {acked} records, {time.perf_counter() - began:.1f} s", flush=True)
+        except Exception as error:
+            failed.append(seed)
+            print(f"seed {seed}: FAILED {type(error).__name__}: {str(error)[:600]}", flush=True)
+            if not isinstance(error, AssertionError | BarnabasError):
+                traceback.print_exc(limit=-4)
+    print(f"{len(failed)} of {count} seeds failed: {failed}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), power_loss="kills-only" not in sys.argv)
