@@ -63,6 +63,7 @@ class Gaps:
 
 def main() -> int:
     options = _options()
+    exit_code = 0
     report = Report(f"Longest gap between acks after kill -9 of a {options.victim}")
     for partition in range(measures.PARTITIONS):
         report.row(_row(partition), "s", "8")
@@ -78,13 +79,14 @@ def main() -> int:
                 _note(report.kafka, _measure_kafka(options.victim))
     except NotQuiet as error:
         console.print(f"[red]{error}")
+        exit_code = 1
     except (ClusterError, KafkaUnavailable, RuntimeError) as error:
         console.print(f"[red]{error}")
         return 1
     report.print()
     if options.json:
         report.write(options.json)
-    return 0
+    return exit_code
 
 
 def _options() -> argparse.Namespace:

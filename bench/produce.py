@@ -40,6 +40,7 @@ END_P50, END_P99 = "one in flight, until consumed: p50", "one in flight, until c
 
 def main() -> int:
     options = _options()
+    exit_code = 0
     report = _report(options)
     try:
         if not options.no_barnabas:
@@ -53,13 +54,14 @@ def main() -> int:
                 _measure_kafka(options, report)
     except NotQuiet as error:
         console.print(f"[red]{error}")
+        exit_code = 1
     except (ClusterError, KafkaUnavailable) as error:
         console.print(f"[red]{error}")
         return 1
     report.print()
     if options.json:
         report.write(options.json)
-    return 0
+    return exit_code
 
 
 def _options() -> argparse.Namespace:

@@ -35,6 +35,7 @@ LOADED = "resident memory of the largest broker, flights produced and read"
 
 def main() -> int:
     options = _options()
+    exit_code = 0
     report = Report("Start and memory, three brokers and ZooKeeper")
     report.row(SERVING, "s")
     report.row(FIRST_ACK, "s", "6")
@@ -51,13 +52,14 @@ def main() -> int:
                 _measure_kafka(options.records, report)
     except NotQuiet as error:
         console.print(f"[red]{error}")
+        exit_code = 1
     except (ClusterError, KafkaUnavailable) as error:
         console.print(f"[red]{error}")
         return 1
     report.print()
     if options.json:
         report.write(options.json)
-    return 0
+    return exit_code
 
 
 def _options() -> argparse.Namespace:
