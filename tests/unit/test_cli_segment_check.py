@@ -4,10 +4,12 @@ import struct
 from pathlib import Path
 
 import pytest
+from barnabas.cli.main import app
 from barnabas.record.batch import parse_header, stamp
 from barnabas.record.builder import BatchBuilder
 from barnabas_broker.cli.log import batch_row
 from barnabas_broker.cli.segment_check import check_partition
+from typer.testing import CliRunner
 
 BASE_TIME = 1_700_000_000_000
 
@@ -143,6 +145,18 @@ def test_a_wrong_time_index_entry_is_found(
 ) -> None:
     partition.time_index = struct.pack(">qi", timestamp, relative)
     assert any(expected in fault for fault in partition.faults())
+
+
+@pytest.mark.parametrize("command", ["verify", "dump"])
+def test_a_file_that_is_no_segment_is_not_called_sound(tmp_path: Path, command: str) -> None:
+    folder = tmp_path / "broker-1"
+    folder.mkdir()
+    (folder / "broker.log").write_text("INFO started\n")
+    (folder / "00000000000000000000.index").write_bytes(bytes(8))
+    for path in (tmp_path, folder, *folder.iterdir()):
+        result = CliRunner().invoke(app, ["log", command, str(path)])
+        assert result.exit_code == 1, path
+        assert str(path) in result.stderr
 
 
 def test_a_dumped_header_has_kafkas_names() -> None:

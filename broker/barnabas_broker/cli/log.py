@@ -29,16 +29,16 @@ def log() -> None:
 @app.command()
 def dump(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="A .log file, or a partition's folder.")],
+    path: Annotated[Path, typer.Argument(help="A segment (N.log), or a partition's folder.")],
     records: Annotated[bool, typer.Option("--records", help="The records too.")] = False,
 ) -> None:
     """Every batch's header, one a line. Exit code 1 if one is corrupt."""
-    from barnabas_broker.cli.segment_check import segment_files
+    from barnabas_broker.cli.segment_check import is_segment, segment_files
 
     settings = settings_of(context)
     files = segment_files(path) if path.is_dir() else [path]
-    if not files or not all(file.is_file() for file in files):
-        raise CommandFailed(f"{path} is neither a .log file nor a folder that holds one")
+    if not files or not all(file.is_file() and is_segment(file) for file in files):
+        raise CommandFailed(f"{path} is neither a segment (N.log) nor a folder that holds one")
     sound = [_dump_segment(settings, file, records) for file in files]
     if not all(sound):
         raise typer.Exit(1)
@@ -79,8 +79,10 @@ def verify(
 
 def _partition_folders(directory: Path) -> Iterator[Path]:
     """The folder itself, or those below it, that hold a log and are not being deleted."""
+    from barnabas_broker.cli.segment_check import segment_files
+
     for folder in (directory, *sorted(directory.glob("*-*"))):
-        if folder.is_dir() and any(folder.glob("*.log")) and not folder.name.endswith("-delete"):
+        if segment_files(folder) and not folder.name.endswith("-delete"):
             yield folder
 
 

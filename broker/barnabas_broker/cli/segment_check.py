@@ -72,8 +72,13 @@ def check_partition(directory: Path) -> PartitionCheck:
 
 def segment_files(directory: Path) -> list[Path]:
     """The `.log` files of a partition's folder, by base offset."""
-    files = directory.glob(f"*{LOG_SUFFIX}")
-    return sorted((path for path in files if path.stem.isdigit()), key=lambda path: int(path.stem))
+    files = filter(is_segment, directory.glob(f"*{LOG_SUFFIX}"))
+    return sorted(files, key=lambda path: int(path.stem))
+
+
+def is_segment(path: Path) -> bool:
+    """Whether a file's name is that of a segment: its base offset, then `.log`."""
+    return path.suffix == LOG_SUFFIX and path.stem.isdigit()
 
 
 def read_batches(data: Buffer) -> Iterator[Batch]:
