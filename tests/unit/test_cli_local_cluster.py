@@ -135,6 +135,12 @@ def test_a_cluster_that_exists_keeps_its_size_and_its_ports(tmp_path: Path) -> N
         LocalCluster(tmp_path).kill(4)
 
 
+def test_a_broker_is_not_restarted_while_zookeeper_is_down(tmp_path: Path) -> None:
+    new_layout(tmp_path, 3, None, {}).write()
+    with pytest.raises(ClusterError, match="broker 1 cannot start without ZooKeeper"):
+        LocalCluster(tmp_path).restart(1)
+
+
 def test_a_folder_without_a_cluster_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="no cluster in"):
         LocalCluster.find(tmp_path)

@@ -152,8 +152,17 @@ class LocalCluster:
                 self.wait_until_serving()
 
     def restart(self, broker_id: int, wait: bool = True) -> None:
-        """Stop a broker in good order if it runs, and start it again."""
-        if self.broker(broker_id).running:
+        """Stop a broker in good order if it runs, and start it again.
+
+        Without ZooKeeper it could not start again, so it is left as it is: ClusterError.
+        """
+        member = self.broker(broker_id)
+        if not self.zookeeper.running:
+            raise ClusterError(
+                f"{member.name} cannot start without ZooKeeper, which does not run;"
+                " start both with: barnabas cluster start"
+            )
+        if member.running:
             self.stop_broker(broker_id)
         self.start_broker(broker_id, wait)
 
