@@ -111,6 +111,15 @@ def test_a_delivered_record_is_told_where_it_is(shell: Shell) -> None:
     assert [json.loads(line)["offset"] for line in result.splitlines()] == [0, 1]
 
 
+def test_a_line_without_a_key_ends_it_and_the_lines_before_are_counted(shell: Shell) -> None:
+    shell.ok("topic", "create", "keyed")
+    result = shell.run("produce", "keyed", "--key-separator", ":", stdin="a:1\nb:2\nc\nd:4\n")
+    assert result.returncode == 1
+    assert "2 records delivered" in result.stderr and "line 3" in result.stderr
+    rows = shell.rows("consume", "keyed", "--from-beginning", "--timeout-ms", "500")
+    assert [row["value"] for row in rows] == ["1", "2"]
+
+
 def test_topics_are_listed_described_and_deleted(shell: Shell) -> None:
     shell.ok("topic", "create", "short-lived", "--partitions", "2")
     (row,) = [row for row in shell.rows("topic", "list") if row["topic"] == "short-lived"]

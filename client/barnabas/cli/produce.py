@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from barnabas.errors import BarnabasError
     from barnabas.producer import RecordMetadata
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 LINGER_MS = 5
 REPORTED_FAILURES = 10
@@ -68,6 +68,10 @@ class Deliveries:
                 f"{self.failed} of {self.failed + self.delivered} records were not delivered:"
                 f" {self.first_failure}"
             )
+        self.report()
+
+    def report(self) -> None:
+        """How many records were delivered so far, on stderr."""
         note(f"{counted(self.delivered, 'record')} delivered")
 
 
@@ -132,13 +136,17 @@ async def _produce(
         compression_type=compression.value,
         linger_ms=LINGER_MS,
     )
-    async with producer:
-        number = 0
-        async for line in lines(descriptor):
-            number += 1
-            key, value = split_line(line, separator, number)
-            await producer.send(
-                topic, value, key=key, partition=partition, on_delivery=deliveries.settle
-            )
-        await producer.flush()
+    try:
+        async with producer:
+            number = 0
+            async for line in lines(descriptor):
+                number += 1
+                key, value = split_line(line, separator, number)
+                await producer.send(
+                    topic, value, key=key, partition=partition, on_delivery=deliveries.settle
+                )
+            await producer.flush()
+    except BaseException:
+        deliveries.report()  # lines before a bad one, or before Ctrl-C, are on the brokers
+        raise
     deliveries.conclude()
