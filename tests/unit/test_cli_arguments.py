@@ -3,10 +3,13 @@
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 
 import pytest
 from barnabas.cli.arguments import hoist_global_options
-from barnabas.cli.settings import UsageFailed, parse_assignments
+from barnabas.cli.main import explain
+from barnabas.cli.settings import Settings, UsageFailed, parse_assignments
+from barnabas.errors import NoBrokerReachableError
 
 
 def barnabas(*arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
@@ -83,6 +86,26 @@ def test_wrong_usage_exits_with_2_and_says_why(arguments: list[str]) -> None:
     assert result.stdout == ""
     assert result.stderr.strip()
     assert "Traceback" not in result.stderr
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    result = barnabas("--version")
+    assert (result.returncode, result.stdout) == (0, f"barnabas {version('barnabas')}\n")
+
+
+@pytest.mark.parametrize(
+    "command, defaults",
+    [("", ["localhost:9092", "table"]), ("cluster start", ["(3)", "(9092)", ".barnabas"])],
+)
+def test_help_tells_the_defaults(command: str, defaults: list[str]) -> None:
+    help_text = barnabas(*command.split(), "--help").stdout
+    assert [default for default in defaults if default not in help_text] == []
+
+
+def test_how_to_name_a_broker_is_told_to_those_who_named_none() -> None:
+    error = NoBrokerReachableError("no broker could be reached")
+    assert "--bootstrap" in explain(error, Settings())[0]
+    assert explain(error, Settings("h:1", bootstrap_given=True)) == (str(error), 1)
 
 
 def test_an_unreachable_cluster_is_one_line_that_names_the_address() -> None:

@@ -33,11 +33,11 @@ def cluster() -> None:
 @app.command()
 def start(
     context: typer.Context,
-    brokers: Annotated[int | None, typer.Option(min=1, help="How many. [default: 3]")] = None,
+    brokers: Annotated[int | None, typer.Option(min=1, show_default="3", help="How many.")] = None,
     directory: DirectoryOption = DEFAULT_DIRECTORY,
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="The first broker's. [default: 9092]"),
+        typer.Option(min=1, max=65535, show_default=str(DEFAULT_PORT), help="The first broker's."),
     ] = None,
     configs: Annotated[
         list[str] | None,

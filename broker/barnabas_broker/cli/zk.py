@@ -104,7 +104,7 @@ async def _open(connect_string: str) -> Session:
     try:
         return await connect_kazoo(connect_string)(SESSION_TIMEOUT_MS, CONNECTION_TIMEOUT_MS)
     except (ZooKeeperUnreachable, SessionExpired) as error:
-        raise CommandFailed(f"ZooKeeper at {connect_string}: {error}") from None
+        raise CommandFailed(str(error)) from None
 
 
 async def _read_node(connect_string: str, path: str) -> tuple[bytes, Stat]:

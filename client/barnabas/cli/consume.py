@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from barnabas import Consumer
     from barnabas.consumer import ConsumerRecord
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 POLL_SECONDS = 0.5
 _ENDS = ("beginning", "end")
@@ -64,7 +64,9 @@ def consume(
     print_timestamp: Annotated[
         bool, typer.Option("--print-timestamp", help="Show the timestamp, in ms.")
     ] = False,
-    separator: Annotated[str, typer.Option(help="What stands between the shown parts.")] = "\t",
+    separator: Annotated[
+        str, typer.Option(help="What stands between the shown parts.", show_default="a tab")
+    ] = "\t",
 ) -> None:
     """Print a topic's records as they come, until Ctrl-C or one of the limits.
 

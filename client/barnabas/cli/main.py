@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +24,7 @@ from barnabas.cli.settings import (
     Output,
     Settings,
     UsageFailed,
+    settings_of,
 )
 
 INTERRUPTED = 130
@@ -69,7 +70,7 @@ class LazyGroup(TyperGroup):
         except CommandFailed as failure:
             raise _failed(str(failure), 1) from None
         except Exception as error:
-            raise _failed(*_explain(error)) from None
+            raise _failed(*explain(error, settings_of(ctx))) from None
 
 
 def _contributed() -> dict[str, Callable[[], Any]]:
@@ -77,12 +78,14 @@ def _contributed() -> dict[str, Callable[[], Any]]:
     return {entry.name: entry.load for entry in entry_points(group="barnabas.commands")}
 
 
-def _explain(error: Exception) -> tuple[str, int]:
+def explain(error: Exception, settings: Settings) -> tuple[str, int]:
     """The line and the exit code of an error of the client library; others are raised again."""
-    from barnabas.errors import BarnabasError, InvalidArgumentError
+    from barnabas.errors import BarnabasError, InvalidArgumentError, NoBrokerReachableError
 
     if isinstance(error, InvalidArgumentError):
         return str(error), 2
+    if isinstance(error, NoBrokerReachableError) and not settings.bootstrap_given:
+        return f"{error}; other brokers are named with --bootstrap or BARNABAS_BOOTSTRAP", 1
     if isinstance(error, BarnabasError):
         return str(error), 1
     raise error
@@ -91,6 +94,12 @@ def _explain(error: Exception) -> tuple[str, int]:
 def _failed(message: str, code: int) -> typer.Exit:
     print(f"barnabas: {message}", file=sys.stderr)
     return typer.Exit(code)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"barnabas {version('barnabas')}")
+        raise typer.Exit
 
 
 app = typer.Typer(
@@ -112,18 +121,25 @@ def barnabas(
             "-b",
             metavar="HOST:PORT,...",
             envvar="BARNABAS_BOOTSTRAP",
-            help=f"Some brokers of the cluster. [default: {DEFAULT_BOOTSTRAP}]",
+            show_default=DEFAULT_BOOTSTRAP,
+            help="Some brokers of the cluster.",
         ),
     ] = None,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="A table, or one JSON object a line.")
     ] = Output.TABLE,
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
 ) -> None:
     """Barnabas: a Kafka cluster in Python, and the tools to watch it work."""
     context.obj = Settings(
         bootstrap=bootstrap or DEFAULT_BOOTSTRAP,
         output=output,
-        bootstrap_given=bootstrap is not None,
+        bootstrap_given=bool(bootstrap),
     )
 
 
