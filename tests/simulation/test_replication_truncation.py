@@ -207,3 +207,28 @@ def test_all_brokers_killed_come_back_with_everything_acknowledged(seed: int) ->
             assert world.values(1, key) == [*acked[key], b"after"]
 
     run(scenario(), seed=seed)
+
+
+def test_a_leader_that_missed_an_epoch_trusts_no_fetch_of_the_epochs_before() -> None:
+    """Broker 3 had fetched the record from 1, and cut it off again as a follower of 2."""
+
+    async def scenario() -> None:
+        world = ReplicationWorld()
+        await world.start(1, 2, 3)
+        await world.create(1, 2, 3)
+        await world.produce(b"a")
+        world.cut(1, 2)
+        await world.produce(b"b", acks=1)
+        await world.until(lambda: world.values(3) == [b"a", b"b"])
+        await asyncio.sleep(1.0)
+        assert world.log(1).high_watermark == 1
+        await world.elect(2, isr=(1, 2, 3), but=1)
+        await world.until(lambda: world.values(3) == [b"a"])
+        await world.elect(1, isr=(1, 3), but=3)
+        await asyncio.sleep(1.0)
+        assert world.log(1).high_watermark == 1
+        await world.announce(only=3)
+        await world.until(lambda: world.values(3) == [b"a", b"b"])
+        await world.until(lambda: world.log(1).high_watermark == 2)
+
+    run(scenario())

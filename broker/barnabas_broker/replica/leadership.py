@@ -72,7 +72,10 @@ class Leadership:
         log.assign_epoch(self.epoch, self.epoch_start_offset)
 
     def _followers(self, previous: "Leadership | None") -> dict[int, RemoteReplica]:
-        known = previous.followers if previous is not None else {}
+        # A leader that missed an epoch may have missed another leader, and that the followers
+        # truncated to that one's log: what it knows of them proves nothing any more.
+        led_until_now = previous is not None and previous.epoch == self.epoch - 1
+        known = previous.followers if previous is not None and led_until_now else {}
         now = self._environment.now()
         followers = {}
         for broker_id in self.replicas:
@@ -81,7 +84,7 @@ class Leadership:
                 follower.begin_epoch(
                     self.epoch_start_offset,
                     in_sync=broker_id in self.isr.committed,
-                    keep_offset=previous is not None,
+                    keep_offset=led_until_now,
                     now=now,
                 )
                 followers[broker_id] = follower
