@@ -27,10 +27,15 @@ def java_version() -> int:
     return int(found[1]) if found else 0
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+@pytest.fixture(scope="session", autouse=True)
+def java() -> None:
+    """What nothing here runs without."""
     if java_version() < OLDEST_JAVA:
         pytest.skip(f"Spark needs Java {OLDEST_JAVA} or newer; found {java_version() or 'none'}")
+
+
+@pytest.fixture(scope="session")
+def spark(java: None) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -53,7 +58,7 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """Three brokers; what a test kills it must restart."""
     directory: Path = tmp_path_factory.mktemp("cluster")
     config = {"zookeeper.session.timeout.ms": "2000", "replica.lag.time.max.ms": "3000"}
