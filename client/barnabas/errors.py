@@ -2,9 +2,10 @@
 
 `KafkaError` and its subclasses: a broker answered, and the answer is one of Kafka's error codes.
 `TransportError`: no answer arrived. `Refused` says the request was certainly not applied,
-`MaybeApplied` says nobody knows. `ClientError`: the caller's own mistake, or a limit of this client.
+`MaybeApplied` says nobody knows. `ClientError`: the caller's own mistake, or a limit of this
+client.
 
-There is one exception class per code (`barnabas.kafka_errors`, all importable from here), named as in Kafka's Java client in Python's manner:
+Each code has an exception class of its own (`barnabas.kafka_errors`, all importable from here):
 `NOT_LEADER_OR_FOLLOWER` raises `NotLeaderOrFollowerError`.
 """
 

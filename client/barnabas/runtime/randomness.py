@@ -34,7 +34,7 @@ def system_randomness() -> Randomness:
 
 
 def new_uuid(randomness: Randomness) -> str:
-    """A random UUID as Kafka writes it: 22 characters of URL-safe base64, not beginning with `-`."""
+    """A random UUID as Kafka writes it: 22 characters of URL-safe base64, the first no `-`."""
     while True:
         raw = bytearray(randomness.randbytes(16))
         raw[6] = (raw[6] & 0x0F) | 0x40
