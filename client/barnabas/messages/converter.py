@@ -36,7 +36,9 @@ class Converter:
         self._nested: list[tuple[str, bytes, Converter]] = []
         for name in self._names:
             self._classify(name, hints[name])
-        self.has_bytes: bool = bool(self._bytes) or any(item.has_bytes for _, _, item in self._nested)
+        self.has_bytes: bool = bool(self._bytes) or any(
+            item.has_bytes for _, _, item in self._nested
+        )
         self.decode = self._decoder()
         self._scalar_values = _all_of(self._scalars)
 
