@@ -6,7 +6,12 @@ not suit a cluster.
 """
 
 import asyncio
+import os
 from typing import Any
+
+# gRPC's own handlers run in every fork of the program, also one that is about to become another
+# program; at times that one dies of them (PySpark starts Java so). Read when gRPC is loaded.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 
 import grpc
 from grpc import aio
