@@ -18,7 +18,7 @@ from barnabas.record.compression import Compression
 from barnabas_broker.local.cluster import LocalCluster
 
 from tests.support import log_files
-from tests.support.cluster_state import create_topic, wait_until_in_sync
+from tests.support.cluster_state import create_topic, known_everywhere, wait_until_in_sync
 from tests.support.workload import read_all
 from tests.support.zookeeper_client import zookeeper
 
@@ -78,7 +78,7 @@ async def test_a_topic_written_to_zookeeper_by_hand_comes_alive(cluster: LocalCl
     content = {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}}
     async with zookeeper(cluster) as session:
         await session.create(f"/brokers/topics/{topic}", json.dumps(content).encode())
-        await _until_known(cluster, topic)
+        await known_everywhere(cluster.bootstrap, topic)
         await wait_until_in_sync(cluster.bootstrap, topic)
         written, _ = await session.get(f"/brokers/topics/{topic}")
     assert json.loads(written).get("topic_id")
@@ -94,12 +94,6 @@ async def test_nonsense_written_to_zookeeper_disturbs_nobody(cluster: LocalClust
         await produce(cluster, "beside-nonsense", [b"x"])
         assert await values_of(cluster, "beside-nonsense") == [b"x"]
         await session.delete("/brokers/topics/nonsense")
-
-
-async def _until_known(cluster: LocalCluster, topic: str, within: float = 20.0) -> None:
-    async with asyncio.timeout(within), Admin(bootstrap_servers=cluster.bootstrap) as admin:
-        while topic not in await admin.list_topics():
-            await asyncio.sleep(0.05)
 
 
 # Death

@@ -7,6 +7,7 @@ and is dropped later, when its deadline comes up or when the heap is mostly such
 
 import asyncio
 import heapq
+import math
 from collections.abc import Callable
 
 Waiter = asyncio.Future[bool]
@@ -21,7 +22,8 @@ class Deadlines:
         self._now = now
         self._heap: list[tuple[float, int, Waiter]] = []
         self._sequence = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_at = math.inf
         self._compact_above = _COMPACT_ABOVE
 
     def __len__(self) -> int:
@@ -35,7 +37,7 @@ class Deadlines:
         heapq.heappush(self._heap, (deadline, self._sequence, waiter))
         if len(self._heap) > self._compact_above:
             self._compact()
-        if self._timer is None or deadline < self._timer.when():
+        if deadline < self._timer_at:
             self._arm(loop)
         return waiter
 
@@ -43,7 +45,7 @@ class Deadlines:
         """Let everybody's time run out now."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+            self._timer, self._timer_at = None, math.inf
         for _, _, waiter in sorted(self._heap):
             _complete(waiter, False)
         self._heap.clear()
@@ -51,10 +53,14 @@ class Deadlines:
     def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_at(self._heap[0][0], self._expire) if self._heap else None
+        self._timer, self._timer_at = None, math.inf
+        if self._heap:
+            # Remembered here, for uvloop's handles do not always know their time.
+            self._timer_at = self._heap[0][0]
+            self._timer = loop.call_at(self._timer_at, self._expire)
 
     def _expire(self) -> None:
-        self._timer = None
+        self._timer, self._timer_at = None, math.inf
         now = self._now()
         while self._heap and (self._heap[0][0] <= now or self._heap[0][2].done()):
             _complete(heapq.heappop(self._heap)[2], False)
