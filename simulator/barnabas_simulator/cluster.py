@@ -116,6 +116,10 @@ class SimulatedCluster:
         """The brokers whose process runs, serving or still starting."""
         return sorted(self._lives)
 
+    def is_serving(self, broker_id: int) -> bool:
+        """Whether a living broker has started."""
+        return self._lives[broker_id].serving.is_set()
+
     def cut(self, sender: int, receiver: int) -> None:
         """Swallow what one living broker sends to another; ends with either's life."""
         self.network.cut(self._lives[sender].name, self._lives[receiver].name)

@@ -4,7 +4,8 @@
 
 runs many seeds and prints those that failed. What must hold, with `min.insync.replicas=2` and clean
 elections: every acknowledged record is at its offset with its value and in the order it was sent;
-and once all is healed every ISR is full, every record sent was acknowledged, and producing goes on.
+so is every record that a consumer saw on the way; and once all is healed every ISR is full, every
+record sent was acknowledged, and producing goes on.
 
 The nemesis keeps to what the promise covers: any number of kills, cuts and expired sessions; and
 the loss of power at one broker, its disk forgetting what was not flushed, while each partition has
@@ -34,7 +35,12 @@ TOPIC = "flights"
 PARTITIONS = [TopicPartition(TOPIC, number) for number in range(3)]
 MAX_SECONDS = 3600.0
 HEALING_SECONDS = 60.0
-CONFIG = {"replica.lag.time.max.ms": "5000", "replica.socket.timeout.ms": "5000"}
+CONFIG = {
+    "replica.lag.time.max.ms": "5000",
+    "replica.socket.timeout.ms": "5000",
+    "controller.socket.timeout.ms": "5000",
+    "controlled.shutdown.retry.backoff.ms": "1000",
+}
 
 
 @dataclass
@@ -47,6 +53,10 @@ class RandomFaults:
     acts: list[str] = field(default_factory=list)
     histories: dict[TopicPartition, History] = field(
         default_factory=lambda: {partition: History() for partition in PARTITIONS}
+    )
+
+    seen: dict[TopicPartition, dict[int, bytes]] = field(
+        default_factory=lambda: {partition: {} for partition in PARTITIONS}
     )
 
     def __post_init__(self) -> None:
@@ -67,13 +77,19 @@ class RandomFaults:
         started = asyncio.Event()
         producing = asyncio.create_task(self._produce(started))
         await started.wait()
+        consuming = asyncio.create_task(self._consume())
         for _ in range(self.steps):
             await asyncio.sleep(self._random.choice([0.01, 0.1, 1.0, 3.0]) * self._random.random())
             await self._act()
         await self._heal()
         self._stop = True
         await producing
-        judge(self.histories, await self._read_back()).assert_good()
+        consuming.cancel()
+        records = await self._read_back()
+        judge(self.histories, records).assert_good()
+        for partition, seen in self.seen.items():
+            lost = seen.items() - dict(records[partition]).items()
+            assert not lost, f"{partition}: a consumer has seen what is lost now: {sorted(lost)}"
 
     # ---- the producer
 
@@ -103,14 +119,27 @@ class RandomFaults:
     async def _await(self, partition: TopicPartition, value: bytes, handle: DeliveryHandle) -> None:
         self.histories[partition].acked[value] = (await handle).offset
 
-    async def _read_back(self) -> dict[TopicPartition, list[tuple[int, bytes]]]:
-        cluster = self._cluster
-        consumed: dict[TopicPartition, list[tuple[int, bytes]]] = {tp: [] for tp in PARTITIONS}
-        async with Consumer(
-            bootstrap_servers=cluster.bootstrap,
-            runtime=cluster.client_runtime("consumer"),
+    # ---- the consumers
+
+    async def _consume(self) -> None:
+        """Read along with whoever leads."""
+        async with self._consumer("reader") as consumer:
+            consumer.assign(PARTITIONS)
+            while True:
+                for record in await consumer.poll(timeout_ms=500):
+                    tp = TopicPartition(record.topic, record.partition)
+                    self.seen[tp][record.offset] = record.value or b""
+
+    def _consumer(self, name: str) -> Consumer:
+        return Consumer(
+            bootstrap_servers=self._cluster.bootstrap,
+            runtime=self._cluster.client_runtime(name),
             auto_offset_reset="earliest",
-        ) as consumer:
+        )
+
+    async def _read_back(self) -> dict[TopicPartition, list[tuple[int, bytes]]]:
+        consumed: dict[TopicPartition, list[tuple[int, bytes]]] = {tp: [] for tp in PARTITIONS}
+        async with self._consumer("judge") as consumer:
             consumer.assign(PARTITIONS)
             ends = await consumer.end_offsets(PARTITIONS)
             while any([await consumer.position(tp) < ends[tp] for tp in PARTITIONS]):
@@ -122,8 +151,12 @@ class RandomFaults:
     # ---- the nemesis
 
     async def _act(self) -> None:
-        if self.power_loss and self._random.random() < 0.1:
+        rare = self._random.random()
+        if rare < 0.1 and self.power_loss:
             await self._lose_power()
+            return
+        if rare > 0.95:
+            await self._stop_one()
             return
         acts = [self._kill, self._start, self._start, self._bounce, self._cut, self._heal_a_cut]
         acts += [self._expire, self._part, self._reunite, self._kill_all]
@@ -142,9 +175,22 @@ class RandomFaults:
 
     def _kill_one(self, victim: int, keep_unflushed: bool = True) -> None:
         self._note(f"{'kill' if keep_unflushed else 'power loss of'} {victim}")
+        self._forget(victim)
+        self._cluster.kill(victim, keep_unflushed)
+
+    def _forget(self, victim: int) -> None:
+        """What was cut off from a broker's process is no longer cut off from the next."""
         self._cuts = [pair for pair in self._cuts if victim not in pair]
         self._without_zookeeper = [b for b in self._without_zookeeper if b != victim]
-        self._cluster.kill(victim, keep_unflushed)
+
+    async def _stop_one(self) -> None:
+        """A clean shutdown."""
+        victim = self._one(list(self._registered()))
+        if victim is not None and self._cluster.is_serving(victim):
+            self._note(f"stop {victim}")
+            self._forget(victim)
+            async with asyncio.timeout(HEALING_SECONDS):
+                await self._cluster.stop_broker(victim)
 
     def _kill_all(self) -> None:
         for victim in self._cluster.living:
