@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from barnabas_broker.local.cluster import LocalCluster
 
+from tests.support.real_cluster import real_cluster
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
@@ -16,5 +18,5 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         "replica.lag.time.max.ms": "3000",
         "log.initial.task.delay.ms": "100",
     }
-    with LocalCluster(directory, brokers=3, config=config) as running:
+    with real_cluster(directory, config) as running:
         yield running

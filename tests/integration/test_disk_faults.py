@@ -19,6 +19,7 @@ from tests.support.broker_process import run_broker
 from tests.support.cluster_state import known_everywhere, leaders, wait_until_in_sync
 from tests.support.faulty_disks import CannotMount, FragileDisk, SmallDisk
 from tests.support.log_files import assert_sound
+from tests.support.real_cluster import assert_no_traceback
 from tests.support.workload import Workload
 
 pytestmark = pytest.mark.integration
@@ -47,6 +48,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
             mounted.append(disk)
         cluster.start()
         yield cluster
+        assert_no_traceback(cluster)
     finally:
         cluster.kill_all()
         for disk in mounted:
@@ -158,6 +160,7 @@ async def test_a_broker_that_loses_one_disk_of_two_lives_on(tmp_path: Path) -> N
     try:
         cluster.start()
         await _lose_one_of_two(cluster, layout, disk)
+        assert_no_traceback(cluster)
     finally:
         cluster.kill_all()
         disk.unmount()

@@ -16,6 +16,7 @@ from barnabas.errors import BarnabasError
 from barnabas_broker.local.cluster import LocalCluster
 
 from tests.support.cluster_state import controller_id, wait_until_in_sync
+from tests.support.real_cluster import real_cluster
 from tests.support.workload import Workload, read_all
 
 pytestmark = pytest.mark.integration
@@ -31,7 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         "auto.leader.rebalance.enable": "false",
     }
     directory: Path = tmp_path_factory.mktemp("cluster")
-    with LocalCluster(directory, brokers=3, config=config) as running:
+    with real_cluster(directory, config) as running:
         yield running
 
 

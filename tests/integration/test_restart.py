@@ -17,6 +17,7 @@ from barnabas_broker.local.readiness import ask
 
 from tests.support import log_files
 from tests.support.cluster_state import create_topic, leaders, wait_until_in_sync
+from tests.support.real_cluster import real_cluster
 from tests.support.workload import Workload, read_all
 from tests.support.zookeeper_client import broker_epoch, zookeeper
 
@@ -35,7 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         "log.index.interval.bytes": "500",
     }
     directory: Path = tmp_path_factory.mktemp("cluster")
-    with LocalCluster(directory, brokers=3, config=config) as running:
+    with real_cluster(directory, config) as running:
         yield running
 
 

@@ -19,6 +19,7 @@ from barnabas_broker.local.cluster import LocalCluster
 
 from tests.support import log_files
 from tests.support.cluster_state import create_topic, known_everywhere, wait_until_in_sync
+from tests.support.real_cluster import real_cluster
 from tests.support.workload import read_all
 from tests.support.zookeeper_client import zookeeper
 
@@ -36,7 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         "log.segment.delete.delay.ms": "100",
     }
     directory: Path = tmp_path_factory.mktemp("cluster")
-    with LocalCluster(directory, brokers=3, config=config) as running:
+    with real_cluster(directory, config) as running:
         yield running
 
 
@@ -276,7 +277,7 @@ def lenient_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalC
         "num.partitions": "2",
     }
     directory: Path = tmp_path_factory.mktemp("lenient")
-    with LocalCluster(directory, brokers=1, config=config) as running:
+    with real_cluster(directory, config, brokers=1) as running:
         yield running
 
 
