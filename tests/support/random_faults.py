@@ -231,7 +231,11 @@ class RandomFaults:
         and has been since it got its seat."""
         written_at = self._written_at()
         others = {b: e for b, e in self._registered().items() if b != victim}
-        well = {b: e for b, e in others.items() if b not in self._without_zookeeper}
+        well = {
+            b: epoch
+            for b, epoch in others.items()
+            if b not in self._without_zookeeper and self._cluster.is_serving(b)
+        }
         return all(
             any(b in state.isr and epoch < written_at[partition] for b, epoch in well.items())
             for partition, state in self.states().items()
