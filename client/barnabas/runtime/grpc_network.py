@@ -21,6 +21,7 @@ from barnabas.runtime.stream import FrameStream, StreamBroken
 from barnabas.runtime.stream_channel import StreamChannel
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+_SETTLE_SECONDS = 0.5
 
 # Sent by the server as soon as it accepts a stream, so that a client knows before it sends.
 ACCEPTED = "barnabas-accepted"
@@ -92,8 +93,9 @@ class _GrpcChannel:
 
     async def close(self) -> None:
         await self._frames.close()
-        if self._grpc is not None:
-            await self._grpc.close()
+        channel, self._grpc = self._grpc, None
+        if channel is not None:
+            await _close(channel)
 
     async def _open_stream(self) -> FrameStream:
         if self._grpc is None:
@@ -143,6 +145,22 @@ class _GrpcStream:
 
     def close(self) -> None:
         self._call.cancel()
+
+
+async def _close(channel: aio.Channel) -> None:
+    """Close, and let gRPC's own threads tell of the end of every call while this loop still runs.
+
+    Told after the loop is closed, as at the end of `asyncio.run`, the next loop would log an error
+    for each. That the channel is shut down is told after them.
+    """
+    told = asyncio.ensure_future(channel.wait_for_state_change(channel.get_state()))
+    await asyncio.sleep(0)  # it begins to wait
+    await channel.close()
+    try:
+        async with asyncio.timeout(_SETTLE_SECONDS):
+            await told
+    except TimeoutError:
+        pass
 
 
 def _target(address: Address) -> str:
