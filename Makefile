@@ -23,8 +23,8 @@ install: $(STAMP) java ## make .venv with everything in it, and Java
 demo: $(STAMP) java ## a real cluster, a real data set, the leader killed, nothing lost
 	$(PY) demo/flights.py
 
-check: lint ## lint, types, layers, unit tests and simulation: what to run before a commit
-	$(PYTEST) -q tests/unit tests/simulation
+check: lint ## lint, types, layers, unit tests and short simulations: what to run before a commit
+	$(PYTEST) -q -m "not slow" tests/unit tests/simulation
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .
