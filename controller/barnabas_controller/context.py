@@ -151,6 +151,3 @@ class ControllerContext:
             for partition, state in self.partition_states.items()
             if state in wanting and not self.is_being_deleted(partition.topic)
         ]
-
-    def replicas_in_state(self, topic: str, state: ReplicaState) -> list[Replica]:
-        return [r for r in self.replicas_of_topic(topic) if self.replica_state(r) is state]

@@ -1,10 +1,14 @@
 """A broker's configuration: names, defaults, and what is refused."""
 
+from pathlib import Path
+
+import barnabas_broker
 import pytest
 from barnabas_broker.config import (
     TOPIC_KEYS,
     Config,
     InvalidConfig,
+    Key,
     LogConfig,
     format_properties,
     keys,
@@ -95,3 +99,17 @@ def test_properties_files_round_trip():
     assert parse_properties("# comment\n\n" + format_properties(properties)) == properties
     with pytest.raises(ValueError, match="line 1"):
         parse_properties("nonsense")
+
+
+def unread(names: list[str]) -> list[str]:
+    """The keys of `keys.py` that no module of the broker reads."""
+    package = Path(barnabas_broker.__file__).parent
+    sources = [path.read_text() for path in package.rglob("*.py")]
+    return [name for name in names if not any(f"keys.{name}" in source for source in sources)]
+
+
+def test_a_setting_that_does_nothing_is_not_accepted():
+    names = [name for name, value in vars(keys).items() if isinstance(value, Key)]
+    assert len(names) > 40
+    assert unread(names) == []
+    assert unread(["NUM_PARTITIONS", "NO_SUCH_KEY"]) == ["NO_SUCH_KEY"]

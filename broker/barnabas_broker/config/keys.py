@@ -44,9 +44,6 @@ ZOOKEEPER_CONNECTION_TIMEOUT_MS = Key(
     None,
     "How long to wait for a connection at start, ms; default: the session timeout.",
 )
-REQUEST_TIMEOUT_MS = Key(
-    "request.timeout.ms", integer(1, MAX_INT), 30000, "The broker's own requests, ms."
-)
 SOCKET_REQUEST_MAX_BYTES = Key(
     "socket.request.max.bytes", integer(1024, MAX_INT), 104857600, "Largest request accepted."
 )
@@ -201,9 +198,6 @@ CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS = Key(
     "controlled.shutdown.retry.backoff.ms", integer(0), 5000, "Pause between attempts, ms."
 )
 FETCH_MAX_BYTES = Key("fetch.max.bytes", integer(1024, MAX_INT), 57671680, "Cap of any fetch.")
-MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS = Key(
-    "max.incremental.fetch.session.cache.slots", integer(0, MAX_INT), 1000, "Fetch sessions kept."
-)
 
 BROKER_KEYS: dict[str, Key] = {  # type: ignore[type-arg]
     value.name: value for value in list(globals().values()) if isinstance(value, Key)

@@ -37,11 +37,6 @@ class Piece(NamedTuple):
     next_position: int
 
 
-def file_name(base_offset: int, suffix: str) -> str:
-    """Kafka's: the base offset in twenty digits."""
-    return f"{base_offset:020d}{suffix}"
-
-
 class Segment:
     """`largest` is the largest timestamp with the last offset of its batch.
 
