@@ -5,6 +5,7 @@ that a proof cannot silently stop being run.
 """
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -12,6 +13,10 @@ import pytest
 # Read when gRPC is first loaded, which may be before `barnabas.runtime.grpc_network` sets it;
 # the tests of Spark fork this very process to start Java.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+
+# A shell starts what it puts in the background deaf to Ctrl-C, and children inherit that; the tests
+# that press it need it heard.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REQUIRE_ALL = os.environ.get("BARNABAS_REQUIRE_ALL") == "1"
 

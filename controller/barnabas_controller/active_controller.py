@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from barnabas.error_code import ErrorCode
+from barnabas.events import EventLog
 from barnabas.messages.control import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -44,6 +45,7 @@ class ActiveController:
         runtime: Runtime,
         config: ControllerConfig,
         store: FencedStore,
+        events: EventLog,
         enqueue: Callable[["ActiveController", str, Callable[[], Awaitable[None]]], None],
     ) -> None:
         self.reign = Reign(
@@ -54,6 +56,7 @@ class ActiveController:
             store,
             BrokerChannels(runtime.network, config, self._on_response),
             lambda name, handler: enqueue(self, name, handler),
+            events,
         )
         reign = self.reign
         self.partitions = PartitionStateMachine(reign)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from barnabas.error_code import ErrorCode
+from barnabas.events import EventKind, EventLog
 from barnabas.messages.control import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -50,6 +51,7 @@ class ControllerSetup:
     session: Session
     broker_id: int
     config: ControllerConfig = field(default_factory=ControllerConfig)
+    events: EventLog = field(default_factory=EventLog)
 
 
 def _nothing() -> None:
@@ -209,7 +211,11 @@ class Controller:
             setup.runtime,
             setup.config,
             FencedStore(self._store, epoch),
+            setup.events,
             self._enqueue_for,
+        )
+        setup.events.record(
+            EventKind.CONTROLLER_ELECTED, "there was no /controller", epoch=epoch.number
         )
         await fail_over(self._active)
 
@@ -219,6 +225,7 @@ class Controller:
         if active is not None:
             epoch = active.reign.store.epoch.number
             logger.warning("broker %d resigns, epoch %d: %s", self._setup.broker_id, epoch, why)
+            self._setup.events.record(EventKind.CONTROLLER_RESIGNED, why, epoch=epoch)
             await active.close()
 
     async def _abdicate(self, failed: str) -> None:

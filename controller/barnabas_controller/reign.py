@@ -7,6 +7,7 @@ or used again.
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
+from barnabas.events import EventLog
 from barnabas.runtime import Runtime
 from barnabas.topic_partition import TopicPartition
 
@@ -31,6 +32,7 @@ class Reign:
     store: FencedStore
     channels: BrokerChannels
     enqueue: Enqueue
+    events: EventLog
 
     def batch(self) -> RequestBatch:
         """An empty batch of requests, to be given to `send`."""

@@ -7,7 +7,7 @@ each step is one turn of the event loop, in the order Kafka takes it.
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from barnabas.error_code import ErrorCode
 from barnabas.errors import (
@@ -16,6 +16,7 @@ from barnabas.errors import (
     OffsetOutOfRangeError,
     UnknownLeaderEpochError,
 )
+from barnabas.events import EventLog
 from barnabas.messages.control import AlteredPartition, AlterPartitionItem, LeaderAndIsrPartition
 from barnabas.topic_partition import TopicPartition
 
@@ -44,6 +45,7 @@ class LeaderEnvironment:
     max_lag: float
     is_alive: Callable[[int], bool]
     alter_partitions: AlterPartitions
+    events: EventLog = field(default_factory=EventLog)
 
 
 class Leadership:

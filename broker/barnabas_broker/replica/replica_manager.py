@@ -8,8 +8,9 @@ import asyncio
 import logging
 import posixpath
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from barnabas.events import EventLog
 from barnabas.messages.control import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -64,6 +65,7 @@ class ReplicaContext:
     metadata_cache: MetadataCache
     broker_epoch: Callable[[], int]
     topic_config: Callable[[str], Awaitable[dict[str, str]]]
+    events: EventLog = field(default_factory=EventLog)
 
 
 class ReplicaManager:
@@ -245,6 +247,7 @@ class ReplicaManager:
                 max_lag=self._max_lag,
                 is_alive=self._cache.is_alive,
                 alter_partitions=self._alter_partitions,
+                events=self._context.events,
             ),
             fence=self._fence,
         )

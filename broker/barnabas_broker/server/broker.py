@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from barnabas.error_code import ErrorCode
 from barnabas.errors import TransportError
+from barnabas.events import EventLog
 from barnabas.messages.control import ControlledShutdownRequest, ControlledShutdownResponse
 from barnabas.runtime import Listen, Listener, Runtime, Service
 from barnabas_controller import znodes
@@ -49,12 +50,17 @@ class Broker:
         self._runtime = world.runtime
         self._listeners: list[Listener] = []
         self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.events = EventLog(self.broker_id, world.runtime.clock.wall_ms)
         self.log_manager = LogManager(
             config, world.runtime, world.disk, on_directory_failure=self._directory_failed
         )
         self.metadata_cache = MetadataCache()
         self.membership = Membership(
-            world.runtime, world.connect_zookeeper, self._membership_config(), self._fail
+            world.runtime,
+            world.connect_zookeeper,
+            self._membership_config(),
+            self._fail,
+            self.events,
         )
         self.replica_manager = ReplicaManager(
             ReplicaContext(
@@ -65,6 +71,7 @@ class Broker:
                 metadata_cache=self.metadata_cache,
                 broker_epoch=lambda: self.membership.broker_epoch,
                 topic_config=self._topic_config,
+                events=self.events,
             )
         )
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from barnabas.events import EventKind, EventLog
 from barnabas.runtime import Runtime, TaskScope
 from barnabas_controller import znodes
 from barnabas_controller.config import ControllerConfig
@@ -51,11 +52,13 @@ class Membership:
         connect: Connect,
         config: MembershipConfig,
         on_lost: Callable[[str], None],
+        events: EventLog,
     ) -> None:
         self._runtime = runtime
         self._connect = connect
         self._config = config
         self._on_lost = on_lost
+        self._events = events
         self._broker: znodes.Broker | None = None
         self._session: Session | None = None
         self._expired = asyncio.Event()
@@ -139,7 +142,11 @@ class Membership:
         self.registered.set()
         self.controller = Controller(
             ControllerSetup(
-                self._runtime, self.store.session, self._broker.broker_id, self._config.controller
+                self._runtime,
+                self.store.session,
+                self._broker.broker_id,
+                self._config.controller,
+                self._events,
             )
         )
         await self.controller.start()
@@ -153,6 +160,7 @@ class Membership:
         while True:
             await self._expired.wait()
             logger.warning("the ZooKeeper session expired: this broker is no longer registered")
+            self._events.record(EventKind.SESSION_LOST, "the ZooKeeper session expired")
             previous = self._session.session_id if self._session else 0
             self.store = None
             await self._stop_controller()

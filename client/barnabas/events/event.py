@@ -1,0 +1,55 @@
+"""One change of state, who saw it, and why it came about."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from barnabas.topic_partition import TopicPartition
+
+# What JSON can say, so that an event travels and is printed as it is.
+Value = str | int | float | bool | None | Sequence["Value"]
+
+
+class EventKind(StrEnum):
+    """What happened. Sorted by subject."""
+
+    # the process
+    BROKER_STARTED = "broker-started"
+    BROKER_STOPPING = "broker-stopping"
+    SESSION_LOST = "session-lost"
+    LOG_DIRECTORY_FAILED = "log-directory-failed"
+
+    # a replica
+    BECAME_LEADER = "became-leader"
+    BECAME_FOLLOWER = "became-follower"
+    REPLICA_STOPPED = "replica-stopped"
+    LOG_TRUNCATED = "log-truncated"
+    ISR_CHANGE_PROPOSED = "isr-change-proposed"
+    ISR_CHANGED = "isr-changed"
+    ISR_CHANGE_REFUSED = "isr-change-refused"
+    HIGH_WATERMARK_MOVED = "high-watermark-moved"
+    REQUEST_FENCED = "request-fenced"
+
+    # the controller
+    CONTROLLER_ELECTED = "controller-elected"
+    CONTROLLER_RESIGNED = "controller-resigned"
+    BROKER_REGISTERED = "broker-registered"
+    BROKER_GONE = "broker-gone"
+    LEADER_ELECTED = "leader-elected"
+    ELECTION_REFUSED = "election-refused"
+    TOPIC_CREATED = "topic-created"
+    TOPIC_DELETED = "topic-deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`sequence` counts the events of one life of broker `broker_id`, from 1. `time_ms` is wall
+    clock. `cause` completes the sentence "... because ...". `details` are JSON values."""
+
+    sequence: int
+    time_ms: int
+    broker_id: int
+    kind: EventKind
+    cause: str
+    topic_partition: TopicPartition | None = None
+    details: Mapping[str, Value] = field(default_factory=dict)
