@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 
 from barnabas.error_code import ErrorCode
+from barnabas.events import EventKind
 from barnabas.messages.control import LeaderAndIsrResponse
 from barnabas.topic_partition import TopicPartition
 
@@ -21,6 +22,9 @@ from barnabas_controller.znodes import Broker
 from barnabas_controller.zookeeper.session import WatchEvent
 
 logger = logging.getLogger(__name__)
+
+SESSION_ENDED = "its ZooKeeper session ended without a controlled shutdown"
+AFTER_SHUTDOWN = "it had asked for a controlled shutdown"
 
 
 class BrokerChanges:
@@ -56,14 +60,37 @@ class BrokerChanges:
         await self._update_channels(new, bounced, dead)
         if new:
             self._context.brokers.update({b.broker_id: b for b in new})
+            self._report(EventKind.BROKER_REGISTERED, new)
             await self._on_startup([b.broker_id for b in new], "came up")
         if bounced:
             ids = [b.broker_id for b in bounced]
+            self._report(EventKind.BROKER_RESTARTED, bounced)
             await self._on_failure(ids, "restarted")
             self._context.brokers.update({b.broker_id: b for b in bounced})
             await self._on_startup(ids, "restarted")
-        if dead:
-            await self._on_failure(dead, "died")
+        await self._on_gone(dead)
+
+    async def _on_gone(self, broker_ids: list[int]) -> None:
+        """Their registrations have vanished; whoever had asked to stop did not die."""
+        events = self._reign.events
+        stopped = [b for b in broker_ids if b in self._context.shutting_down]
+        died = [b for b in broker_ids if b not in stopped]
+        for ids, what, why in ((stopped, "stopped", AFTER_SHUTDOWN), (died, "died", SESSION_ENDED)):
+            for broker_id in ids:
+                cause = f"broker {broker_id} {what}: {why}"
+                events.record(EventKind.BROKER_GONE, cause, broker=broker_id)
+            if ids:
+                await self._on_failure(ids, f"{what}: {why}")
+
+    def _report(self, kind: EventKind, brokers: Sequence[Broker]) -> None:
+        what = {
+            EventKind.BROKER_REGISTERED: "it registered in ZooKeeper",
+            EventKind.BROKER_RESTARTED: "it registered anew before its loss was seen",
+        }[kind]
+        for broker in brokers:
+            self._reign.events.record(
+                kind, what, broker=broker.broker_id, broker_epoch=broker.epoch
+            )
 
     async def _update_channels(
         self, new: list[Broker], bounced: list[Broker], dead: list[int]
@@ -126,7 +153,7 @@ class BrokerChanges:
                 found.append(Replica(partition, broker_id))
                 del failed[partition]
         if lost:
-            cause = f"a disk of broker {broker_id} failed"
+            cause = f"a log directory of broker {broker_id} failed"
             logger.error("%s: offline are %s", cause, ", ".join(str(r.partition) for r in lost))
             await self._on_replicas_offline(lost, cause)
         if found:

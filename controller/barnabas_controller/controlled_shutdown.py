@@ -3,6 +3,7 @@
 import logging
 
 from barnabas.error_code import ErrorCode
+from barnabas.events import EventKind
 from barnabas.messages.control import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -26,6 +27,7 @@ class ControlledShutdown:
         self, reign: Reign, partitions: PartitionStateMachine, replicas: ReplicaStateMachine
     ) -> None:
         self._context = reign.context
+        self._events = reign.events
         self._partitions = partitions
         self._replicas = replicas
 
@@ -49,6 +51,13 @@ class ControlledShutdown:
         stopped = [Replica(partition, broker_id) for partition in followed]
         await self._replicas.change(stopped, ReplicaState.OFFLINE, cause)
         remaining, _ = affected_partitions(self._context, broker_id)
+        self._events.record(
+            EventKind.CONTROLLED_SHUTDOWN,
+            f"broker {broker_id} asked to stop",
+            broker=broker_id,
+            led=len(led),
+            still_led=len(remaining),
+        )
         return ControlledShutdownResponse(
             ErrorCode.NONE, [PartitionError(p.topic, p.partition) for p in remaining]
         )

@@ -193,15 +193,17 @@ class Controller:
     async def _check_controller(self) -> None:
         """Look who is controller; stand for election if nobody is."""
         current = await current_controller(self._store, self._watch_controller)
+        previous = self.active_controller_id
         self.active_controller_id = -1 if current is None else current[0]
         if self._active is not None and (current is None or not current[1]):
             await self._resign(f"broker {self.active_controller_id} is controller")
         if current is None:
-            await self._stand_for_election()
+            await self._stand_for_election(previous)
         elif current[1] and self._active is None:  # an earlier reign of this session ended badly
             await self._store.remove(znodes.CONTROLLER)
 
-    async def _stand_for_election(self) -> None:
+    async def _stand_for_election(self, previous: int) -> None:
+        """`previous`: who was controller when this broker last looked; -1: nobody was."""
         setup = self._setup
         epoch = await elect(self._store, setup.broker_id, setup.runtime.clock.wall_ms())
         logger.info("broker %d is controller, epoch %d", setup.broker_id, epoch.number)
@@ -214,8 +216,11 @@ class Controller:
             setup.events,
             self._enqueue_for,
         )
+        why = "there was no /controller"
+        if previous >= 0:
+            why += f": that of broker {previous}, controller before, has vanished"
         setup.events.record(
-            EventKind.CONTROLLER_ELECTED, "there was no /controller", epoch=epoch.number
+            EventKind.CONTROLLER_ELECTED, why, epoch=epoch.number, previous=previous
         )
         await fail_over(self._active)
 

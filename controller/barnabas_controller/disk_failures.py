@@ -43,6 +43,7 @@ class DiskFailures:
                 for replica in self._context.replicas_on(brokers)
                 if self._context.replica_state(replica) is ReplicaState.ONLINE
             ]
-            await self._replicas.change(replicas, ReplicaState.ONLINE)
+            cause = f"brokers {brokers} say that a log directory failed"
+            await self._replicas.change(replicas, ReplicaState.ONLINE, cause)
         for name in noted:
             await self._reign.store.delete_tree(f"{znodes.LOG_DIR_EVENTS}/{name}")

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.active_controller import ActiveController
+from barnabas_controller.context import ControllerContext
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ async def fail_over(active: ActiveController) -> None:
     await reign.store.delete_children(ISR_CHANGES)
     await active.disks.start()
     written_at = await _read_cluster(active)
+    cause += _absent(context)
     wishes = await reign.store.store.topics_to_delete(active.deletion.watch)
     await active.deletion.start(wishes)
     reign.update_metadata(context.registered_brokers())
@@ -43,6 +45,16 @@ async def fail_over(active: ActiveController) -> None:
         len(context.assignments),
         len(context.partitions()),
     )
+
+
+def _absent(context: ControllerContext) -> str:
+    """Which brokers have replicas and are not there: the reason of a failover's elections."""
+    assigned = {broker for p in context.partitions() for broker in context.replicas(p)}
+    absent = sorted(assigned - context.brokers.keys())
+    if not absent:
+        return ""
+    noun = "broker" if len(absent) == 1 else "brokers"
+    return f", and {noun} {', '.join(map(str, absent))} had no registration in ZooKeeper"
 
 
 async def _read_cluster(active: ActiveController) -> Mapping[TopicPartition, int]:

@@ -6,6 +6,7 @@ Handles AlterPartition (KIP-497) for the elected controller; the judgement is `a
 import logging
 
 from barnabas.error_code import ErrorCode
+from barnabas.events import EventKind
 from barnabas.messages.control import (
     AlteredPartition,
     AlterPartitionItem,
@@ -60,7 +61,7 @@ class IsrChanges:
             if isinstance(ruling, Write):
                 writes[partition] = (item, ruling)
             else:
-                answers[partition] = _answer(item, ruling)
+                answers[partition] = self._answer(item, ruling)
         answers |= await self._write(writes)
         partitions = [TopicPartition(item.topic, item.partition) for item in request.partitions]
         self._reign.update_metadata(self._context.registered_brokers(), partitions)
@@ -78,6 +79,7 @@ class IsrChanges:
             item, ruling = writes[partition]
             if isinstance(result, LeaderAndIsr):
                 old, leadership[partition] = leadership[partition], result
+                self._report_accepted(partition, old, result, item)
                 logger.info("%s", describe_change(partition, old, result, ruling.reason))
                 answers[partition] = accepted(item, result)
             elif isinstance(result, BadVersion):
@@ -94,16 +96,41 @@ class IsrChanges:
             logger.warning("%s: its state znode was changed from outside: %s", partition, state)
             self._context.leadership[partition] = state
 
+    def _answer(self, item: AlterPartitionItem, ruling: AlreadyDone | Reject) -> AlteredPartition:
+        if isinstance(ruling, AlreadyDone):
+            return accepted(item, ruling.state)
+        logger.info(
+            "%s-%d: ISR change to %s refused, %s: %s",
+            item.topic,
+            item.partition,
+            item.new_isr,
+            ruling.code.name,
+            ruling.reason,
+        )
+        self._reign.events.record(
+            EventKind.ISR_CHANGE_REFUSED,
+            f"{ruling.code.name}: {ruling.reason}",
+            TopicPartition(item.topic, item.partition),
+            asked_for=item.new_isr,
+            asked_because=item.cause,
+            leader_epoch=item.leader_epoch,
+        )
+        return rejected(item, ruling.code)
 
-def _answer(item: AlterPartitionItem, ruling: AlreadyDone | Reject) -> AlteredPartition:
-    if isinstance(ruling, AlreadyDone):
-        return accepted(item, ruling.state)
-    logger.info(
-        "%s-%d: ISR change to %s refused, %s: %s",
-        item.topic,
-        item.partition,
-        item.new_isr,
-        ruling.code.name,
-        ruling.reason,
-    )
-    return rejected(item, ruling.code)
+    def _report_accepted(
+        self,
+        partition: TopicPartition,
+        old: LeaderAndIsr,
+        new: LeaderAndIsr,
+        item: AlterPartitionItem,
+    ) -> None:
+        self._reign.events.record(
+            EventKind.ISR_CHANGE_ACCEPTED,
+            item.cause or f"broker {new.leader}, the leader, asked for it",
+            partition,
+            isr_before=old.isr,
+            isr=new.isr,
+            leader=new.leader,
+            leader_epoch=new.leader_epoch,
+            partition_epoch=new.partition_epoch,
+        )

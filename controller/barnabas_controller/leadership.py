@@ -12,6 +12,7 @@ from dataclasses import replace
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.election import Decision, Elected, Refused
+from barnabas_controller.election_report import report_decision
 from barnabas_controller.leader_and_isr import LeaderAndIsr, describe_change
 from barnabas_controller.reign import Reign
 from barnabas_controller.zookeeper.session import BadVersion
@@ -66,6 +67,7 @@ async def _write(
             logger.info(
                 "%s", describe_change(partition, leadership[partition], result, decision.reason)
             )
+            report_decision(reign, partition, leadership[partition], result, decision.reason)
             leadership[partition] = result
             outcome[partition] = replace(decision, state=result)
         elif isinstance(result, BadVersion):
@@ -89,6 +91,8 @@ async def _refresh(
             outcome[partition] = Refused(f"controller {state.controller_epoch} wrote its state")
         else:
             logger.warning("%s: its state znode was changed from outside: %s", partition, state)
+            known = reign.context.leadership[partition]
+            report_decision(reign, partition, known, state, "its state znode was changed by others")
             reign.context.leadership[partition] = state
             again.append(partition)
     return again

@@ -20,6 +20,7 @@ from barnabas_controller.election import (
     elect_preferred,
     first_leader,
 )
+from barnabas_controller.election_report import report_first_leader, report_refusal
 from barnabas_controller.leader_and_isr import LeaderAndIsr
 from barnabas_controller.leadership import Decide, change_leadership
 from barnabas_controller.reign import Reign
@@ -29,6 +30,7 @@ from barnabas_controller.states import PARTITION_PREVIOUS, PartitionState
 logger = logging.getLogger(__name__)
 
 UNCLEAN_KEY = "unclean.leader.election.enable"
+NEW_PARTITION = "the partition is new"
 
 
 class PartitionStateMachine:
@@ -145,9 +147,12 @@ class PartitionStateMachine:
         for partition, decision in outcome.items():
             if isinstance(decision, Elected):
                 self._context.partition_states[partition] = PartitionState.ONLINE
-                batch.leader_and_isr(decision.recipients, partition, decision.state)
+                batch.leader_and_isr(
+                    decision.recipients, partition, decision.state, cause=decision.reason
+                )
             elif isinstance(decision, Refused):
                 logger.error("%s: no leader elected: %s", partition, decision.reason)
+                report_refusal(self._reign, partition, decision)
             elif isinstance(decision, Unchanged):
                 logger.debug("%s: %s", partition, decision.reason)
 
@@ -161,6 +166,7 @@ class PartitionStateMachine:
             first = first_leader(context.replicas(partition), online, epoch)
             if isinstance(first, Refused):
                 logger.error("%s: created without a leader: %s", partition, first.reason)
+                report_refusal(self._reign, partition, first)
             else:
                 states[partition] = first
         for partition, result in (await self._reign.store.create_states(states)).items():
@@ -172,7 +178,8 @@ class PartitionStateMachine:
             )
             context.leadership[partition] = result
             context.partition_states[partition] = PartitionState.ONLINE
-            batch.leader_and_isr(result.isr, partition, result, is_new=True)
+            batch.leader_and_isr(result.isr, partition, result, True, NEW_PARTITION)
+            report_first_leader(self._reign, partition, result)
 
     async def _unclean_allowed(self, partitions: list[TopicPartition]) -> Mapping[str, bool]:
         """Per topic that has a partition without any online in-sync replica."""

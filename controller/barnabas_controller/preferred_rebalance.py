@@ -3,6 +3,7 @@
 import asyncio
 import logging
 
+from barnabas.events import EventKind
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.context import ControllerContext
@@ -12,6 +13,7 @@ from barnabas_controller.reign import Reign
 logger = logging.getLogger(__name__)
 
 FIRST_CHECK_SECONDS = 5.0
+CAUSE = "the rebalance hands leadership back to the preferred replica, which is in sync"
 
 
 class PreferredRebalance:
@@ -34,7 +36,13 @@ class PreferredRebalance:
         partitions = imbalanced_partitions(self._reign.context, percentage)
         if partitions:
             logger.info("handing %d partitions to their preferred leaders", len(partitions))
-            await self._partitions.elect_preferred(partitions, "the preferred leader is back")
+            self._reign.events.record(
+                EventKind.PREFERRED_REBALANCE,
+                f"brokers lead too few of the partitions they are preferred for"
+                f" (over {percentage} % are led by others)",
+                partitions=len(partitions),
+            )
+            await self._partitions.elect_preferred(partitions, CAUSE)
 
 
 def imbalanced_partitions(context: ControllerContext, percentage: int) -> list[TopicPartition]:

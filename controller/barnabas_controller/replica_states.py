@@ -46,14 +46,14 @@ class ReplicaStateMachine:
         batch = self._reign.batch()
         match target:
             case ReplicaState.NEW:
-                self._to_new(legal, batch)
+                self._to_new(legal, batch, cause)
             case ReplicaState.ONLINE:
-                self._to_online(legal, batch)
+                self._to_online(legal, batch, cause)
             case ReplicaState.OFFLINE:
                 await self._to_offline(legal, batch, cause)
             case ReplicaState.DELETION_STARTED:
                 for replica in legal:
-                    batch.stop_replica(replica.broker_id, replica.partition, delete=True)
+                    batch.stop_replica(replica.broker_id, replica.partition, True, cause)
         for replica in legal:
             if target is ReplicaState.NON_EXISTENT:
                 self._context.replica_states.pop(replica, None)
@@ -77,22 +77,22 @@ class ReplicaStateMachine:
                 )
         return legal
 
-    def _to_new(self, replicas: list[Replica], batch: RequestBatch) -> None:
+    def _to_new(self, replicas: list[Replica], batch: RequestBatch, cause: str) -> None:
         for replica in replicas:
             state = self._context.leadership.get(replica.partition)
             if state is not None:
-                batch.leader_and_isr([replica.broker_id], replica.partition, state, is_new=True)
+                batch.leader_and_isr([replica.broker_id], replica.partition, state, True, cause)
 
-    def _to_online(self, replicas: list[Replica], batch: RequestBatch) -> None:
+    def _to_online(self, replicas: list[Replica], batch: RequestBatch, cause: str) -> None:
         """A new replica was told when its partition got its leader; others are told again."""
         for replica in replicas:
             state = self._context.leadership.get(replica.partition)
             if state is not None and self._context.replica_state(replica) is not ReplicaState.NEW:
-                batch.leader_and_isr([replica.broker_id], replica.partition, state)
+                batch.leader_and_isr([replica.broker_id], replica.partition, state, cause=cause)
 
     async def _to_offline(self, replicas: list[Replica], batch: RequestBatch, cause: str) -> None:
         for replica in replicas:
-            batch.stop_replica(replica.broker_id, replica.partition, delete=False)
+            batch.stop_replica(replica.broker_id, replica.partition, False, cause)
         ordered = sorted(replicas, key=lambda replica: replica.broker_id)
         for broker_id, group in groupby(ordered, key=lambda replica: replica.broker_id):
             await self._leave_isrs(broker_id, [r.partition for r in group], batch, cause)
@@ -111,6 +111,8 @@ class ReplicaStateMachine:
             if isinstance(decision, Refused):
                 logger.error("%s: %d stays in the ISR: %s", partition, broker_id, decision.reason)
             if isinstance(decision, Elected) and not context.is_being_deleted(partition.topic):
-                batch.leader_and_isr(decision.recipients, partition, decision.state)
+                batch.leader_and_isr(
+                    decision.recipients, partition, decision.state, cause=decision.reason
+                )
         # All brokers learn which replicas are offline, whether the ISR changed or not.
         batch.update_metadata(context.registered_brokers(), partitions)

@@ -56,20 +56,22 @@ class RequestBatch:
         partition: TopicPartition,
         state: LeaderAndIsr,
         is_new: bool = False,
+        cause: str = "",
     ) -> None:
         """Tell these brokers to lead or follow, and everyone else who leads.
 
-        `is_new` once said of a replica stays said within the batch.
+        `is_new` once said of a replica stays said within the batch. `cause` travels along, so that
+        a broker can tell people why it was appointed.
         """
         for broker_id in broker_ids:
             known = self._leaders.setdefault(broker_id, {})
             before = known.get(partition)
             new = is_new or (before is not None and before.is_new)
-            known[partition] = self._leader_partition(partition, state, new)
+            known[partition] = self._leader_partition(partition, state, new, cause)
         self.update_metadata(self._context.registered_brokers(), [partition])
 
     def _leader_partition(
-        self, partition: TopicPartition, state: LeaderAndIsr, is_new: bool
+        self, partition: TopicPartition, state: LeaderAndIsr, is_new: bool, cause: str
     ) -> LeaderAndIsrPartition:
         assignment = self._context.assignment(partition)
         return LeaderAndIsrPartition(
@@ -86,6 +88,7 @@ class RequestBatch:
             removing_replicas=list(assignment.removing),
             is_new=is_new,
             leader_recovery_state=state.recovery_state,
+            cause=cause,
         )
 
     def update_metadata(
@@ -95,7 +98,9 @@ class RequestBatch:
         self._informed.update(dict.fromkeys(broker_ids))
         self._metadata.update(dict.fromkeys(partitions))
 
-    def stop_replica(self, broker_id: int, partition: TopicPartition, delete: bool) -> None:
+    def stop_replica(
+        self, broker_id: int, partition: TopicPartition, delete: bool, cause: str = ""
+    ) -> None:
         """Tell a broker to stop, or stop and delete; to delete once said stays said."""
         known = self._stops.setdefault(broker_id, {})
         before = known.get(partition)
@@ -109,6 +114,7 @@ class RequestBatch:
             partition.partition,
             leader_epoch,
             delete or (before is not None and before.delete_partition),
+            cause,
         )
 
     def requests(self) -> list[tuple[Broker, ControlRequest]]:

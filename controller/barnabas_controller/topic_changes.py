@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from barnabas.errors import InvalidTopicError
+from barnabas.events import EventKind
 from barnabas.runtime import new_uuid
 from barnabas.topic_partition import TopicPartition
 
-from barnabas_controller.partition_states import PartitionStateMachine
+from barnabas_controller import znodes
+from barnabas_controller.partition_states import NEW_PARTITION, PartitionStateMachine
 from barnabas_controller.reign import Reign
 from barnabas_controller.replica_states import ReplicaStateMachine
 from barnabas_controller.states import PartitionState, ReplicaState
@@ -66,6 +68,9 @@ class TopicChanges:
         gone = [topic for topic in self._context.assignments if topic not in set(present)]
         for topic in gone:
             logger.warning("topic %s was removed from ZooKeeper by hand", topic)
+            self._reign.events.record(
+                EventKind.TOPIC_DELETED, "its znode was removed by hand", topic=topic
+            )
             self._context.remove_topic(topic)
         new = [topic for topic in present if topic not in self._context.assignments]
         await self._create(await self.load(new))
@@ -77,6 +82,13 @@ class TopicChanges:
                 "new topic %s (%s), %d partitions", topic, node.topic_id, len(node.partitions)
             )
             self._context.set_topic(topic, node)
+            self._reign.events.record(
+                EventKind.TOPIC_CREATED,
+                f"{znodes.topic_path(topic)} appeared in ZooKeeper",
+                topic=topic,
+                topic_id=node.topic_id,
+                partitions=len(node.partitions),
+            )
             created += self._context.partitions([topic])
         await self._start(created)
 
@@ -106,9 +118,9 @@ class TopicChanges:
         """Give new partitions their first leaders (Kafka's `onNewPartitionCreation`)."""
         replicas = self._context.replicas_of(partitions)
         self._partitions.change(partitions, PartitionState.NEW)
-        await self._replicas.change(replicas, ReplicaState.NEW)
-        await self._partitions.elect(partitions, "the partition is new")
-        await self._replicas.change(replicas, ReplicaState.ONLINE)
+        await self._replicas.change(replicas, ReplicaState.NEW, NEW_PARTITION)
+        await self._partitions.elect(partitions, NEW_PARTITION)
+        await self._replicas.change(replicas, ReplicaState.ONLINE, NEW_PARTITION)
 
 
 def _is_legal(topic: str) -> bool:

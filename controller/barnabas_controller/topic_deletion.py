@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from barnabas.error_code import ErrorCode
+from barnabas.events import EventKind
 from barnabas.messages.control import StopReplicaRequest, StopReplicaResponse
 from barnabas.topic_partition import TopicPartition
 
@@ -97,6 +98,9 @@ class TopicDeletion:
         partitions = self._context.partitions([topic])
         if topic not in self._context.deletion_started:
             logger.info("deleting topic %s, %d partitions", topic, len(partitions))
+            self._reign.events.record(
+                EventKind.TOPIC_DELETION_STARTED, "somebody asked for its deletion", topic=topic
+            )
             self._partitions.change(partitions, PartitionState.OFFLINE)
             self._partitions.change(partitions, PartitionState.NON_EXISTENT)
             self._context.deletion_started[topic] = None
@@ -109,14 +113,15 @@ class TopicDeletion:
         dead = [r for r in remaining if not self._context.is_online(r.broker_id, r.partition)]
         alive = [r for r in remaining if self._context.is_online(r.broker_id, r.partition)]
         await self._replicas.change(remaining, ReplicaState.OFFLINE, CAUSE)
-        await self._replicas.change(dead, ReplicaState.DELETION_INELIGIBLE)
-        await self._replicas.change(alive, ReplicaState.DELETION_STARTED)
+        await self._replicas.change(dead, ReplicaState.DELETION_INELIGIBLE, CAUSE)
+        await self._replicas.change(alive, ReplicaState.DELETION_STARTED, CAUSE)
         if dead:
             self._hold(topic, f"brokers {sorted({r.broker_id for r in dead})} are offline")
 
     def _hold(self, topic: str, why: str) -> None:
         self._context.deletion_ineligible[topic] = None
         logger.warning("the deletion of topic %s waits: %s", topic, why)
+        self._reign.events.record(EventKind.TOPIC_DELETION_WAITS, why, topic=topic)
 
     async def _complete(self, topic: str, replicas: list[Replica]) -> None:
         """Every replica is gone: now the znodes."""
@@ -124,6 +129,9 @@ class TopicDeletion:
         await self._reign.store.delete_topic(topic)
         self._context.remove_topic(topic)
         logger.info("topic %s is deleted", topic)
+        self._reign.events.record(
+            EventKind.TOPIC_DELETED, "every replica said that its log is deleted", topic=topic
+        )
 
     async def fail(self, replicas: Sequence[Replica], why: str) -> None:
         """These replicas, of topics being deleted, cannot be deleted now."""

@@ -105,7 +105,12 @@ class Follower:
             decision.offset,
             "" if decision.complete else ", then asking again",
         )
-        self.partition.truncate(decision.offset)
+        self.partition.truncate(
+            decision.offset,
+            "leader-epoch",
+            f"the leader's epoch {leader.epoch} ends at {leader.end_offset},"
+            f" here epoch {local.epoch} at {local.end_offset}",
+        )
         self.offsets = self._offsets()
 
     def back_in_range(self, leader: LeaderRange) -> bool:
@@ -113,7 +118,11 @@ class Follower:
         log, before = self.partition.follower_log(), self.offsets
         decision = out_of_range(log.log_end_offset, *leader)
         if decision.truncate_to is not None:
-            self.partition.truncate(decision.truncate_to)
+            self.partition.truncate(
+                decision.truncate_to,
+                "out-of-range",
+                f"the leader's log ends at {leader.log_end_offset}, before this one",
+            )
         elif decision.restart_at is not None:
             logger.warning(
                 "%s: the leader's log starts at %d, beyond the end %d here: starting over",
@@ -121,6 +130,8 @@ class Follower:
                 decision.restart_at,
                 log.log_end_offset,
             )
-            log.truncate_fully_and_start_at(decision.restart_at)
+            self.partition.truncate_fully(
+                decision.restart_at, "the leader has deleted what comes next here"
+            )
         self.offsets = self._offsets()
         return self.offsets != before

@@ -126,6 +126,25 @@ def laggards(
     ]
 
 
+def describe_lag(
+    follower: RemoteReplica,
+    last_fetch_time: float,
+    leader_log_end_offset: int,
+    now: float,
+    max_lag: float,
+) -> str:
+    """Why a member is too late, for people: it is stuck, or slow, or never came."""
+    limit = f"replica.lag.time.max.ms is {max_lag:g} s"
+    name = f"broker {follower.broker_id}"
+    if follower.log_end_offset == UNKNOWN_OFFSET and last_fetch_time == NEVER:
+        return f"{name} has never fetched from this leader, {limit}"
+    caught_up = f"has not caught up for {now - follower.last_caught_up_time:.1f} s"
+    behind = leader_log_end_offset - follower.log_end_offset
+    if now - last_fetch_time >= max_lag:
+        return f"{name} {caught_up} and has not fetched for {now - last_fetch_time:.1f} s, {limit}"
+    return f"{name} {caught_up}: it fetches, but is {behind} records behind, {limit}"
+
+
 def effective_min_in_sync(min_insync_replicas: int, replica_count: int) -> int:
     """`min.insync.replicas`, but never more than there are replicas."""
     return min(min_insync_replicas, replica_count)

@@ -16,7 +16,7 @@ from barnabas.errors import (
     OffsetOutOfRangeError,
     UnknownLeaderEpochError,
 )
-from barnabas.events import EventLog
+from barnabas.events import EventKind, EventLog, Value
 from barnabas.messages.control import AlteredPartition, AlterPartitionItem, LeaderAndIsrPartition
 from barnabas.topic_partition import TopicPartition
 
@@ -24,8 +24,10 @@ from barnabas_broker.log.log import Appended, Log
 from barnabas_broker.replica.alter_partition import AlterPartitions, Verdict, verdict
 from barnabas_broker.replica.high_watermark import holds_back, next_high_watermark
 from barnabas_broker.replica.in_sync import (
+    NEVER,
     InSyncReplicas,
     RemoteReplica,
+    describe_lag,
     effective_min_in_sync,
     laggards,
     may_join,
@@ -218,7 +220,12 @@ class Leadership:
                 follower.log_end_offset,
                 list(self.isr.committed),
             )
-            self._propose(self.isr.expanding(broker_id))
+            self._propose(
+                self.isr.expanding(broker_id),
+                f"broker {broker_id} has caught up to offset {follower.log_end_offset}"
+                f" (high watermark {self.log.high_watermark},"
+                f" start of the leader's epoch {self.epoch_start_offset})",
+            )
 
     def maybe_shrink_isr(self) -> None:
         """Ask for the removal of the members that have lagged too long."""
@@ -239,23 +246,35 @@ class Leadership:
                 end,
                 list(self.isr.committed),
             )
-            self._propose(self.isr.shrinking(late))
+            self._propose(self.isr.shrinking(late), "; ".join(map(self._lag_of, late)))
 
-    def _propose(self, proposal: InSyncReplicas) -> None:
+    def _lag_of(self, broker_id: int) -> str:
+        follower, environment = self.followers[broker_id], self._environment
+        connected = self._waiting.followers.get(broker_id)
+        last_fetch = max(
+            follower.last_fetch_time, connected.session.last_fetch_time if connected else NEVER
+        )
+        return describe_lag(
+            follower, last_fetch, self.log.log_end_offset, environment.now(), environment.max_lag
+        )
+
+    def _propose(self, proposal: InSyncReplicas, cause: str) -> None:
         assert proposal.proposed is not None
+        self._report_isr(EventKind.ISR_CHANGE_PROPOSED, cause, proposed=proposal.proposed)
         item = AlterPartitionItem(
             self.topic_partition.topic,
             self.topic_partition.partition,
             leader_epoch=self.epoch,
             partition_epoch=self.partition_epoch,
             new_isr=list(proposal.proposed),
+            cause=cause,
         )
         if self._environment.alter_partitions.submit(
-            item, lambda answer: self._answered(proposal, answer)
+            item, lambda answer: self._answered(proposal, answer, cause)
         ):
             self.isr = proposal
 
-    def _answered(self, proposal: InSyncReplicas, answer: AlteredPartition) -> None:
+    def _answered(self, proposal: InSyncReplicas, answer: AlteredPartition, cause: str) -> None:
         """The controller's word on a proposal, if it is still this leader's latest."""
         if self.isr is not proposal:
             return
@@ -264,10 +283,22 @@ class Leadership:
         if outcome is Verdict.ROLL_BACK:
             code = ErrorCode(answer.error_code).name
             logger.info("%s: ISR change to %s refused: %s", name, proposal.proposed, code)
+            self._report_isr(
+                EventKind.ISR_CHANGE_REFUSED,
+                f"the controller answered {code}",
+                proposed=proposal.proposed,
+                asked_because=cause,
+            )
             self.isr = proposal.rolled_back()
         elif outcome is Verdict.AWAIT_LEADER_AND_ISR:
             code = ErrorCode(answer.error_code).name
             logger.info("%s: ISR change overtaken (%s), waiting for LeaderAndIsr", name, code)
+            self._report_isr(
+                EventKind.ISR_CHANGE_REFUSED,
+                f"the controller answered {code}: this leader is behind",
+                proposed=proposal.proposed,
+                asked_because=cause,
+            )
         elif answer.leader_epoch == self.epoch and answer.partition_epoch >= self.partition_epoch:
             logger.info(
                 "%s: ISR is now %s, partition epoch %d",
@@ -275,10 +306,24 @@ class Leadership:
                 answer.in_sync_replicas,
                 answer.partition_epoch,
             )
-            self.isr = InSyncReplicas(tuple(answer.in_sync_replicas))
+            before, self.isr = self.isr, InSyncReplicas(tuple(answer.in_sync_replicas))
             self.partition_epoch = answer.partition_epoch
+            self._report_isr(EventKind.ISR_CHANGED, cause, isr_before=before.committed)
             self.watch_outsiders()
             self.advance_high_watermark()
+
+    def _report_isr(self, kind: EventKind, cause: str, **details: Value) -> None:
+        self._environment.events.record(
+            kind,
+            cause,
+            self.topic_partition,
+            isr=self.isr.committed,
+            leader_epoch=self.epoch,
+            partition_epoch=self.partition_epoch,
+            log_end_offset=self.log.log_end_offset,
+            high_watermark=self.log.high_watermark,
+            **details,
+        )
 
     def watch_outsiders(self) -> None:
         """Have every fetch of a follower outside the ISR tried for admission, idle ones too."""

@@ -9,6 +9,7 @@ import logging
 
 from barnabas.error_code import ErrorCode
 from barnabas.errors import KafkaStorageError, NotLeaderOrFollowerError
+from barnabas.events import EventKind
 from barnabas.messages.control import LeaderAndIsrPartition
 from barnabas.messages.replicas import RemoteReplica as RemoteReplicaDescription
 from barnabas.messages.replicas import ReplicaDescription
@@ -72,6 +73,17 @@ class Partition:
             list(self.leadership.isr.committed),
             log.high_watermark,
         )
+        self._environment.events.record(
+            EventKind.BECAME_LEADER,
+            appointment.cause,
+            self.topic_partition,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+            epoch_start_offset=self.leadership.epoch_start_offset,
+            high_watermark=log.high_watermark,
+            isr=self.leadership.isr.committed,
+            replicas=self.replicas,
+        )
         for follower in self.waiting.followers.values():
             follower.leadership_changed()
         self.leadership.watch_outsiders()
@@ -90,10 +102,21 @@ class Partition:
             log.log_end_offset,
             log.high_watermark,
         )
+        self._environment.events.record(
+            EventKind.BECAME_FOLLOWER,
+            appointment.cause,
+            self.topic_partition,
+            leader=self.leader_id,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+            log_end_offset=log.log_end_offset,
+            high_watermark=log.high_watermark,
+        )
         self.waiting.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def go_offline(self) -> None:
+    def go_offline(self, cause: str) -> None:
         """The directory of the log failed: answer KAFKA_STORAGE_ERROR until restarted."""
+        self._environment.events.record(EventKind.REPLICA_OFFLINE, cause, self.topic_partition)
         self.offline = True
         self._resign()
         self.log = None
@@ -145,7 +168,9 @@ class Partition:
             log.latest_epoch() is not None, log.log_end_offset, log.high_watermark
         )
         if offset < log.log_end_offset:
-            self.truncate(offset)
+            self.truncate(
+                offset, "high-watermark", "the log has no leader epochs to be compared by"
+            )
 
     def follower_log(self) -> Log:
         """The log, for the fetcher; raises KafkaStorageError if it is gone."""
@@ -153,9 +178,21 @@ class Partition:
             raise KafkaStorageError(f"{self.topic_partition}: its log directory has failed")
         return self.log
 
-    def truncate(self, offset: int) -> None:
+    def truncate(self, offset: int, rule: str, cause: str) -> None:
         """Cut the log to `offset` because the leader's does not have the rest."""
         log = self.follower_log()
+        if offset < log.log_end_offset:
+            self._environment.events.record(
+                EventKind.LOG_TRUNCATED,
+                cause,
+                self.topic_partition,
+                rule=rule,
+                from_offset=log.log_end_offset,
+                to_offset=offset,
+                high_watermark=log.high_watermark,
+                leader=self.leader_id,
+                leader_epoch=self.leader_epoch,
+            )
         if offset < log.high_watermark:
             logger.warning(
                 "%s: truncating from %d to %d, below the high watermark %d",
@@ -169,6 +206,22 @@ class Partition:
                 "%s: truncating from %d to %d", self.topic_partition, log.log_end_offset, offset
             )
         log.truncate_to(offset)
+
+    def truncate_fully(self, start: int, cause: str) -> None:
+        """Drop the whole log and begin again at `start`."""
+        log = self.follower_log()
+        self._environment.events.record(
+            EventKind.LOG_TRUNCATED,
+            cause,
+            self.topic_partition,
+            rule="start-over",
+            from_offset=log.log_end_offset,
+            to_offset=start,
+            high_watermark=log.high_watermark,
+            leader=self.leader_id,
+            leader_epoch=self.leader_epoch,
+        )
+        log.truncate_fully_and_start_at(start)
 
     # ---- for people
 

@@ -144,7 +144,7 @@ class ReplicaManager:
             log = partition.log
             if log is not None and posixpath.dirname(log.directory) == directory:
                 self._fetchers.stop([partition.topic_partition])
-                partition.go_offline()
+                partition.go_offline(f"its log directory {directory} has failed")
                 logger.error("%s: offline, %s has failed", partition.topic_partition, directory)
 
     # ---- what clients and followers ask

@@ -40,10 +40,10 @@ class EventLog:
     ) -> None:
         """Remember that something changed, and why."""
         self._last += 1
+        now = self._wall_ms()
+        plain = {name: _plain(value) for name, value in details.items()}
         self._ring.append(
-            Event(
-                self._last, self._wall_ms(), self._broker_id, kind, cause, topic_partition, details
-            )
+            Event(self._last, now, self._broker_id, kind, cause, topic_partition, plain)
         )
 
     def since(self, sequence: int) -> list[Event]:
@@ -53,3 +53,8 @@ class EventLog:
         """
         missing = self._last - max(sequence, self._last - len(self._ring))
         return [self._ring[index - missing] for index in range(missing)]
+
+
+def _plain(value: Value) -> Value:
+    """As it will look after a way over the wire; also, the recorder may change its own list."""
+    return list(value) if isinstance(value, list | tuple) else value

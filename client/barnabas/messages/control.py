@@ -21,7 +21,10 @@ class BrokerEndpoint:
 
 @dataclass(slots=True)
 class LeaderAndIsrPartition:
-    """`partition_epoch` is the version of the state znode; `is_new` allows a new, empty log."""
+    """`partition_epoch` is the version of the state znode; `is_new` allows a new, empty log.
+
+    `cause` says to a person why the controller appoints now; nothing is decided by it.
+    """
 
     topic: str
     partition: int
@@ -36,6 +39,7 @@ class LeaderAndIsrPartition:
     removing_replicas: list[int] = field(default_factory=list)
     is_new: bool = False
     leader_recovery_state: int = 0
+    cause: str = ""
 
 
 @dataclass(slots=True)
@@ -97,12 +101,14 @@ class UpdateMetadataResponse:
 
 @dataclass(slots=True)
 class StopReplicaPartition:
-    """`leader_epoch` -2: the topic is being deleted, whatever the epoch; -1: unknown."""
+    """`leader_epoch` -2: the topic is being deleted, whatever the epoch; -1: unknown. `cause` is
+    for people."""
 
     topic: str
     partition: int
     leader_epoch: int
     delete_partition: bool
+    cause: str = ""
 
 
 @dataclass(slots=True)
@@ -121,7 +127,7 @@ class StopReplicaResponse:
 
 @dataclass(slots=True)
 class AlterPartitionItem:
-    """A leader asks for a new ISR, on top of the state it knows (KIP-497)."""
+    """A leader asks for a new ISR, on top of the state it knows (KIP-497). `cause`: for people."""
 
     topic: str
     partition: int
@@ -129,6 +135,7 @@ class AlterPartitionItem:
     partition_epoch: int
     new_isr: list[int] = field(default_factory=list)
     leader_recovery_state: int = 0
+    cause: str = ""
 
 
 @dataclass(slots=True)

@@ -66,7 +66,7 @@ class PartitionError(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., error_code: _Optional[int] = ...) -> None: ...
 
 class LeaderAndIsrPartition(_message.Message):
-    __slots__ = ("topic", "partition", "topic_id", "controller_epoch", "leader", "leader_epoch", "partition_epoch", "in_sync_replicas", "replicas", "adding_replicas", "removing_replicas", "is_new", "leader_recovery_state")
+    __slots__ = ("topic", "partition", "topic_id", "controller_epoch", "leader", "leader_epoch", "partition_epoch", "in_sync_replicas", "replicas", "adding_replicas", "removing_replicas", "is_new", "leader_recovery_state", "cause")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
@@ -80,6 +80,7 @@ class LeaderAndIsrPartition(_message.Message):
     REMOVING_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     IS_NEW_FIELD_NUMBER: _ClassVar[int]
     LEADER_RECOVERY_STATE_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     topic_id: str
@@ -93,7 +94,8 @@ class LeaderAndIsrPartition(_message.Message):
     removing_replicas: _containers.RepeatedScalarFieldContainer[int]
     is_new: bool
     leader_recovery_state: int
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., controller_epoch: _Optional[int] = ..., leader: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., replicas: _Optional[_Iterable[int]] = ..., adding_replicas: _Optional[_Iterable[int]] = ..., removing_replicas: _Optional[_Iterable[int]] = ..., is_new: bool = ..., leader_recovery_state: _Optional[int] = ...) -> None: ...
+    cause: str
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., controller_epoch: _Optional[int] = ..., leader: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., replicas: _Optional[_Iterable[int]] = ..., adding_replicas: _Optional[_Iterable[int]] = ..., removing_replicas: _Optional[_Iterable[int]] = ..., is_new: bool = ..., leader_recovery_state: _Optional[int] = ..., cause: _Optional[str] = ...) -> None: ...
 
 class LeaderAndIsrRequest(_message.Message):
     __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_leaders")
@@ -162,16 +164,18 @@ class UpdateMetadataResponse(_message.Message):
     def __init__(self, error_code: _Optional[int] = ...) -> None: ...
 
 class StopReplicaPartition(_message.Message):
-    __slots__ = ("topic", "partition", "leader_epoch", "delete_partition")
+    __slots__ = ("topic", "partition", "leader_epoch", "delete_partition", "cause")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     DELETE_PARTITION_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     leader_epoch: int
     delete_partition: bool
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., delete_partition: bool = ...) -> None: ...
+    cause: str
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., delete_partition: bool = ..., cause: _Optional[str] = ...) -> None: ...
 
 class StopReplicaRequest(_message.Message):
     __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions")
@@ -194,20 +198,22 @@ class StopReplicaResponse(_message.Message):
     def __init__(self, error_code: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[PartitionError, _Mapping]]] = ...) -> None: ...
 
 class AlterPartitionItem(_message.Message):
-    __slots__ = ("topic", "partition", "leader_epoch", "partition_epoch", "new_isr", "leader_recovery_state")
+    __slots__ = ("topic", "partition", "leader_epoch", "partition_epoch", "new_isr", "leader_recovery_state", "cause")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     PARTITION_EPOCH_FIELD_NUMBER: _ClassVar[int]
     NEW_ISR_FIELD_NUMBER: _ClassVar[int]
     LEADER_RECOVERY_STATE_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     leader_epoch: int
     partition_epoch: int
     new_isr: _containers.RepeatedScalarFieldContainer[int]
     leader_recovery_state: int
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., new_isr: _Optional[_Iterable[int]] = ..., leader_recovery_state: _Optional[int] = ...) -> None: ...
+    cause: str
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., new_isr: _Optional[_Iterable[int]] = ..., leader_recovery_state: _Optional[int] = ..., cause: _Optional[str] = ...) -> None: ...
 
 class AlterPartitionRequest(_message.Message):
     __slots__ = ("broker_id", "broker_epoch", "partitions")

@@ -1,0 +1,93 @@
+"""What the controller tells people of its decisions on leaders and ISRs, as events.
+
+The decisions themselves are made in `election.py`; here is who was considered, in which order, and
+why each was taken or passed over.
+"""
+
+from collections.abc import Collection, Sequence
+
+from barnabas.events import EventKind
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_controller.election import Refused
+from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
+from barnabas_controller.reign import Reign
+
+
+def passed_over(
+    assignment: Sequence[int], leader: int, isr: Collection[int], online: Collection[int]
+) -> list[str]:
+    """Why each replica before the leader, in assignment order, does not lead; all, without one."""
+    reasons = []
+    for replica in assignment:
+        if replica == leader:
+            break
+        if replica not in online:
+            reasons.append(f"broker {replica} is offline")
+        elif replica not in isr:
+            reasons.append(f"broker {replica} is not in the ISR")
+        else:
+            reasons.append(f"broker {replica} could lead as well")
+    return reasons
+
+
+def report_decision(
+    reign: Reign, partition: TopicPartition, old: LeaderAndIsr, new: LeaderAndIsr, reason: str
+) -> None:
+    """A state was written: another leader, or the same one with another ISR."""
+    context = reign.context
+    replicas = context.replicas(partition)
+    moved = new.leader != old.leader and new.leader != NO_LEADER
+    reign.events.record(
+        EventKind.LEADER_ELECTED if moved else EventKind.ISR_CHANGED,
+        reason,
+        partition,
+        leader_before=old.leader,
+        leader=new.leader,
+        leader_epoch=new.leader_epoch,
+        partition_epoch=new.partition_epoch,
+        isr_before=old.isr,
+        isr=new.isr,
+        unclean=moved and new.recovery_state == RECOVERING,
+        candidates=replicas,
+        passed_over=passed_over(replicas, new.leader, old.isr, context.online_replicas(partition))
+        if moved
+        else [],
+    )
+
+
+def report_first_leader(reign: Reign, partition: TopicPartition, state: LeaderAndIsr) -> None:
+    """A new partition has its first leader."""
+    replicas = reign.context.replicas(partition)
+    reign.events.record(
+        EventKind.LEADER_ELECTED,
+        "the partition is new",
+        partition,
+        leader_before=NO_LEADER,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        isr_before=[],
+        isr=state.isr,
+        unclean=False,
+        candidates=replicas,
+        passed_over=passed_over(replicas, state.leader, state.isr, state.isr),
+    )
+
+
+def report_refusal(reign: Reign, partition: TopicPartition, refusal: Refused) -> None:
+    """No leader, or not the wanted one."""
+    context = reign.context
+    state = context.leadership.get(partition)
+    replicas = context.replicas(partition)
+    isr = state.isr if state is not None else ()
+    reign.events.record(
+        EventKind.ELECTION_REFUSED,
+        refusal.reason,
+        partition,
+        leader=state.leader if state is not None else NO_LEADER,
+        leader_epoch=state.leader_epoch if state is not None else -1,
+        isr=isr,
+        candidates=replicas,
+        passed_over=passed_over(replicas, NO_LEADER, isr, context.online_replicas(partition)),
+    )
