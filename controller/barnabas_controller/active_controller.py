@@ -54,7 +54,7 @@ class ActiveController:
             config,
             ControllerContext(),
             store,
-            BrokerChannels(runtime.network, config, self._on_response),
+            BrokerChannels(runtime.network, config, self._on_response, runtime.pauses),
             lambda name, handler: enqueue(self, name, handler),
             events,
         )

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from barnabas.errors import KafkaError, TransportError
 from barnabas.messages import SERVICES
-from barnabas.runtime import Channel, Message, Network, Service, TaskScope
+from barnabas.messages.control import LeaderAndIsrRequest
+from barnabas.runtime import Channel, Message, Network, PausePoint, Pauses, Service, TaskScope
 
 from barnabas_controller.config import ControllerConfig
 from barnabas_controller.request_batch import ControlRequest
@@ -27,8 +28,15 @@ OnResponse = Callable[[int, ControlRequest, Message], None]
 class BrokerChannels:
     """The channels to all registered brokers; `send` and the rest are called by the controller."""
 
-    def __init__(self, network: Network, config: ControllerConfig, on_response: OnResponse) -> None:
+    def __init__(
+        self,
+        network: Network,
+        config: ControllerConfig,
+        on_response: OnResponse,
+        pauses: Pauses | None = None,
+    ) -> None:
         self._network = network
+        self._pauses = pauses
         self._config = config
         self._on_response = on_response
         self._queues: dict[int, _BrokerQueue] = {}
@@ -45,7 +53,7 @@ class BrokerChannels:
             return
         channel = self._network.connect(endpoint.address, Service.CONTROL)
         timeout = self._config.request_timeout
-        queue = _BrokerQueue(broker.broker_id, channel, timeout, self._on_response)
+        queue = _BrokerQueue(broker.broker_id, channel, timeout, self._on_response, self._pauses)
         self._queues[broker.broker_id] = queue
 
     async def remove(self, broker_id: int) -> None:
@@ -69,11 +77,17 @@ class _BrokerQueue:
     """One broker's queue and the task that empties it."""
 
     def __init__(
-        self, broker_id: int, channel: Channel, timeout: float, on_response: OnResponse
+        self,
+        broker_id: int,
+        channel: Channel,
+        timeout: float,
+        on_response: OnResponse,
+        pauses: Pauses | None,
     ) -> None:
         self._broker_id = broker_id
         self._channel = channel
         self._timeout = timeout
+        self._pauses = pauses
         self._on_response = on_response
         self._requests: asyncio.Queue[ControlRequest] = asyncio.Queue()
         self._scope = TaskScope(f"control of broker {broker_id}")
@@ -85,6 +99,9 @@ class _BrokerQueue:
     async def _run(self) -> None:
         while True:
             request = await self._requests.get()
+            if self._pauses is not None and isinstance(request, LeaderAndIsrRequest):
+                point = PausePoint.CONTROLLER_BEFORE_LEADER_AND_ISR
+                await self._pauses.at(point, self._broker_id)
             response = await self._until_answered(request)
             self._on_response(self._broker_id, request, response)
 

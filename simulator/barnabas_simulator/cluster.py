@@ -21,13 +21,14 @@ from collections.abc import Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, field
 
-from barnabas.runtime import InlineOffload, Runtime
+from barnabas.runtime import InlineOffload, Pauses, Runtime
 from barnabas_broker.config import Config
 from barnabas_broker.server.broker import Broker, World
 
 from barnabas_simulator.disk import MemoryDisk
 from barnabas_simulator.loop import NODE, VirtualClock, VirtualLoop
 from barnabas_simulator.network import MemoryNetwork
+from barnabas_simulator.pauses import MemoryPauseControl
 from barnabas_simulator.zookeeper import MemoryClient, MemoryZooKeeper
 
 CLIENT_PORT = 9092
@@ -54,6 +55,7 @@ class SimulatedCluster:
         self.broker_ids = list(range(1, brokers + 1))
         self.clock = VirtualClock()
         self.network = MemoryNetwork(seed)
+        self.pauses = MemoryPauseControl()
         self.zookeeper = MemoryZooKeeper(wall_ms=self.clock.wall_ms)
         self._random = random.Random(seed)
         self.disks = {
@@ -110,6 +112,7 @@ class SimulatedCluster:
         self.network.kill(life.name)
         life.zookeeper.crash()
         self.disks[broker_id].crash(keep_unflushed=keep_unflushed)
+        self.pauses.died(broker_id)
 
     @property
     def living(self) -> list[int]:
@@ -161,7 +164,7 @@ class SimulatedCluster:
         life = self._lives[broker_id]
         node = self.network.node(life.name)
         world = World(
-            runtime=self._runtime(life.name),
+            runtime=self._runtime(life.name, self.pauses.of(broker_id)),
             disk=self.disks[broker_id],
             listen=node.listen,
             connect_zookeeper=life.zookeeper.connect,
@@ -171,12 +174,13 @@ class SimulatedCluster:
         life.serving.set()
         await asyncio.get_running_loop().create_future()  # until killed or stopped
 
-    def _runtime(self, name: str) -> Runtime:
+    def _runtime(self, name: str, pauses: Pauses | None = None) -> Runtime:
         return Runtime(
             clock=self.clock,
             randomness=random.Random(self._random.getrandbits(64)),
             offload=InlineOffload(),
             network=self.network.node(name),
+            pauses=pauses,
         )
 
     def _broker_config(self, broker_id: int) -> Config:

@@ -1,4 +1,4 @@
-"""What the log relies on in a file system, on the real one and on the simulator's."""
+"""What the log relies on in a file system: the real one, the one that forgets, the simulator's."""
 
 import errno
 import resource
@@ -9,19 +9,24 @@ from pathlib import Path
 import pytest
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.disk.posix_disk import PosixDisk
+from barnabas_broker.disk.volatile_disk import VolatileDisk
 from barnabas_simulator.disk import MemoryDisk
 
 Limit = Callable[[int], AbstractContextManager[None]]
 
 
-@pytest.fixture(params=["posix", "memory"])
+@pytest.fixture(params=["posix", "volatile", "memory"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
 def disk(kind: str) -> Disk:
-    return PosixDisk() if kind == "posix" else MemoryDisk(now_ms=lambda: 1_700_000_000_000)
+    if kind == "posix":
+        return PosixDisk()
+    if kind == "volatile":
+        return VolatileDisk(PosixDisk(), now_ms=lambda: 1_700_000_000_000)
+    return MemoryDisk(now_ms=lambda: 1_700_000_000_000)
 
 
 @pytest.fixture

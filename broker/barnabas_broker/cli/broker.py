@@ -1,12 +1,26 @@
 """`barnabas broker`: run one broker in the foreground, and ask one for its health."""
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from barnabas.cli.output import counted
 from barnabas.cli.settings import CommandFailed, UsageFailed, parse_assignments, run_async
+
+
+class DiskKind(StrEnum):
+    """Values of `log.disk`."""
+
+    POSIX = "posix"
+    VOLATILE = "volatile"
+
+
+DiskOption = Annotated[
+    DiskKind | None,
+    typer.Option("--disk", help="volatile: kill -9 is a power loss; what is unflushed is gone."),
+]
 
 app = typer.Typer(no_args_is_help=True, help="Run one broker.")
 
@@ -29,6 +43,11 @@ def run(
         bool,
         typer.Option("--env", help="Take settings from BARNABAS_LOG_DIRS (log.dirs) and so on."),
     ] = False,
+    disk: DiskOption = None,
+    pause_dir: Annotated[
+        Path | None,
+        typer.Option("--pause-dir", metavar="DIR", help="Files here hold it at pause points."),
+    ] = None,
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C, which make it hand over its partitions first."""
     from barnabas_broker.cli.run import (
@@ -42,7 +61,12 @@ def run(
         properties = properties_from_file(config) if config else {}
         if environment:
             properties |= properties_from_environment(os.environ)
-        code = run_broker(properties | parse_assignments(settings or []))
+        properties |= parse_assignments(settings or [])
+        if disk is not None:
+            properties["log.disk"] = disk.value
+        if pause_dir is not None:
+            properties["pause.directory"] = str(pause_dir.absolute())
+        code = run_broker(properties)
     except InvalidConfig as error:
         raise CommandFailed(str(error)) from None
     raise typer.Exit(code)

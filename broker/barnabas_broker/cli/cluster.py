@@ -12,6 +12,8 @@ import typer
 from barnabas.cli.output import note, print_message, print_rows
 from barnabas.cli.settings import CommandFailed, Settings, parse_assignments, settings_of
 
+from barnabas_broker.cli.broker import DiskOption
+
 if TYPE_CHECKING:
     from barnabas_broker.local.cluster import LocalCluster
 
@@ -43,13 +45,22 @@ def start(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A broker config. Repeatable."),
     ] = None,
+    disk: DiskOption = None,
+    pause_points: Annotated[
+        bool, typer.Option("--pause-points", help="Let files in DIR/pause hold brokers.")
+    ] = False,
 ) -> None:
     """Start a cluster, or the one that was stopped, and return when every broker serves."""
     settings = settings_of(context)
+    from barnabas_broker.local.layout import load_layout, pause_directory
+
     given = parse_assignments(configs or [])
+    if disk is not None:
+        given["log.disk"] = disk.value
+    if pause_points:
+        given["pause.directory"] = str(pause_directory(directory.absolute()))
     with _one_line_failures(), _terminated_like_interrupted():
         from barnabas_broker.local.cluster import LocalCluster
-        from barnabas_broker.local.layout import load_layout
 
         if port is None and load_layout(directory.absolute()) is None:
             port = DEFAULT_PORT

@@ -199,6 +199,20 @@ CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS = Key(
 )
 FETCH_MAX_BYTES = Key("fetch.max.bytes", integer(1024, MAX_INT), 57671680, "Cap of any fetch.")
 
+# For labs and tests, not Kafka's
+LOG_DISK = Key(
+    "log.disk",
+    one_of("posix", "volatile"),
+    "posix",
+    "volatile: what is not flushed dies with the process, so that kill -9 is a power loss.",
+)
+PAUSE_DIRECTORY = Key(
+    "pause.directory",
+    optional_text,
+    None,
+    "Where files named after pause points hold this broker there; unset: nothing can hold it.",
+)
+
 BROKER_KEYS: dict[str, Key] = {  # type: ignore[type-arg]
     value.name: value for value in list(globals().values()) if isinstance(value, Key)
 }

@@ -20,11 +20,19 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+from barnabas.runtime.file_pauses import FilePauseControl
+
 from barnabas_broker.config.config import Config
 from barnabas_broker.config.key import InvalidConfig
 from barnabas_broker.local import zookeeper_server
 from barnabas_broker.local.errors import ClusterError
-from barnabas_broker.local.layout import LAYOUT_FILE, ClusterLayout, load_layout, new_layout
+from barnabas_broker.local.layout import (
+    LAYOUT_FILE,
+    ClusterLayout,
+    load_layout,
+    new_layout,
+    pause_directory,
+)
 from barnabas_broker.local.lock import exclusive
 from barnabas_broker.local.member import Member
 from barnabas_broker.local.ports import free_ports, is_taken
@@ -97,6 +105,14 @@ class LocalCluster:
         directory = self.layout.zookeeper_directory
         log_file = directory / "zookeeper.log"
         return Member("ZooKeeper", directory, log_file, (self.layout.zookeeper_port,))
+
+    @property
+    def pauses(self) -> FilePauseControl:
+        """Holds brokers at pause points. ClusterError without the config `pause.directory`."""
+        directory = self.layout.config.get("pause.directory")
+        if directory is None:
+            raise ClusterError("no pause points: the cluster runs without pause.directory")
+        return FilePauseControl(Path(directory))
 
     def broker(self, broker_id: int) -> Member:
         """The process and files of one broker; ClusterError for an id that does not exist."""
@@ -225,7 +241,8 @@ class LocalCluster:
     def destroy(self) -> None:
         """Kill every process and remove all records and logs, and the folder if nothing is left."""
         self.kill_all()
-        for path in [self.zookeeper.directory, *map(self.layout.broker_directory, self.broker_ids)]:
+        brokers = map(self.layout.broker_directory, self.broker_ids)
+        for path in [self.zookeeper.directory, *brokers, pause_directory(self.directory)]:
             shutil.rmtree(path, ignore_errors=True)
         for name in (LAYOUT_FILE, LOCK_FILE):
             (self.directory / name).unlink(missing_ok=True)

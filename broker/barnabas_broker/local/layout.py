@@ -102,6 +102,11 @@ class ClusterLayout:
         return replace(self, config={**self.config, **config})
 
 
+def pause_directory(directory: Path) -> Path:
+    """Where a cluster's brokers look for held pause points, if they are told to."""
+    return directory / "pause"
+
+
 def load_layout(directory: Path) -> ClusterLayout | None:
     """The cluster recorded in the folder; None when there is none. ClusterError: unreadable."""
     path = directory / LAYOUT_FILE

@@ -18,7 +18,7 @@ from barnabas.messages.control import (
     AlterPartitionRequest,
     AlterPartitionResponse,
 )
-from barnabas.runtime import Address, Channel, Network, Service, TaskScope
+from barnabas.runtime import Address, Channel, Network, PausePoint, Pauses, Service, TaskScope
 from barnabas.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -63,6 +63,7 @@ class AlterPartitionContext:
     broker_epoch: Callable[[], int]
     controller_address: Callable[[], Address | None]
     timeout: float
+    pauses: Pauses | None = None
 
 
 class AlterPartitions:
@@ -108,6 +109,8 @@ class AlterPartitions:
         if channel is None:
             return False
         context = self._context
+        if context.pauses is not None:
+            await context.pauses.at(PausePoint.LEADER_BEFORE_ALTER_PARTITION)
         request = AlterPartitionRequest(
             context.broker_id,
             context.broker_epoch(),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from barnabas.error_code import ErrorCode
 from barnabas.errors import BarnabasError, TransportError
 from barnabas.messages.fetch import FetchedPartition, FetchRequest, FetchResponse
-from barnabas.runtime import Address, Channel, Network, Service, TaskScope
+from barnabas.runtime import Address, Channel, Network, PausePoint, Pauses, Service, TaskScope
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_broker.replica.fetcher_session import FetcherSession, FetchLimits
@@ -38,6 +38,7 @@ class FetcherContext:
     limits: FetchLimits
     backoff: float
     timeout: float
+    pauses: Pauses | None = None
 
 
 class LeaderFetcher:
@@ -52,6 +53,7 @@ class LeaderFetcher:
         self.leader_id = leader_id
         self._address_of = address_of
         self._context = context
+        self._pauses = context.pauses
         self._session = FetcherSession(context.limits, context.broker_id, context.broker_epoch)
         self._followers: dict[TopicPartition, Follower] = {}
         self._paused_until: dict[TopicPartition, float] = {}
@@ -114,6 +116,8 @@ class LeaderFetcher:
             self._session.reset()
             await self._rest(self._until_next_pause_ends(nothing_to_fetch))
             return
+        if self._pauses is not None:
+            await self._pauses.at(PausePoint.FOLLOWER_BEFORE_FETCH, self.leader_id)
         request = self._next_request()
         try:
             response = await self._call(channel, request)
@@ -124,6 +128,8 @@ class LeaderFetcher:
             self._session.reset()
             return
         self._unreachable = False
+        if self._pauses is not None:
+            await self._pauses.at(PausePoint.FOLLOWER_BEFORE_APPLY, self.leader_id)
         if response.error_code:
             await self._session_refused(ErrorCode(response.error_code))
             return

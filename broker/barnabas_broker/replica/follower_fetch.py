@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from barnabas.error_code import ErrorCode
 from barnabas.errors import KafkaError, OffsetOutOfRangeError
 from barnabas.messages.fetch import FetchedPartition, FetchRequest, FetchResponse
+from barnabas.runtime import PausePoint, Pauses
 
 from barnabas_broker.replica.deadlines import Deadlines
 from barnabas_broker.replica.fetch_session import (
@@ -41,10 +42,12 @@ class FollowerFetches:
         partitions: Partitions,
         deadlines: Deadlines,
         now: Callable[[], float],
+        pauses: Pauses | None = None,
     ) -> None:
         self._partitions = partitions
         self._deadlines = deadlines
         self._now = now
+        self._pauses = pauses
         self._sessions = FollowerSessions()
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
@@ -68,6 +71,8 @@ class FollowerFetches:
             findings = self._look(session, request, is_fetch=False)
         for entry, answer in findings.answers:
             session.settle(entry, answer)
+        if self._pauses is not None:
+            await self._pauses.at(PausePoint.LEADER_BEFORE_FETCH_ANSWER, session.broker_id)
         return FetchResponse(
             session_id=session.session_id, partitions=[answer for _, answer in findings.answers]
         )

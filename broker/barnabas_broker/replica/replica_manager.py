@@ -88,7 +88,9 @@ class ReplicaManager:
             self._deadlines,
             context.config[keys.FETCH_MAX_BYTES],
         )
-        self._followers = FollowerFetches(self.partitions, self._deadlines, self._clock.monotonic)
+        self._followers = FollowerFetches(
+            self.partitions, self._deadlines, self._clock.monotonic, context.runtime.pauses
+        )
         self._lookups = OffsetLookups(self.partitions)
         self._checkpointing = False
 
@@ -217,6 +219,7 @@ class ReplicaManager:
             broker_epoch=self._context.broker_epoch,
             controller_address=self._controller_address,
             timeout=self._context.config[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
+            pauses=self._context.runtime.pauses,
         )
 
     def _fetcher_context(self) -> FetcherContext:
@@ -234,6 +237,7 @@ class ReplicaManager:
             ),
             backoff=config[keys.REPLICA_FETCH_BACKOFF_MS] / 1000,
             timeout=config[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000,
+            pauses=self._context.runtime.pauses,
         )
 
     def _roles_context(self) -> RolesContext:
@@ -250,4 +254,5 @@ class ReplicaManager:
                 events=self._context.events,
             ),
             fence=self._fence,
+            pauses=self._context.runtime.pauses,
         )

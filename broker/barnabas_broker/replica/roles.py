@@ -20,6 +20,7 @@ from barnabas.messages.control import (
     StopReplicaRequest,
     StopReplicaResponse,
 )
+from barnabas.runtime import PausePoint, Pauses
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_broker.config import Config, InvalidConfig
@@ -46,6 +47,7 @@ class RolesContext:
     topic_config: Callable[[str], Awaitable[dict[str, str]]]
     environment: LeaderEnvironment
     fence: ControllerFence
+    pauses: Pauses | None = None
 
 
 class Roles:
@@ -70,6 +72,8 @@ class Roles:
             accepted = [
                 index for index, outcome in enumerate(outcomes) if outcome is ErrorCode.NONE
             ]
+            if self._context.pauses is not None:
+                await self._context.pauses.at(PausePoint.ROLE_BEFORE_CHANGE)
             logs = await self._open_logs([request.partitions[index] for index in accepted])
             for index, log in zip(accepted, logs, strict=True):
                 if isinstance(log, ErrorCode):

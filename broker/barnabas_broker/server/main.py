@@ -9,16 +9,20 @@ import logging
 import resource
 import signal
 import sys
+from pathlib import Path
 
 import uvloop
 from barnabas.errors import BarnabasError
-from barnabas.runtime import Runtime, SystemClock, ThreadOffload, system_randomness
+from barnabas.runtime import Pauses, Runtime, SystemClock, ThreadOffload, system_randomness
+from barnabas.runtime.file_pauses import FilePauses
 from barnabas.runtime.grpc_network import GrpcNetwork
 from barnabas_controller.zookeeper.kazoo_session import connect_kazoo
 from barnabas_controller.zookeeper.session import ZooKeeperError
 
 from barnabas_broker.config import Config, InvalidConfig, keys
+from barnabas_broker.disk.disk import Disk
 from barnabas_broker.disk.posix_disk import PosixDisk
+from barnabas_broker.disk.volatile_disk import VolatileDisk
 from barnabas_broker.rpc.allocator import keep_freed_memory
 from barnabas_broker.rpc.grpc_server import grpc_listen
 from barnabas_broker.server.broker import Broker, World
@@ -92,17 +96,34 @@ async def _first_of(stop_asked: asyncio.Event, failed: "asyncio.Future[str]") ->
 
 def _real_world(config: Config, offload: ThreadOffload) -> World:
     limit = config[keys.SOCKET_REQUEST_MAX_BYTES]
+    clock = SystemClock()
     return World(
         runtime=Runtime(
-            clock=SystemClock(),
+            clock=clock,
             randomness=system_randomness(),
             offload=offload,
             network=GrpcNetwork(max_message_bytes=limit),
+            pauses=_pauses(config),
         ),
-        disk=PosixDisk(),
+        disk=_disk(config, clock),
         listen=grpc_listen(max_message_bytes=limit),
         connect_zookeeper=connect_kazoo(config[keys.ZOOKEEPER_CONNECT] or ""),
     )
+
+
+def _disk(config: Config, clock: SystemClock) -> Disk:
+    if config[keys.LOG_DISK] == "posix":
+        return PosixDisk()
+    logger.warning("log.disk=volatile: what is not flushed dies with this process")
+    return VolatileDisk(PosixDisk(), clock.wall_ms)
+
+
+def _pauses(config: Config) -> Pauses | None:
+    directory = config[keys.PAUSE_DIRECTORY]
+    if directory is None:
+        return None
+    logger.warning("pause points are worked by files in %s", directory)
+    return FilePauses(Path(directory), config[keys.BROKER_ID])
 
 
 def _raise_descriptor_limit() -> None:

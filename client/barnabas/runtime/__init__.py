@@ -19,6 +19,7 @@ from barnabas.runtime.network import (
     Service,
 )
 from barnabas.runtime.offload import InlineOffload, Offload, ThreadOffload
+from barnabas.runtime.pauses import PausePoint, Pauses
 from barnabas.runtime.randomness import Randomness, new_uuid, system_randomness
 from barnabas.runtime.runtime import Runtime
 from barnabas.runtime.tasks import TaskScope
@@ -35,6 +36,8 @@ __all__ = [
     "Message",
     "Network",
     "Offload",
+    "PausePoint",
+    "Pauses",
     "Peer",
     "Randomness",
     "Runtime",

@@ -1,0 +1,88 @@
+"""Pause points of a real process, worked by files that anybody can make and remove.
+
+In the pause directory `follower-before-fetch@2` holds broker 2 there, whoever it fetches from, and
+`follower-before-fetch@2:3` only where it fetches from broker 3. The broker says that it has come to
+the place by a file of the same name with `.reached` behind it, and goes on when the first file is
+removed.
+"""
+
+import asyncio
+from pathlib import Path
+
+from barnabas.runtime.pauses import PausePoint
+
+_REACHED = ".reached"
+_POLL_SECONDS = 0.003
+
+
+def hold_file(directory: Path, broker_id: int, point: PausePoint, peer: int | None) -> Path:
+    """The file that holds a broker at a point; without `peer`, for all of them."""
+    suffix = "" if peer is None else f":{peer}"
+    return directory / f"{point}@{broker_id}{suffix}"
+
+
+def reached_file(hold: Path) -> Path:
+    """The file by which the broker says that it waits there."""
+    return hold.with_name(hold.name + _REACHED)
+
+
+class FilePauses:
+    """One broker's side; see `Pauses`. Makes the directory if need be."""
+
+    def __init__(self, directory: Path, broker_id: int) -> None:
+        self._directory = directory
+        self._broker_id = broker_id
+        directory.mkdir(parents=True, exist_ok=True)
+        for left_by_predecessor in directory.glob(f"*@{broker_id}*{_REACHED}"):
+            left_by_predecessor.unlink(missing_ok=True)
+
+    async def at(self, point: PausePoint, peer: int | None = None) -> None:
+        while (hold := self._hold(point, peer)) is not None:
+            reached = reached_file(hold)
+            reached.touch()
+            try:
+                while hold.exists():  # noqa: ASYNC110 - files wake nobody
+                    await asyncio.sleep(_POLL_SECONDS)
+            finally:
+                reached.unlink(missing_ok=True)
+
+    def _hold(self, point: PausePoint, peer: int | None) -> Path | None:
+        for narrowed in (None, peer):
+            hold = hold_file(self._directory, self._broker_id, point, narrowed)
+            if hold.exists():
+                return hold
+        return None
+
+
+class FilePauseControl:
+    """The other side: a test or a lab that holds brokers of a cluster on this machine."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def hold(self, broker_id: int, point: PausePoint, peer: int | None = None) -> None:
+        """From now on the broker waits when it comes to the point, until `release`."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        hold = hold_file(self._directory, broker_id, point, peer)
+        if not hold.exists():
+            reached_file(hold).unlink(missing_ok=True)
+            hold.touch()
+
+    async def reached(
+        self, broker_id: int, point: PausePoint, peer: int | None = None, within: float = 20.0
+    ) -> None:
+        """Wait until the broker stands at the held point. TimeoutError after `within` seconds."""
+        reached = reached_file(hold_file(self._directory, broker_id, point, peer))
+        async with asyncio.timeout(within):
+            while not reached.exists():  # noqa: ASYNC110
+                await asyncio.sleep(_POLL_SECONDS)
+
+    def release(self, broker_id: int, point: PausePoint, peer: int | None = None) -> None:
+        """Let the broker go on; no error if it was not held."""
+        hold_file(self._directory, broker_id, point, peer).unlink(missing_ok=True)
+
+    def release_all(self) -> None:
+        """Let everybody go on."""
+        for hold in self._directory.glob("*@*"):
+            if not hold.name.endswith(_REACHED):
+                hold.unlink(missing_ok=True)

@@ -1,0 +1,37 @@
+"""What each broker says of its own replica of a partition, asked over the public Admin."""
+
+import asyncio
+from collections.abc import Callable
+
+from barnabas import Admin
+from barnabas.messages.replicas import ReplicaDescription
+from barnabas.topic_partition import TopicPartition
+
+
+async def replicas(bootstrap: str, key: TopicPartition) -> dict[int, ReplicaDescription]:
+    """The replicas on all brokers that answer, by broker."""
+    async with Admin(bootstrap_servers=bootstrap) as admin:
+        answers = await admin.describe_replicas([key.topic])
+    return {
+        answer.broker_id: replica
+        for answer in answers
+        for replica in answer.replicas
+        if replica.partition == key.partition
+    }
+
+
+async def until_replicas(
+    bootstrap: str,
+    key: TopicPartition,
+    condition: Callable[[dict[int, ReplicaDescription]], bool],
+    within: float = 20.0,
+) -> dict[int, ReplicaDescription]:
+    """Ask until the replicas are as wanted; TimeoutError that shows what they were last."""
+    found: dict[int, ReplicaDescription] = {}
+    try:
+        async with asyncio.timeout(within):
+            while not condition(found := await replicas(bootstrap, key)):
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise TimeoutError(f"{key} is not as wanted: {found}") from None
+    return found
