@@ -149,6 +149,18 @@ MIN_INSYNC_REPLICAS = Key(
 UNCLEAN_LEADER_ELECTION_ENABLE = Key(
     "unclean.leader.election.enable", boolean, False, "Elect outside the ISR when it is all dead."
 )
+LAST_REPLICA_FSYNC_ENABLE = Key(
+    "last.replica.fsync.enable",
+    boolean,
+    True,
+    "A leader whose ISR is thin counts only what is flushed; false: as Kafka does.",
+)
+HIGH_WATERMARK_MIN_ISR_GATE_ENABLE = Key(
+    "high.watermark.min.isr.gate.enable",
+    boolean,
+    True,
+    "No high watermark moves under the minimum ISR (KIP-966); false: Kafka before 3.7.",
+)
 REPLICA_LAG_TIME_MAX_MS = Key(
     "replica.lag.time.max.ms", integer(1), 30000, "A follower behind for longer leaves the ISR, ms."
 )

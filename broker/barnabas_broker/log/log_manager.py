@@ -295,6 +295,10 @@ class LogManager:
     def _logs_in(self, directory: LogDirectory) -> list[Log]:
         return [log for name, log in self._logs.items() if self._home[name] is directory]
 
+    async def flush(self, log: Log) -> None:
+        """Make a log and its epochs durable; a failure puts its directory out of use."""
+        await self._keeper.flush(log)
+
     # ---- checkpoints
 
     async def checkpoint_high_watermarks(self) -> None:

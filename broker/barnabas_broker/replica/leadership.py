@@ -32,6 +32,7 @@ from barnabas_broker.replica.in_sync import (
     laggards,
     may_join,
 )
+from barnabas_broker.replica.last_replica import FlushSoon, LastReplica, is_thin
 from barnabas_broker.replica.leader_epoch import NO_EPOCH
 from barnabas_broker.replica.purgatory import Waiting
 
@@ -40,13 +41,20 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LeaderEnvironment:
-    """What leaders of all partitions of a broker share. `max_lag` in seconds."""
+    """What leaders of all partitions of a broker share. `max_lag` in seconds.
+
+    `flush_soon` is None where a last replica need not flush (`last.replica.fsync.enable`);
+    `gate` holds the high watermark while the ISR is under its minimum
+    (`high.watermark.min.isr.gate.enable`).
+    """
 
     broker_id: int
     now: Callable[[], float]
     max_lag: float
     is_alive: Callable[[int], bool]
     alter_partitions: AlterPartitions
+    flush_soon: FlushSoon | None = None
+    gate: bool = True
     events: EventLog = field(default_factory=EventLog)
 
 
@@ -70,6 +78,7 @@ class Leadership:
         self.epoch_start_offset = log.log_end_offset
         self._waiting = waiting
         self._environment = environment
+        self._last_replica: LastReplica | None = None
         self.followers = self._followers(previous)
         # Even before the first record: it is how followers find out that their own last records,
         # of an older epoch, end here (KIP-101).
@@ -115,6 +124,8 @@ class Leadership:
         end_before = self.log.log_end_offset
         appended = self.log.append_as_leader(records, self.epoch, now_ms)
         self._remember_caught_up(end_before)
+        if self._last_replica is not None:
+            self._last_replica.flush()
         self.advance_high_watermark()
         self._waiting.data_arrived()
         return appended
@@ -176,14 +187,14 @@ class Leadership:
         end = log.log_end_offset
         moved_to = next_high_watermark(
             log.high_watermark,
-            end,
+            end if self._last_replica is None else self._last_replica.durable_end,
             [
                 follower.log_end_offset
                 for follower in self.followers.values()
                 if self._holds_back(follower, follower.broker_id in maximal, end)
             ],
             in_sync_count=len(self.isr.committed),
-            min_in_sync=self.min_in_sync,
+            min_in_sync=self.min_in_sync if self._environment.gate else 0,
         )
         if moved_to <= log.high_watermark:
             return False
@@ -235,7 +246,9 @@ class Leadership:
         late = laggards(
             self.isr.committed, self.followers, end, environment.now(), environment.max_lag
         )
-        if late:
+        if not late:
+            self.guard_last_replica()
+        elif self._is_durable_enough(len(self.isr.committed) - len(late)):
             logger.warning(
                 "%s: members %s have been behind for over %g s (they end at %s, the leader at %d),"
                 " asking to remove them from the ISR %s",
@@ -290,6 +303,7 @@ class Leadership:
                 asked_because=cause,
             )
             self.isr = proposal.rolled_back()
+            self.guard_last_replica()
         elif outcome is Verdict.AWAIT_LEADER_AND_ISR:
             code = ErrorCode(answer.error_code).name
             logger.info("%s: ISR change overtaken (%s), waiting for LeaderAndIsr", name, code)
@@ -310,6 +324,7 @@ class Leadership:
             self.partition_epoch = answer.partition_epoch
             self._report_isr(EventKind.ISR_CHANGED, cause, isr_before=before.committed)
             self.watch_outsiders()
+            self.guard_last_replica()
             self.advance_high_watermark()
 
     def _report_isr(self, kind: EventKind, cause: str, **details: Value) -> None:
@@ -334,3 +349,59 @@ class Leadership:
     def end(self) -> None:
         """The epoch is over: a proposal still on its way no longer counts."""
         self.isr = self.isr.rolled_back()
+        if self._last_replica is not None:
+            self._last_replica.end()
+
+    # ---- the last replica standing
+
+    @property
+    def must_be_durable(self) -> bool:
+        """Whether an append counts only once it is flushed."""
+        return self._last_replica is not None
+
+    def guard_last_replica(self) -> None:
+        """Begin or end to count only what is durable, as the ISR has become thin or is not."""
+        smallest = min(len(self.isr.committed), len(self.isr.proposed or self.isr.committed))
+        if self._is_thin(smallest):
+            self._count_only_what_is_durable(f"the ISR is {list(self.isr.committed)}")
+            return
+        if self._last_replica is not None:
+            self._last_replica.end()
+            self._last_replica = None
+            self._environment.events.record(
+                EventKind.LAST_REPLICA_RELIEVED,
+                f"the ISR is {list(self.isr.committed)}",
+                self.topic_partition,
+            )
+        self._waiting.flushed(self.log.log_end_offset)
+
+    def _is_thin(self, in_sync_count: int) -> bool:
+        enabled = self._environment.flush_soon is not None
+        return enabled and is_thin(in_sync_count, self.min_in_sync, len(self.replicas))
+
+    def _is_durable_enough(self, in_sync_count: int) -> bool:
+        """Whether an ISR of this size may be asked for now; if not, a flush is on its way and
+        `maybe_shrink_isr` is called again after it."""
+        if self._is_thin(in_sync_count):
+            self._count_only_what_is_durable(f"about to ask for an ISR of {in_sync_count}")
+        return self._last_replica is None or self._last_replica.is_flushed
+
+    def _count_only_what_is_durable(self, why: str) -> None:
+        flush_soon = self._environment.flush_soon
+        if self._last_replica is None and flush_soon is not None:
+            cause = f"{why}, fewer than {max(2, self.min_in_sync)}"
+            logger.info("%s: what is flushed counts from now on: %s", self.topic_partition, cause)
+            self._environment.events.record(
+                EventKind.LAST_REPLICA_FLUSHING,
+                cause,
+                self.topic_partition,
+                log_end_offset=self.log.log_end_offset,
+                durable_end=self.log.recovery_point,
+            )
+            self._last_replica = LastReplica(
+                self.log, self._waiting, flush_soon, self._last_replica_flushed
+            )
+
+    def _last_replica_flushed(self) -> None:
+        self.maybe_shrink_isr()
+        self.advance_high_watermark()

@@ -22,7 +22,7 @@ ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 
 
 class _Uncommitted(NamedTuple):
-    """An append that the in-sync replicas have yet to follow."""
+    """An append that must be replicated, or flushed, before it is answered."""
 
     result: ProducedPartition
     partition: Partition
@@ -59,7 +59,7 @@ class ProducePath:
         now_ms = self._clock.wall_ms()
         results = [self._append(item, acks, now_ms, uncommitted) for item in items]
         if uncommitted:
-            await self._until_committed(uncommitted, timeout_ms)
+            await self._until_safe(acks, uncommitted, timeout_ms)
         return results
 
     def _append(
@@ -89,6 +89,8 @@ class ProducePath:
                 uncommitted.append(_Uncommitted(result, partition, required))
             else:
                 result.error_code = outcome
+        elif acks == ACKS_LEADER and leadership.must_be_durable:
+            uncommitted.append(_Uncommitted(result, partition, appended.last_offset + 1))
         return result
 
     def _refused(self, key: TopicPartition, error: KafkaError) -> ProducedPartition:
@@ -101,12 +103,17 @@ class ProducePath:
             current_leader_epoch=hint.leader_epoch,
         )
 
-    async def _until_committed(self, uncommitted: list[_Uncommitted], timeout_ms: int) -> None:
-        """Park until the high watermarks have passed the appends; fills in the outcomes."""
+    async def _until_safe(
+        self, acks: int, uncommitted: list[_Uncommitted], timeout_ms: int
+    ) -> None:
+        """Park until the high watermarks have passed the appends, or with acks=1 until those are
+        flushed; fills in the outcomes."""
         deadline = self._clock.monotonic() + timeout_ms / 1000
         produce = DelayedProduce(self._deadlines, deadline)
         for _, partition, required_offset in uncommitted:
-            partition.waiting.park_produce(required_offset, produce)
+            waiting = partition.waiting
+            park = waiting.park_produce if acks == ACKS_ALL else waiting.park_flush
+            park(required_offset, produce)
         await produce.waiter
         for (result, partition, _), outcome in zip(uncommitted, produce.errors, strict=True):
             if outcome:

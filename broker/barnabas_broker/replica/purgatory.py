@@ -1,4 +1,4 @@
-"""Where requests wait at a partition: produces for the high watermark, fetches for data.
+"""Where requests wait at a partition: produces for the high watermark or a flush, fetches for data.
 
 Each partition has one `Waiting`. What wakes its waiters, in Kafka's order: after a local append the
 followers' fetches (and, if the high watermark moved, everybody); after a high watermark move the
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DelayedProduce:
-    """One produce request with acks=all: done when each of its partitions is.
+    """One produce request that must wait: done when each of its partitions is.
 
     Partitions that nobody completes in time keep REQUEST_TIMED_OUT, the error they start with.
     """
@@ -56,6 +56,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self._produces: deque[_ProduceWaiter] = deque()
+        self._flushes: deque[_ProduceWaiter] = deque()
         self._consumers: dict[Waiter, None] = {}
         self.followers: dict[int, SessionPartition] = {}
 
@@ -65,6 +66,10 @@ class Waiting:
         Appends come in the order of their offsets, so the queue is sorted by itself.
         """
         self._produces.append(_ProduceWaiter(required_offset, produce, produce.expect()))
+
+    def park_flush(self, required_offset: int, produce: DelayedProduce) -> None:
+        """Wait until all below `required_offset` is durable, or need not be any more."""
+        self._flushes.append(_ProduceWaiter(required_offset, produce, produce.expect()))
 
     def park_consumer(self, waiter: Waiter) -> None:
         self._consumers[waiter] = None
@@ -85,17 +90,19 @@ class Waiting:
         for follower in self.followers.values():
             follower.offsets_moved()
         self._wake_consumers()
-        produces = self._produces
-        while produces and produces[0].required_offset <= high_watermark:
-            _, produce, slot = produces.popleft()
-            produce.complete(slot, produce_outcome)
+        _complete(self._produces, high_watermark, produce_outcome)
+
+    def flushed(self, durable_end: int) -> None:
+        """Everything below `durable_end` is as durable as it has to be."""
+        _complete(self._flushes, durable_end, ErrorCode.NONE)
 
     def leadership_ended(self, error: ErrorCode) -> None:
         """Nobody here will get what they wait for; each looks again and finds the reason."""
         for follower in self.followers.values():
             follower.leadership_changed()
         self._wake_consumers()
-        produces, self._produces = self._produces, deque()
+        produces, self._produces = [*self._produces, *self._flushes], deque()
+        self._flushes.clear()
         for _, produce, slot in produces:
             produce.complete(slot, error)
 
@@ -104,3 +111,9 @@ class Waiting:
             consumers, self._consumers = self._consumers, {}
             for waiter in consumers:
                 wake(waiter)
+
+
+def _complete(produces: deque[_ProduceWaiter], up_to: int, outcome: ErrorCode) -> None:
+    while produces and produces[0].required_offset <= up_to:
+        _, produce, slot = produces.popleft()
+        produce.complete(slot, outcome)

@@ -31,6 +31,7 @@ from barnabas.messages.replicas import ReplicaDescription
 from barnabas.runtime import Address, Runtime, TaskScope
 
 from barnabas_broker.config import Config, keys
+from barnabas_broker.log.log import Log
 from barnabas_broker.log.log_manager import LogManager
 from barnabas_broker.replica.alter_partition import AlterPartitionContext, AlterPartitions
 from barnabas_broker.replica.consumer_fetch import ConsumerFetches
@@ -93,6 +94,7 @@ class ReplicaManager:
         )
         self._lookups = OffsetLookups(self.partitions)
         self._checkpointing = False
+        self._stopping = False
 
     # ---- life
 
@@ -103,6 +105,7 @@ class ReplicaManager:
 
     async def shutdown(self) -> None:
         """Stop fetching, answer whoever waits, and write the high watermarks."""
+        self._stopping = True
         await self._tasks.close()
         await self._fetchers.close()
         self._deadlines.close()
@@ -207,6 +210,14 @@ class ReplicaManager:
     def _max_lag(self) -> float:
         return self._context.config[keys.REPLICA_LAG_TIME_MAX_MS] / 1000
 
+    def _flush_soon(self, log: Log, done: Callable[[], None]) -> None:
+        async def flush() -> None:
+            await self._context.log_manager.flush(log)
+            done()
+
+        if not self._stopping:
+            self._tasks.spawn(flush(), f"flush {log}")
+
     def _controller_address(self) -> Address | None:
         return self._cache.address_of(
             self._cache.controller_id, self._context.config.inter_broker_listener
@@ -241,8 +252,9 @@ class ReplicaManager:
         )
 
     def _roles_context(self) -> RolesContext:
+        config = self._context.config
         return RolesContext(
-            config=self._context.config,
+            config=config,
             log_manager=self._context.log_manager,
             topic_config=self._context.topic_config,
             environment=LeaderEnvironment(
@@ -251,6 +263,8 @@ class ReplicaManager:
                 max_lag=self._max_lag,
                 is_alive=self._cache.is_alive,
                 alter_partitions=self._alter_partitions,
+                flush_soon=self._flush_soon if config[keys.LAST_REPLICA_FSYNC_ENABLE] else None,
+                gate=config[keys.HIGH_WATERMARK_MIN_ISR_GATE_ENABLE],
                 events=self._context.events,
             ),
             fence=self._fence,

@@ -32,6 +32,8 @@ class EventKind(StrEnum):
     ISR_CHANGE_REFUSED = "isr-change-refused"
     OFFSETS_MOVED = "offsets-moved"
     HIGH_WATERMARK_MOVED = "high-watermark-moved"
+    LAST_REPLICA_FLUSHING = "last-replica-flushing"
+    LAST_REPLICA_RELIEVED = "last-replica-relieved"
     REQUEST_FENCED = "request-fenced"
     FETCH_FAILED = "fetch-failed"
     FETCH_RESUMED = "fetch-resumed"
