@@ -1,7 +1,12 @@
 """The ring of events: order, what a late reader gets, what is forgotten."""
 
+import asyncio
+
 from barnabas.events import EventKind, EventLog
+from barnabas.events.wire import events_of, to_record
+from barnabas.messages.events import DescribeEventsResponse, EventRecord
 from barnabas.topic_partition import TopicPartition
+from barnabas_simulator.loop import run
 
 
 def test_events_carry_who_when_what_and_why():
@@ -27,3 +32,65 @@ def test_the_oldest_are_forgotten_and_the_reader_can_tell():
         events.record(EventKind.BROKER_STARTED, str(number))
     assert [event.sequence for event in events.since(0)] == [3, 4, 5]
     assert [event.sequence for event in events.since(4)] == [5]
+
+
+def test_moves_of_offsets_push_out_no_change_of_state():
+    events = EventLog(capacity=5, moves_capacity=2)
+    events.record(EventKind.BECAME_LEADER, "broker 1 died")
+    for _ in range(9):
+        events.record(EventKind.OFFSETS_MOVED, "records came")
+    assert [event.sequence for event in events.since(0)] == [1, 9, 10]
+
+
+def test_an_excerpt_tells_what_its_reader_has_missed_and_where_to_go_on():
+    events = EventLog(wall_ms=lambda: 5, capacity=3)
+    for number in range(5):
+        events.record(EventKind.BROKER_STARTED, str(number))
+    first = events.excerpt(1, max_events=2)
+    assert [event.sequence for event in first.events] == [3, 4]
+    assert (first.missed, first.until, first.forgotten_ms) == (1, 4, 5)
+    rest = events.excerpt(first.until, max_events=2)
+    assert ([event.sequence for event in rest.events], rest.missed, rest.until) == ([5], 0, 5)
+
+
+def test_nothing_is_forgotten_until_the_ring_is_full():
+    events = EventLog(wall_ms=lambda: 5, capacity=3)
+    for number in range(3):
+        events.record(EventKind.BROKER_STARTED, str(number))
+    assert events.excerpt(0, max_events=9).forgotten_ms == 0
+
+
+def test_two_readers_wait_for_the_same_event():
+    async def story():
+        events = EventLog()
+        readers = [asyncio.ensure_future(events.wait_beyond(0, 60.0)) for _ in range(2)]
+        await asyncio.sleep(1)
+        assert not any(reader.done() for reader in readers)
+        events.record(EventKind.BROKER_STARTED, "")
+        return [await reader for reader in readers], asyncio.get_running_loop().time()
+
+    assert run(story()) == ([True, True], 1.0)
+
+
+def test_a_reader_waits_no_longer_than_it_wants_to_nor_beyond_the_end():
+    async def story():
+        events = EventLog()
+        waited = [await events.wait_beyond(0, 2.0)]
+        asyncio.get_running_loop().call_later(1.0, events.close)
+        waited.append(await events.wait_beyond(0, 60.0))
+        return waited, asyncio.get_running_loop().time()
+
+    assert run(story()) == ([False, False], 3.0)
+
+
+def test_an_event_survives_the_wire():
+    events = EventLog(broker_id=3, wall_ms=lambda: 1_700)
+    events.record(EventKind.ISR_CHANGED, "broker 2 is slow", TopicPartition("t", 0), isr=(1, 3))
+    events.record(EventKind.BROKER_GONE, "broker 2 died", broker=2)
+    records = [to_record(event) for event in events.since(0)]
+    assert events_of(DescribeEventsResponse(3, events=records)) == events.since(0)
+
+
+def test_a_kind_of_a_later_version_is_left_out():
+    record = EventRecord(1, 1, "became-quorum-member", "who knows")
+    assert events_of(DescribeEventsResponse(3, events=[record])) == []

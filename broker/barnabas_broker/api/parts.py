@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from barnabas.events import EventLog
 from barnabas.runtime import Runtime
 from barnabas_controller.controller import Controller
 from barnabas_controller.store import Store
@@ -32,3 +33,4 @@ class BrokerParts:
     store: Callable[[], Store | None]
     cluster_id: str
     registered: asyncio.Event
+    events: EventLog

@@ -13,6 +13,7 @@ from barnabas.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeConfigsRequest,
+    DescribeEventsRequest,
     DescribeReplicasRequest,
     FetchRequest,
     LeaderAndIsrRequest,
@@ -30,6 +31,7 @@ from barnabas_broker.api.controlled_shutdown import handle_controlled_shutdown
 from barnabas_broker.api.create_topics import handle_create_topics
 from barnabas_broker.api.delete_topics import handle_delete_topics
 from barnabas_broker.api.describe_configs import handle_describe_configs
+from barnabas_broker.api.describe_events import handle_describe_events
 from barnabas_broker.api.describe_replicas import handle_describe_replicas
 from barnabas_broker.api.fetch import handle_fetch, handle_replica_fetch
 from barnabas_broker.api.leader_and_isr import handle_leader_and_isr
@@ -56,6 +58,7 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         DeleteTopicsRequest: handle_delete_topics,
         DescribeConfigsRequest: handle_describe_configs,
         DescribeReplicasRequest: handle_describe_replicas,
+        DescribeEventsRequest: handle_describe_events,
     },
     Service.REPLICA: {
         FetchRequest: handle_replica_fetch,

@@ -21,11 +21,13 @@ logger = logging.getLogger(__name__)
 @dataclass
 class LoadedDirectory:
     """`unusable`: partitions that are here and cannot be opened, and why.
-    `to_delete`: folders whose deletion was not finished."""
+    `to_delete`: folders whose deletion was not finished.
+    `left_in_order`: with the mark of a clean shutdown, or without any log."""
 
     logs: list[Log] = field(default_factory=list)
     unusable: dict[TopicPartition, str] = field(default_factory=dict)
     to_delete: list[str] = field(default_factory=list)
+    left_in_order: bool = True
 
 
 class DirectoryLoader:
@@ -61,6 +63,7 @@ class DirectoryLoader:
             path = f"{directory.path}/{name}"
             folder = LogFolder(self._context.disk, path, topic_partition, self._config.log_config())
             jobs.append(self._load(folder, checkpoint, result))
+        result.left_in_order = is_clean or not jobs
         if jobs and not is_clean:
             logger.warning(
                 "%s was not left in order: recovering %d logs", directory.path, len(jobs)

@@ -71,6 +71,7 @@ class Log:
         self.epoch_file = LeaderEpochFile(folder.disk, folder.path, loaded.epochs)
         self.log_start_offset = loaded.log_start_offset
         self.recovery_point = loaded.recovery_point
+        self.cut_at_start = loaded.cut
         self.high_watermark = self._clamp(checkpoint.high_watermark)
         self.last_flush_ms = context.clock.wall_ms()
         self._truncations = 0

@@ -35,6 +35,9 @@ logger = logging.getLogger(__name__)
 _INDEX_SUFFIXES = (offset_index.SUFFIX, time_index.SUFFIX)
 _BASE_DIGITS = 20
 
+# The segments that stay, and what was cut off behind them and why; empty: nothing.
+Opened = tuple[list[Segment], str]
+
 
 @dataclass(frozen=True)
 class LogCheckpoint:
@@ -58,11 +61,14 @@ class LogFolder:
 
 @dataclass
 class LoadedLog:
+    """`cut`: why the log ends earlier than its files did; empty if nothing was cut off."""
+
     segments: list[Segment]
     epochs: LeaderEpochCache
     log_start_offset: int
     log_end_offset: int
     recovery_point: int
+    cut: str = ""
 
 
 def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
@@ -78,9 +84,9 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     if checkpoint.is_clean:
-        segments = _open_clean(folder, segments, epochs)
+        segments, cut = _open_clean(folder, segments, epochs)
     else:
-        segments = _open_after_crash(folder, segments, epochs, checkpoint.recovery_point)
+        segments, cut = _open_after_crash(folder, segments, epochs, checkpoint.recovery_point)
     if segments and segments[-1].next_offset < checkpoint.log_start_offset:
         logger.warning(
             "%s: ends at %d, below its log start offset %d; starting anew there",
@@ -88,10 +94,11 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
             segments[-1].next_offset,
             checkpoint.log_start_offset,
         )
+        cut = cut or f"it ended below its log start offset {checkpoint.log_start_offset}"
         _remove(folder, segments)
         epochs.clear()
         segments = []
-    return _loaded(folder, segments, epochs, checkpoint)
+    return replace(_loaded(folder, segments, epochs, checkpoint), cut=cut)
 
 
 def _loaded(
@@ -117,9 +124,7 @@ def _loaded(
     )
 
 
-def _open_clean(
-    folder: LogFolder, segments: list[Segment], epochs: LeaderEpochCache
-) -> list[Segment]:
+def _open_clean(folder: LogFolder, segments: list[Segment], epochs: LeaderEpochCache) -> Opened:
     """Trust the files, as far as a glance at the indexes goes."""
     for number, segment in enumerate(segments):
         sound = segment.open_indexes()
@@ -134,7 +139,7 @@ def _open_clean(
             reason = _recover(folder, segment, epochs, segment is not segments[-1])
             if reason is not None:
                 return _cut_after(folder, segments, number, reason)
-    return segments
+    return segments, ""
 
 
 def _catch_up(segment: Segment) -> bool:
@@ -150,7 +155,7 @@ def _open_after_crash(
     segments: list[Segment],
     epochs: LeaderEpochCache,
     recovery_point: int,
-) -> list[Segment]:
+) -> Opened:
     first = max(0, sum(segment.base_offset <= recovery_point for segment in segments) - 1)
     if segments:
         epochs.truncate_from_end(segments[first].base_offset)
@@ -165,7 +170,7 @@ def _open_after_crash(
         fault = _recover(folder, segment, epochs, segment is not segments[-1])
         if fault is not None:
             return _cut_after(folder, segments, number, fault)
-    return segments
+    return segments, ""
 
 
 def _recover(
@@ -195,9 +200,7 @@ def _recover(
     return fault
 
 
-def _cut_after(
-    folder: LogFolder, segments: list[Segment], number: int, reason: str
-) -> list[Segment]:
+def _cut_after(folder: LogFolder, segments: list[Segment], number: int, reason: str) -> Opened:
     """Let segment `number` be the last, because of what was found in or after it."""
     kept, lost = segments[: number + 1], segments[number + 1 :]
     lost_bytes = sum(segment.size for segment in lost)
@@ -212,7 +215,9 @@ def _cut_after(
     _remove(folder, lost)
     kept[-1].offset_index.unseal()
     kept[-1].time_index.unseal()
-    return kept
+    if lost:
+        reason += f"; {len(lost)} later segments with {lost_bytes} bytes removed"
+    return kept, reason
 
 
 def _remove(folder: LogFolder, segments: Sequence[Segment]) -> None:

@@ -36,7 +36,10 @@ OnDirectoryFailure = Callable[[str, OSError], None]
 
 
 class LogManager:
-    """`on_directory_failure(path, error)` is called once for each directory that fails."""
+    """`on_directory_failure(path, error)` is called once for each directory that fails.
+
+    `left_in_order`, once started: whether the last run had closed all logs.
+    """
 
     def __init__(
         self,
@@ -60,6 +63,7 @@ class LogManager:
         self._offline: dict[TopicPartition, str] = {}
         self._configured: set[TopicPartition] = set()
         self._changing = asyncio.Lock()
+        self.left_in_order = True
 
     # ---- before the broker may be sure who it is
 
@@ -133,6 +137,7 @@ class LogManager:
                 self._directory_failed(directory, error)
                 continue
             directory.loaded = True
+            self.left_in_order = self.left_in_order and loaded.left_in_order
             for log in loaded.logs:
                 self._add(log, directory)
             self._offline.update(loaded.unusable)

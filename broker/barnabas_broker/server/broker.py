@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from barnabas.error_code import ErrorCode
 from barnabas.errors import TransportError
-from barnabas.events import EventLog
+from barnabas.events import EventKind, EventLog
 from barnabas.messages.control import ControlledShutdownRequest, ControlledShutdownResponse
 from barnabas.runtime import Listen, Listener, Runtime, Service
 from barnabas_controller import znodes
@@ -92,18 +92,46 @@ class Broker:
 
     async def _start(self) -> None:
         self.log_manager.lock_directories()
-        cluster_id = await self.membership.connect(self.log_manager.read_kept_session())
+        predecessor = self.log_manager.read_kept_session()
+        cluster_id = await self.membership.connect(predecessor)
         self.log_manager.check_identity(cluster_id)
         await self.log_manager.start()
+        self._report_logs(is_first=predecessor is None)
         await self.replica_manager.start()
         await self._open_listeners(cluster_id)
         await self.membership.join(self._registration())
         logger.info("broker %d serves", self.broker_id)
 
+    def _report_logs(self, is_first: bool) -> None:
+        """The first event of every life: how the one before it ended, and what that cost."""
+        if is_first:
+            how = "its first start on this directory"
+        elif self.log_manager.left_in_order:
+            how = "it was started again; its last run had ended in order"
+        else:
+            how = "it was started again; its last run had not ended in order (killed, or crashed)"
+        logs = self.log_manager.logs()
+        in_order = is_first or self.log_manager.left_in_order
+        self.events.record(
+            EventKind.BROKER_STARTED, how, first=is_first, in_order=in_order, logs=len(logs)
+        )
+        for log in logs:
+            if log.cut_at_start:
+                self.events.record(
+                    EventKind.LOG_RECOVERED,
+                    log.cut_at_start,
+                    log.topic_partition,
+                    log_end_offset=log.log_end_offset,
+                    high_watermark=log.high_watermark,
+                )
+
     async def stop(self) -> None:
         """Hand leadership over, then stop the parts; every log is flushed and closed."""
+        why = self.failed.result() if self.failed.done() else "it was told to stop"
+        self.events.record(EventKind.BROKER_STOPPING, why)
         if self.config[keys.CONTROLLED_SHUTDOWN_ENABLE] and self.membership.broker_epoch >= 0:
             await self._controlled_shutdown()
+        self.events.close()
         await self._close_doors(grace=0.5)
         await self.replica_manager.shutdown()
         await self.log_manager.stop()
@@ -126,6 +154,7 @@ class Broker:
             store=lambda: self.membership.store,
             cluster_id=cluster_id,
             registered=self.membership.registered,
+            events=self.events,
         )
         for listener in self.config.listeners:
             inter_broker = listener.name == self.config.inter_broker_listener
@@ -218,6 +247,7 @@ class Broker:
         return None
 
     def _directory_failed(self, directory: str, error: OSError) -> None:
+        self.events.record(EventKind.LOG_DIRECTORY_FAILED, str(error), directory=directory)
         self.replica_manager.directory_failed(directory)
         if self.log_manager.living_directories():
             self.membership.note_log_dir_failure()

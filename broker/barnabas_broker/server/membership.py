@@ -160,13 +160,22 @@ class Membership:
         while True:
             await self._expired.wait()
             logger.warning("the ZooKeeper session expired: this broker is no longer registered")
-            self._events.record(EventKind.SESSION_LOST, "the ZooKeeper session expired")
+            self._events.record(
+                EventKind.SESSION_LOST,
+                "the ZooKeeper session expired",
+                broker_epoch=self.broker_epoch,
+            )
             previous = self._session.session_id if self._session else 0
             self.store = None
             await self._stop_controller()
             try:
                 await self._open_session_patiently()
                 await self._register(previous)
+                self._events.record(
+                    EventKind.SESSION_REGAINED,
+                    "it registered under a new session",
+                    broker_epoch=self.broker_epoch,
+                )
             except SessionExpired:
                 self._expired.set()
             except Exception as error:

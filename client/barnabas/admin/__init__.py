@@ -2,7 +2,8 @@
 
 from barnabas.admin.admin import Admin, BrokerReplicas, ClusterDescription
 from barnabas.admin.config import AdminConfig, AdminOptions
+from barnabas.admin.events import BrokerEvents, EventStream, Interruption
 from barnabas.messages.topics import NewTopic
 
-__all__ = ["Admin", "AdminConfig", "AdminOptions", "BrokerReplicas", "ClusterDescription",
-           "NewTopic"]  # fmt: skip
+__all__ = ["Admin", "AdminConfig", "AdminOptions", "BrokerEvents", "BrokerReplicas",
+           "ClusterDescription", "EventStream", "Interruption", "NewTopic"]  # fmt: skip

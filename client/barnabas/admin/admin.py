@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from barnabas.admin.config import AdminConfig, AdminOptions
+from barnabas.admin.events import BrokerEvents, EventStream, remembered
 from barnabas.cluster import Cluster
 from barnabas.cluster.by_leader import list_offsets
 from barnabas.cluster.default_runtime import default_runtime
@@ -192,6 +193,24 @@ class Admin:
         return await asyncio.gather(
             *(self._replicas_of(broker.broker_id, request) for broker in cluster.brokers)
         )
+
+    async def describe_events(self, topics: Iterable[str] = ()) -> list[BrokerEvents]:
+        """What every live broker remembers: changes of state with their causes, oldest first.
+
+        With topics named, only of these and of the brokers themselves. A broker that does not
+        answer is in the list too, with its error.
+        """
+        cluster, named = await self.describe_cluster(), list(topics)
+        return await asyncio.gather(
+            *(remembered(self._cluster, broker.broker_id, named) for broker in cluster.brokers)
+        )
+
+    async def events(
+        self, topics: Iterable[str] = (), *, from_beginning: bool = False
+    ) -> EventStream:
+        """The events of all brokers as they come: `async with await admin.events() as stream`."""
+        await self.describe_cluster()
+        return EventStream(self._cluster, list(topics), from_beginning)
 
     async def list_offsets(
         self, timestamps: Mapping[TopicPartition, int]

@@ -1,18 +1,43 @@
-"""A broker's latest events, in a bounded ring."""
+"""A broker's latest events, in a bounded ring.
 
+There are two rings under one count: changes of state, and moves of offsets. Moves come all the time
+where records flow, and must not push out why a leader changed an hour ago.
+"""
+
+import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from barnabas.events.event import Event, EventKind, Value
 from barnabas.topic_partition import TopicPartition
 
 CAPACITY = 10_000
+MOVES_CAPACITY = 2_000
+MOVES = frozenset({EventKind.OFFSETS_MOVED})
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Events of one life of a broker, oldest first.
+
+    `life` tells one life from the next. `until` is the sequence the next reading goes on from;
+    `missed` counts the events in between that the ring had already forgotten. `forgotten_ms` is the
+    wall clock of the newest change of state ever forgotten, 0 without one.
+    """
+
+    life: int
+    until: int
+    missed: int
+    forgotten_ms: int
+    events: list[Event]
 
 
 class EventLog:
     """What one life of a broker has to tell; the oldest events are forgotten first.
 
-    `wall_ms` is the clock that stamps them. Recording never waits and never fails.
+    `wall_ms` is the clock that stamps them. Recording never waits and never fails; it is done on
+    the event loop.
     """
 
     def __init__(
@@ -20,11 +45,17 @@ class EventLog:
         broker_id: int = -1,
         wall_ms: Callable[[], int] = lambda: 0,
         capacity: int = CAPACITY,
+        moves_capacity: int = MOVES_CAPACITY,
     ) -> None:
         self._broker_id = broker_id
         self._wall_ms = wall_ms
-        self._ring: deque[Event] = deque(maxlen=capacity)
+        self._changes: deque[Event] = deque(maxlen=capacity)
+        self._moves: deque[Event] = deque(maxlen=moves_capacity)
         self._last = 0
+        self._forgotten_ms = 0
+        self._readers: list[asyncio.Future[None]] = []
+        self._closed = False
+        self.life = wall_ms()
 
     @property
     def last_sequence(self) -> int:
@@ -40,19 +71,74 @@ class EventLog:
     ) -> None:
         """Remember that something changed, and why."""
         self._last += 1
-        now = self._wall_ms()
         plain = {name: _plain(value) for name, value in details.items()}
-        self._ring.append(
-            Event(self._last, now, self._broker_id, kind, cause, topic_partition, plain)
+        event = Event(
+            self._last, self._wall_ms(), self._broker_id, kind, cause, topic_partition, plain
         )
+        if kind in MOVES:
+            self._moves.append(event)
+        else:
+            if len(self._changes) == self._changes.maxlen:
+                self._forgotten_ms = self._changes[0].time_ms
+            self._changes.append(event)
+        if self._readers:
+            self._wake()
 
     def since(self, sequence: int) -> list[Event]:
         """The remembered events after `sequence`, oldest first.
 
-        A reader has missed some if the first of them is not `sequence + 1`.
+        A reader has missed some if their sequences have gaps.
         """
-        missing = self._last - max(sequence, self._last - len(self._ring))
-        return [self._ring[index - missing] for index in range(missing)]
+        found = [*_after(self._changes, sequence), *_after(self._moves, sequence)]
+        found.sort(key=lambda event: event.sequence)
+        return found
+
+    def excerpt(self, sequence: int, max_events: int) -> Excerpt:
+        """The first `max_events` of `since`, and what a reader must know beside them."""
+        found = self.since(sequence)
+        events = found[:max_events]
+        until = events[-1].sequence if len(events) < len(found) else self._last
+        missed = until - min(sequence, until) - len(events)
+        return Excerpt(self.life, until, missed, self._forgotten_ms, events)
+
+    # ---- readers that wait
+
+    async def wait_beyond(self, sequence: int, seconds: float) -> bool:
+        """Until there is an event after `sequence`; False after `seconds`, or when closed."""
+        if self._last > sequence:
+            return True
+        if self._closed or seconds <= 0:
+            return False
+        reader: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._readers.append(reader)
+        try:
+            async with asyncio.timeout(seconds):
+                await reader
+        except TimeoutError:
+            self._readers.remove(reader)
+        return self._last > sequence
+
+    def close(self) -> None:
+        """Keep nobody waiting any more."""
+        self._closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            if not reader.done():
+                reader.set_result(None)
+
+
+def _after(ring: deque[Event], sequence: int) -> list[Event]:
+    """From the newest back, so that a reader who is up to date costs nothing."""
+    found = []
+    for event in reversed(ring):
+        if event.sequence <= sequence:
+            break
+        found.append(event)
+    found.reverse()
+    return found
 
 
 def _plain(value: Value) -> Value:

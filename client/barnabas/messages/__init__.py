@@ -19,6 +19,7 @@ from barnabas.messages.control import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
+from barnabas.messages.events import DescribeEventsRequest, DescribeEventsResponse
 from barnabas.messages.fetch import FetchRequest, FetchResponse
 from barnabas.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.messages.offsets import (
@@ -51,6 +52,8 @@ __all__ = [
     "DeleteTopicsResponse",
     "DescribeConfigsRequest",
     "DescribeConfigsResponse",
+    "DescribeEventsRequest",
+    "DescribeEventsResponse",
     "DescribeReplicasRequest",
     "DescribeReplicasResponse",
     "FetchRequest",
@@ -84,6 +87,7 @@ SERVICES: dict[Service, dict[type[Any], type[Any]]] = {
         DeleteTopicsRequest: DeleteTopicsResponse,
         DescribeConfigsRequest: DescribeConfigsResponse,
         DescribeReplicasRequest: DescribeReplicasResponse,
+        DescribeEventsRequest: DescribeEventsResponse,
     },
     Service.REPLICA: {
         FetchRequest: FetchResponse,

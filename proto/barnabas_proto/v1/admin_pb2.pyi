@@ -8,29 +8,32 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AdminRequest(_message.Message):
-    __slots__ = ("correlation_id", "metadata", "create_topics", "delete_topics", "describe_configs", "describe_replicas")
+    __slots__ = ("correlation_id", "metadata", "create_topics", "delete_topics", "describe_configs", "describe_replicas", "describe_events")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     CREATE_TOPICS_FIELD_NUMBER: _ClassVar[int]
     DELETE_TOPICS_FIELD_NUMBER: _ClassVar[int]
     DESCRIBE_CONFIGS_FIELD_NUMBER: _ClassVar[int]
     DESCRIBE_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    DESCRIBE_EVENTS_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     metadata: MetadataRequest
     create_topics: CreateTopicsRequest
     delete_topics: DeleteTopicsRequest
     describe_configs: DescribeConfigsRequest
     describe_replicas: DescribeReplicasRequest
-    def __init__(self, correlation_id: _Optional[int] = ..., metadata: _Optional[_Union[MetadataRequest, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsRequest, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsRequest, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigsRequest, _Mapping]] = ..., describe_replicas: _Optional[_Union[DescribeReplicasRequest, _Mapping]] = ...) -> None: ...
+    describe_events: DescribeEventsRequest
+    def __init__(self, correlation_id: _Optional[int] = ..., metadata: _Optional[_Union[MetadataRequest, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsRequest, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsRequest, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigsRequest, _Mapping]] = ..., describe_replicas: _Optional[_Union[DescribeReplicasRequest, _Mapping]] = ..., describe_events: _Optional[_Union[DescribeEventsRequest, _Mapping]] = ...) -> None: ...
 
 class AdminResponse(_message.Message):
-    __slots__ = ("correlation_id", "metadata", "create_topics", "delete_topics", "describe_configs", "describe_replicas", "failure")
+    __slots__ = ("correlation_id", "metadata", "create_topics", "delete_topics", "describe_configs", "describe_replicas", "describe_events", "failure")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     CREATE_TOPICS_FIELD_NUMBER: _ClassVar[int]
     DELETE_TOPICS_FIELD_NUMBER: _ClassVar[int]
     DESCRIBE_CONFIGS_FIELD_NUMBER: _ClassVar[int]
     DESCRIBE_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    DESCRIBE_EVENTS_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     metadata: MetadataResponse
@@ -38,8 +41,9 @@ class AdminResponse(_message.Message):
     delete_topics: DeleteTopicsResponse
     describe_configs: DescribeConfigsResponse
     describe_replicas: DescribeReplicasResponse
+    describe_events: DescribeEventsResponse
     failure: _failure_pb2.Failure
-    def __init__(self, correlation_id: _Optional[int] = ..., metadata: _Optional[_Union[MetadataResponse, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsResponse, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsResponse, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigsResponse, _Mapping]] = ..., describe_replicas: _Optional[_Union[DescribeReplicasResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
+    def __init__(self, correlation_id: _Optional[int] = ..., metadata: _Optional[_Union[MetadataResponse, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsResponse, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsResponse, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigsResponse, _Mapping]] = ..., describe_replicas: _Optional[_Union[DescribeReplicasResponse, _Mapping]] = ..., describe_events: _Optional[_Union[DescribeEventsResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
 
 class MetadataRequest(_message.Message):
     __slots__ = ("topics", "all_topics", "allow_auto_topic_creation")
@@ -274,3 +278,51 @@ class DescribeReplicasResponse(_message.Message):
     broker_id: int
     replicas: _containers.RepeatedCompositeFieldContainer[ReplicaDescription]
     def __init__(self, broker_id: _Optional[int] = ..., replicas: _Optional[_Iterable[_Union[ReplicaDescription, _Mapping]]] = ...) -> None: ...
+
+class DescribeEventsRequest(_message.Message):
+    __slots__ = ("life", "after", "max_events", "max_wait_ms", "topics")
+    LIFE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    MAX_EVENTS_FIELD_NUMBER: _ClassVar[int]
+    MAX_WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    life: int
+    after: int
+    max_events: int
+    max_wait_ms: int
+    topics: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, life: _Optional[int] = ..., after: _Optional[int] = ..., max_events: _Optional[int] = ..., max_wait_ms: _Optional[int] = ..., topics: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class EventRecord(_message.Message):
+    __slots__ = ("sequence", "time_ms", "kind", "cause", "topic", "partition", "details")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    DETAILS_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    time_ms: int
+    kind: str
+    cause: str
+    topic: str
+    partition: int
+    details: str
+    def __init__(self, sequence: _Optional[int] = ..., time_ms: _Optional[int] = ..., kind: _Optional[str] = ..., cause: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., details: _Optional[str] = ...) -> None: ...
+
+class DescribeEventsResponse(_message.Message):
+    __slots__ = ("broker_id", "life", "until", "missed", "forgotten_ms", "events")
+    BROKER_ID_FIELD_NUMBER: _ClassVar[int]
+    LIFE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    MISSED_FIELD_NUMBER: _ClassVar[int]
+    FORGOTTEN_MS_FIELD_NUMBER: _ClassVar[int]
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    broker_id: int
+    life: int
+    until: int
+    missed: int
+    forgotten_ms: int
+    events: _containers.RepeatedCompositeFieldContainer[EventRecord]
+    def __init__(self, broker_id: _Optional[int] = ..., life: _Optional[int] = ..., until: _Optional[int] = ..., missed: _Optional[int] = ..., forgotten_ms: _Optional[int] = ..., events: _Optional[_Iterable[_Union[EventRecord, _Mapping]]] = ...) -> None: ...

@@ -1,0 +1,54 @@
+"""DescribeEvents: what this broker has seen happen; waits for news if the reader wants to."""
+
+from barnabas.events import Event, EventLog
+from barnabas.events.wire import to_record
+from barnabas.messages.events import DescribeEventsRequest, DescribeEventsResponse
+from barnabas.runtime import Peer
+
+from barnabas_broker.api.parts import BrokerParts
+
+MAX_EVENTS = 1000
+MAX_WAIT_SECONDS = 30.0
+
+
+async def handle_describe_events(
+    parts: BrokerParts, request: DescribeEventsRequest, peer: Peer
+) -> DescribeEventsResponse:
+    log = parts.events
+    if request.after < 0:
+        return DescribeEventsResponse(parts.broker_id, log.life, log.last_sequence)
+    after = place(request, log)
+    now = parts.runtime.clock.monotonic
+    deadline = now() + min(max(request.max_wait_ms, 0) / 1000, MAX_WAIT_SECONDS)
+    limit = min(max(request.max_events, 1), MAX_EVENTS)
+    missed = 0
+    while True:
+        excerpt = log.excerpt(after, limit)
+        missed += excerpt.missed
+        after = excerpt.until
+        wanted = [event for event in excerpt.events if is_wanted(event, request.topics)]
+        more = after < log.last_sequence
+        if wanted or not (more or await log.wait_beyond(after, deadline - now())):
+            return DescribeEventsResponse(
+                parts.broker_id,
+                excerpt.life,
+                after,
+                missed,
+                excerpt.forgotten_ms,
+                [to_record(event) for event in wanted],
+            )
+
+
+def place(request: DescribeEventsRequest, log: EventLog) -> int:
+    """The sequence to go on from; that of another life says nothing here."""
+    same_life = request.life == log.life and request.after <= log.last_sequence
+    return request.after if same_life else 0
+
+
+def is_wanted(event: Event, topics: list[str]) -> bool:
+    """Of one of these topics, or of none; of a topic that is gone with its partitions too."""
+    if not topics:
+        return True
+    if event.topic_partition is not None:
+        return event.topic_partition.topic in topics
+    return event.details.get("topic", topics[0]) in topics

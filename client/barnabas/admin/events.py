@@ -1,0 +1,197 @@
+"""Reading the events of all brokers: what they remember, and what comes."""
+
+import asyncio
+import heapq
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from barnabas.cluster import Cluster
+from barnabas.errors import BarnabasError
+from barnabas.events import Event
+from barnabas.events.wire import events_of
+from barnabas.messages.events import DescribeEventsRequest, DescribeEventsResponse
+from barnabas.runtime import Service, TaskScope
+
+# What the network may take on top of the time the broker is given.
+NETWORK_MARGIN = 5.0
+# How long a reader waits at a broker for news; a broker that is gone is noticed sooner.
+PATIENCE_MS = 5_000
+# An event is held back so long for an older one of another broker to come in.
+HOLD_BACK = 0.3
+RETRY_PAUSE = 0.3
+LOOK_FOR_BROKERS_EVERY = 1.0
+FROM_NOW_ON = -1
+
+
+@dataclass(frozen=True)
+class BrokerEvents:
+    """What a broker remembers of its present life, oldest first, or why it did not tell.
+
+    `forgotten_ms`: wall clock of the newest change of state it has forgotten, 0: none.
+    """
+
+    broker_id: int
+    events: list[Event] = field(default_factory=list)
+    forgotten_ms: int = 0
+    life: int = 0
+    until: int = 0
+    error: BarnabasError | None = None
+
+
+@dataclass(frozen=True)
+class Interruption:
+    """Something a reader of a broker's events must know: `what` is a sentence about it."""
+
+    broker_id: int
+    time_ms: int
+    what: str
+    missed: int = 0
+
+
+async def remembered(cluster: Cluster, broker_id: int, topics: Sequence[str]) -> BrokerEvents:
+    """Everything one broker remembers, page by page."""
+    events: list[Event] = []
+    request = DescribeEventsRequest(topics=list(topics))
+    end = None
+    while True:
+        try:
+            response = await _ask(cluster, broker_id, request)
+            if end is None:
+                end = await _end(cluster, broker_id)
+        except BarnabasError as error:
+            return BrokerEvents(broker_id, error=error)
+        events += events_of(response)
+        request.life, request.after = response.life, response.until
+        if response.until >= end or not response.events:
+            return BrokerEvents(
+                broker_id, events, response.forgotten_ms, response.life, response.until
+            )
+
+
+async def _end(cluster: Cluster, broker_id: int) -> int:
+    request = DescribeEventsRequest(after=FROM_NOW_ON)
+    return (await _ask(cluster, broker_id, request)).until
+
+
+async def _ask(
+    cluster: Cluster, broker_id: int, request: DescribeEventsRequest
+) -> DescribeEventsResponse:
+    channel = cluster.channel(broker_id, Service.ADMIN)
+    timeout = request.max_wait_ms / 1000 + NETWORK_MARGIN
+    answer: DescribeEventsResponse = await channel.call(request, timeout)
+    return answer
+
+
+class EventStream:
+    """The events of all brokers as they come, in the order of their clocks; to be entered.
+
+    Brokers may die and come back meanwhile; the first events of one that is back may come late, for
+    it answers only when it serves. A reader that is too slow gets an `Interruption` in
+    place of what a broker has forgotten.
+    """
+
+    def __init__(self, cluster: Cluster, topics: Sequence[str], from_beginning: bool) -> None:
+        self._cluster = cluster
+        self._topics = list(topics)
+        self._from_beginning = from_beginning
+        self._tasks = TaskScope("events")
+        self._news: asyncio.Queue[Event | Interruption] = asyncio.Queue(maxsize=10_000)
+        self._followed: dict[int, None] = {}
+        self._held: list[tuple[tuple[int, int, int], float, Event | Interruption]] = []
+        self._count = 0
+
+    async def __aenter__(self) -> Self:
+        known = sorted(self._cluster.metadata.brokers)
+        answers = await asyncio.gather(*(self._begin(broker_id) for broker_id in known))
+        for answer in answers:
+            for event in answer.events:
+                self._hold(event)
+            self._follow(answer.broker_id, answer)
+        self._tasks.spawn(self._look_for_brokers(), "brokers")
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._tasks.close()
+
+    async def _begin(self, broker_id: int) -> BrokerEvents:
+        if self._from_beginning:
+            return await remembered(self._cluster, broker_id, self._topics)
+        try:
+            request = DescribeEventsRequest(after=FROM_NOW_ON)
+            now = await _ask(self._cluster, broker_id, request)
+        except BarnabasError as error:
+            return BrokerEvents(broker_id, error=error)
+        return BrokerEvents(broker_id, life=now.life, until=now.until)
+
+    # ---- reading
+
+    def __aiter__(self) -> AsyncIterator[Event | Interruption]:
+        return self
+
+    async def __anext__(self) -> Event | Interruption:
+        while True:
+            now = self._cluster.clock.monotonic()
+            if self._held and self._held[0][1] <= now:
+                return heapq.heappop(self._held)[2]
+            patience = self._held[0][1] - now if self._held else None
+            try:
+                async with asyncio.timeout(patience):
+                    self._hold(await self._news.get(), HOLD_BACK)
+            except TimeoutError:
+                continue
+
+    def _hold(self, news: Event | Interruption, seconds: float = 0.0) -> None:
+        self._count += 1
+        order = (news.time_ms, news.broker_id, self._count)
+        heapq.heappush(self._held, (order, self._cluster.clock.monotonic() + seconds, news))
+
+    # ---- following
+
+    async def _look_for_brokers(self) -> None:
+        while True:
+            for broker_id in sorted(self._cluster.metadata.brokers):
+                self._follow(broker_id, BrokerEvents(broker_id))
+            self._cluster.request_refresh()
+            await asyncio.sleep(LOOK_FOR_BROKERS_EVERY)
+
+    def _follow(self, broker_id: int, begin: BrokerEvents) -> None:
+        if broker_id not in self._followed:
+            self._followed[broker_id] = None
+            self._tasks.spawn(self._read(broker_id, begin), f"of broker {broker_id}")
+
+    async def _read(self, broker_id: int, begin: BrokerEvents) -> None:
+        place = DescribeEventsRequest(
+            begin.life, begin.until, max_wait_ms=PATIENCE_MS, topics=self._topics
+        )
+        answers = True
+        while True:
+            try:
+                response = await _ask(self._cluster, broker_id, place)
+            except BarnabasError as error:
+                if answers:
+                    await self._interrupt(broker_id, f"does not answer: {error}")
+                answers = False
+                self._cluster.suspect(broker_id)
+                self._cluster.request_refresh()
+                await asyncio.sleep(RETRY_PAUSE)
+                continue
+            if not answers:
+                await self._interrupt(broker_id, "answers again")
+            answers = True
+            if response.missed:
+                what = f"had already forgotten {response.missed} events when they were asked for"
+                await self._interrupt(broker_id, what, response.missed)
+            place.life, place.after = response.life, response.until
+            for event in events_of(response):
+                await self._news.put(event)
+
+    async def _interrupt(self, broker_id: int, what: str, missed: int = 0) -> None:
+        now = self._cluster.clock.wall_ms()
+        await self._news.put(Interruption(broker_id, now, f"broker {broker_id} {what}", missed))

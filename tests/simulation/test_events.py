@@ -1,0 +1,141 @@
+"""The stream of events of a whole cluster: who reads it learns what happened, and why."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from barnabas import Admin
+from barnabas.admin import Interruption
+from barnabas.events import Event, EventKind
+from barnabas.topic_partition import TopicPartition
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.support.whole_cluster import leader_of
+
+TP = TopicPartition("flights", 0)
+News = list[Event | Interruption]
+
+
+async def with_topic(cluster: SimulatedCluster, admin: Admin) -> None:
+    await cluster.start()
+    await admin.create_topic(TP.topic, partitions=1, replication_factor=3)
+
+
+def in_cluster(story: Callable[[SimulatedCluster, Admin], Coroutine[Any, Any, Any]]) -> Any:
+    async def told() -> Any:
+        cluster = SimulatedCluster(1)
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic(TP.topic, partitions=1, replication_factor=3)
+            return await story(cluster, admin)
+
+    return run(told(), seed=1, max_time=600.0)
+
+
+async def read_while(
+    admin: Admin, what: Callable[[], Awaitable[Any]], seconds: float = 15.0, **options: Any
+) -> News:
+    """What the stream has to tell during `what` and for some seconds after."""
+    news: News = []
+
+    async def read() -> None:
+        async with await admin.events([TP.topic], **options) as stream:
+            async for each in stream:
+                news.append(each)
+
+    reader = asyncio.ensure_future(read())
+    await asyncio.sleep(1.0)
+    await what()
+    await asyncio.sleep(seconds)
+    reader.cancel()
+    return news
+
+
+def of_kind(news: News, kind: EventKind) -> list[Event]:
+    return [each for each in news if isinstance(each, Event) and each.kind is kind]
+
+
+def in_order(news: News) -> bool:
+    """Whether events came in the order of their brokers' clocks."""
+    times = [each.time_ms for each in news if isinstance(each, Event)]
+    return times == sorted(times)
+
+
+def test_a_reader_sees_why_a_leader_changed_and_the_dead_come_back() -> None:
+    async def story(cluster: SimulatedCluster, admin: Admin) -> tuple[int, News]:
+        first = await leader_of(cluster)
+
+        async def bounce() -> None:
+            cluster.kill(first)
+            await asyncio.sleep(15.0)
+            cluster.start_broker(first)
+            await cluster.serving()
+
+        return first, await read_while(admin, bounce)
+
+    first, news = in_cluster(story)
+    (elected,) = of_kind(news, EventKind.LEADER_ELECTED)
+    assert f"broker {first} " in elected.cause
+    assert elected.details["leader_before"] == first
+    assert f"broker {first} is offline" in elected.details["passed_over"]
+    leading = [e for e in of_kind(news, EventKind.BECAME_LEADER) if e.cause == elected.cause]
+    assert [event.broker_id for event in leading] == [elected.details["leader"]]
+    (started,) = of_kind(news, EventKind.BROKER_STARTED)
+    assert (started.broker_id, started.details["in_order"]) == (first, False)
+    assert "had not ended in order" in started.cause
+    said = [each.what for each in news if isinstance(each, Interruption)]
+    assert any("does not answer" in what for what in said)
+    assert f"broker {first} answers again" in said
+    for broker_id in (1, 2, 3):  # the first events of one that is back may come late
+        assert in_order([each for each in news if each.broker_id == broker_id])
+
+
+def test_a_stopped_broker_says_so_and_comes_back_in_order() -> None:
+    async def story(cluster: SimulatedCluster, admin: Admin) -> tuple[int, News]:
+        first = await leader_of(cluster)
+
+        async def bounce() -> None:
+            await cluster.stop_broker(first)
+            cluster.start_broker(first)
+            await cluster.serving()
+
+        return first, await read_while(admin, bounce)
+
+    first, news = in_cluster(story)
+    (stopping,) = of_kind(news, EventKind.BROKER_STOPPING)
+    assert stopping.broker_id == first
+    (elected,) = of_kind(news, EventKind.LEADER_ELECTED)[:1]
+    assert elected.cause == f"broker {first} is shutting down"
+    (started,) = of_kind(news, EventKind.BROKER_STARTED)
+    assert started.details["in_order"] is True
+
+
+def test_the_beginning_is_read_whole_and_in_order() -> None:
+    async def story(cluster: SimulatedCluster, admin: Admin) -> News:
+        return await read_while(admin, lambda: asyncio.sleep(0), 2.0, from_beginning=True)
+
+    news = in_cluster(story)
+    assert len(of_kind(news, EventKind.BROKER_STARTED)) == 3
+    assert len(of_kind(news, EventKind.CONTROLLER_ELECTED)) == 1
+    assert [event.cause for event in of_kind(news, EventKind.BECAME_LEADER)] == [
+        "the partition is new"
+    ]
+    assert in_order(news)
+
+
+def test_a_reader_that_is_too_slow_is_told_what_it_missed() -> None:
+    async def story(cluster: SimulatedCluster, admin: Admin) -> News:
+        busy = cluster.broker(1).events
+
+        async def flood() -> None:
+            for number in range(25_000):  # in one turn: more than the ring remembers
+                busy.record(EventKind.REQUEST_FENCED, str(number), TP)
+
+        return await read_while(admin, flood)
+
+    news = in_cluster(story)
+    (interruption,) = [each for each in news if isinstance(each, Interruption)]
+    fenced = of_kind(news, EventKind.REQUEST_FENCED)
+    assert interruption.missed == 25_000 - len(fenced) > 0
+    assert [event.cause for event in fenced[-2:]] == ["24998", "24999"]
