@@ -43,7 +43,7 @@ class ActiveController:
         self,
         broker_id: int,
         runtime: Runtime,
-        config: ControllerConfig,
+        settings: Callable[[], ControllerConfig],
         store: FencedStore,
         events: EventLog,
         enqueue: Callable[["ActiveController", str, Callable[[], Awaitable[None]]], None],
@@ -51,10 +51,10 @@ class ActiveController:
         self.reign = Reign(
             broker_id,
             runtime,
-            config,
+            settings,
             ControllerContext(),
             store,
-            BrokerChannels(runtime.network, config, self._on_response, runtime.pauses),
+            BrokerChannels(runtime.network, settings(), self._on_response, runtime.pauses),
             lambda name, handler: enqueue(self, name, handler),
             events,
         )
@@ -71,8 +71,7 @@ class ActiveController:
         self._scope = TaskScope(f"controller epoch {store.epoch.number}")
 
     def start_timers(self) -> None:
-        if self.reign.config.auto_leader_rebalance_enable:
-            self._scope.spawn(self._rebalance.run(), "preferred leader rebalance")
+        self._scope.spawn(self._rebalance.run(), "preferred leader rebalance")
 
     def _on_response(self, broker_id: int, request: ControlRequest, response: Message) -> None:
         """Only answers that can change something get a turn on the queue."""

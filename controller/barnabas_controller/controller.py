@@ -72,7 +72,8 @@ class Controller:
 
     def __init__(self, setup: ControllerSetup) -> None:
         self._setup = setup
-        self._store = Store(setup.session)
+        self._config = setup.config
+        self._store = Store(setup.session, setup.events)
         self._queue: asyncio.Queue[_Event] = asyncio.Queue()
         self._scope = TaskScope(f"controller of broker {setup.broker_id}")
         self._active: ActiveController | None = None
@@ -99,6 +100,23 @@ class Controller:
         await self._scope.close()
         await self._resign("the broker is stopping")
         self._drop_events()
+
+    def reconfigure(self, config: ControllerConfig) -> None:
+        """Act by other settings from now on."""
+        allowed_before = self._config.unclean_leader_election_enable
+        self._config = config
+        if config.unclean_leader_election_enable and not allowed_before:
+            self.unclean_elections_enabled(None)
+
+    def unclean_elections_enabled(self, topic: str | None) -> None:
+        """Leaderless partitions of the topic, or of all topics, may have an unclean leader now."""
+        active = self._active
+        if active is not None:
+            where = "in the cluster" if topic is None else f"for topic {topic}"
+            cause = f"unclean.leader.election.enable was set {where}"
+            self._enqueue_for(
+                active, cause, lambda: active.partitions.elect_where_missing(cause, topic)
+            )
 
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         """Judge a leader's ISR change in its turn; NOT_CONTROLLER when not active."""
@@ -211,7 +229,7 @@ class Controller:
         self._active = ActiveController(
             setup.broker_id,
             setup.runtime,
-            setup.config,
+            lambda: self._config,
             FencedStore(self._store, epoch),
             setup.events,
             self._enqueue_for,

@@ -2,7 +2,8 @@
 
 A broker that loses one of several log directories leaves a note under
 `/log_dir_event_notification`. The controller tells it all its roles once more; the replicas that
-are gone are those it answers with KAFKA_STORAGE_ERROR, which `BrokerChanges` deals with.
+are gone are those it answers with KAFKA_STORAGE_ERROR, which `BrokerChanges` deals with. The same
+note is left by a broker that can open replicas again which it could not open before.
 """
 
 import logging
@@ -14,6 +15,8 @@ from barnabas_controller.states import ReplicaState
 from barnabas_controller.zookeeper.session import WatchEvent
 
 logger = logging.getLogger(__name__)
+
+TOLD = (ReplicaState.ONLINE, ReplicaState.OFFLINE)
 
 
 class DiskFailures:
@@ -37,11 +40,12 @@ class DiskFailures:
         noted = await self._reign.store.store.log_dir_events(self._watch)
         brokers = [b for b in dict.fromkeys(noted.values()) if b in self._context.brokers]
         if brokers:
-            logger.warning("brokers %s say that a disk of theirs failed", brokers)
+            logger.warning("brokers %s ask for their roles: a disk may have failed", brokers)
             replicas = [
                 replica
                 for replica in self._context.replicas_on(brokers)
-                if self._context.replica_state(replica) is ReplicaState.ONLINE
+                if self._context.replica_state(replica) in TOLD
+                and not self._context.is_being_deleted(replica.partition.topic)
             ]
             cause = f"brokers {brokers} say that a log directory failed"
             await self._replicas.change(replicas, ReplicaState.ONLINE, cause)

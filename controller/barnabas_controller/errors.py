@@ -12,6 +12,7 @@ class MalformedZnode(BarnabasError, ValueError):
 
     def __init__(self, path: str, why: str) -> None:
         self.path = path
+        self.why = why
         super().__init__(f"{path}: {why}")
 
 

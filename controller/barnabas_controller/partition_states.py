@@ -91,9 +91,10 @@ class PartitionStateMachine:
                 logger.error("%s: cannot go from %s to %s", partition, present.name, target.name)
         return legal
 
-    async def elect_where_missing(self, cause: str) -> None:
-        """Give every new or offline partition a leader, if one can be had."""
-        await self.elect(self._context.partitions_without_leader(), cause)
+    async def elect_where_missing(self, cause: str, topic: str | None = None) -> None:
+        """Give every new or offline partition, of one topic or all, a leader if one can be had."""
+        leaderless = self._context.partitions_without_leader()
+        await self.elect([p for p in leaderless if topic in (None, p.topic)], cause)
 
     async def elect(self, partitions: Iterable[TopicPartition], cause: str) -> None:
         """To ONLINE: a first leader for new partitions, an offline election for the others."""
@@ -192,6 +193,11 @@ class PartitionStateMachine:
         configs = await self._reign.store.store.topic_configs(list(topics))
         default = self._reign.config.unclean_leader_election_enable
         return {
-            topic: default if value is None else value.strip().lower() == "true"
+            topic: default if value is None else is_true(value)
             for topic, value in ((t, config.get(UNCLEAN_KEY)) for t, config in configs.items())
         }
+
+
+def is_true(value: str | None) -> bool:
+    """Whether a setting's text says true."""
+    return value is not None and value.strip().lower() == "true"

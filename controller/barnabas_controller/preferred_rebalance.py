@@ -31,7 +31,9 @@ class PreferredRebalance:
             await asyncio.sleep(self._reign.config.leader_imbalance_check_interval_seconds)
 
     async def check(self) -> None:
-        """Elect the preferred leaders of every broker that lost too many."""
+        """Elect the preferred leaders of every broker that lost too many, if that is wanted."""
+        if not self._reign.config.auto_leader_rebalance_enable:
+            return
         percentage = self._reign.config.leader_imbalance_per_broker_percentage
         partitions = imbalanced_partitions(self._reign.context, percentage)
         if partitions:

@@ -27,12 +27,17 @@ class Reign:
 
     broker_id: int
     runtime: Runtime
-    config: ControllerConfig
+    settings: Callable[[], ControllerConfig]
     context: ControllerContext
     store: FencedStore
     channels: BrokerChannels
     enqueue: Enqueue
     events: EventLog
+
+    @property
+    def config(self) -> ControllerConfig:
+        """The settings in force now: they may change during the reign."""
+        return self.settings()
 
     def batch(self) -> RequestBatch:
         """An empty batch of requests, to be given to `send`."""

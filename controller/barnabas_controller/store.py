@@ -1,7 +1,8 @@
 """What any broker may read and write in ZooKeeper, typed.
 
-Reads arm the given one-shot watch. A malformed znode is logged as an error and read as absent, with
-its watch armed: the controller survives it and notices when it is mended. Writes that only the
+Reads arm the given one-shot watch. A malformed znode is reported, as an event and an error in the
+log, and read as absent, with its watch armed: the controller survives it and notices when it is
+mended. Writes that only the
 elected controller may do are in `fenced_store.py`.
 """
 
@@ -10,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from barnabas.events import EventKind, EventLog
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller import znodes
@@ -44,8 +46,9 @@ class Store:
     Every method raises SessionExpired when the session is over; a broken connection is waited out.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, events: EventLog | None = None) -> None:
         self.session = session
+        self.events = EventLog() if events is None else events
 
     async def create_persistent_paths(self) -> None:
         """The fixed top of the tree; harmless where it exists."""
@@ -111,7 +114,7 @@ class Store:
 
     async def broker(self, broker_id: int, watch: Watch | None = None) -> znodes.Broker | None:
         path = znodes.broker_path(broker_id)
-        return _decoded(
+        return self._decoded(
             await self.get(path, watch),
             lambda data, stat: znodes.decode_broker(broker_id, data, stat.czxid),
         )
@@ -120,7 +123,7 @@ class Store:
         return await self.children(znodes.TOPICS, watch)
 
     async def topic(self, topic: str, watch: Watch | None = None) -> znodes.TopicZnode | None:
-        return _decoded(
+        return self._decoded(
             await self.get(znodes.topic_path(topic), watch),
             lambda data, _: znodes.decode_topic(topic, data),
         )
@@ -147,7 +150,7 @@ class Store:
         return {p: written for p, written in zip(partitions, found, strict=True) if written}
 
     async def _written_state(self, partition: TopicPartition) -> WrittenState | None:
-        return _decoded(
+        return self._decoded(
             await self.get(znodes.state_path(partition)),
             lambda data, stat: WrittenState(
                 znodes.decode_state(partition, data, stat.version), stat.mzxid
@@ -166,7 +169,7 @@ class Store:
         found = {}
         for name in await self.children(znodes.LOG_DIR_EVENTS, watch):
             path = f"{znodes.LOG_DIR_EVENTS}/{name}"
-            broker_id = _decoded(
+            broker_id = self._decoded(
                 await self.get(path),
                 lambda data, _, path=path: znodes.decode_log_dir_event(path, data),  # type: ignore[misc]
             )
@@ -180,18 +183,24 @@ class Store:
         """The topic's overrides; empty without a znode."""
         path = znodes.topic_config_path(topic)
         found = await self.get(path)
-        return _decoded(found, lambda data, _: znodes.decode_config(path, data)) or {}
+        return self._decoded(found, lambda data, _: znodes.decode_config(path, data)) or {}
 
     async def topic_configs(self, topics: Sequence[str]) -> dict[str, Mapping[str, str]]:
         """The overrides of each of the topics."""
         return dict(zip(topics, await in_chunks(self.topic_config, topics), strict=True))
 
+    def _decoded(
+        self, found: tuple[bytes, Stat] | None, decode: Callable[[bytes, Stat], T]
+    ) -> T | None:
+        if found is None:
+            return None
+        try:
+            return decode(*found)
+        except MalformedZnode as error:
+            self.report(error)
+            return None
 
-def _decoded(found: tuple[bytes, Stat] | None, decode: Callable[[bytes, Stat], T]) -> T | None:
-    if found is None:
-        return None
-    try:
-        return decode(*found)
-    except MalformedZnode as error:
+    def report(self, error: MalformedZnode) -> None:
+        """Say loudly that a znode is left out, and why."""
         logger.error("ignoring a znode that cannot be understood: %s", error)
-        return None
+        self.events.record(EventKind.ZNODE_MALFORMED, error.why, path=error.path)

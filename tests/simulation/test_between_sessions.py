@@ -13,7 +13,9 @@ def test_a_topic_whose_settings_cannot_be_read_is_not_served_with_the_defaults()
         cluster = SimulatedCluster()
         await cluster.start()
         broker = cluster.broker(1)
-        broker.membership.store = None
+        cluster.part_from_zookeeper(1)
+        cluster.expire_session(1)
+        cluster.reunite_with_zookeeper(1)
         order = LeaderAndIsrRequest(
             1, 9, broker.membership.broker_epoch,
             [LeaderAndIsrPartition("flights", 0, "", 9, 1, 0, 0, [1], [1], is_new=True)],

@@ -2,6 +2,7 @@
 
 from barnabas_broker.config import keys
 from barnabas_broker.config.config import Config
+from barnabas_broker.config.dynamic_config import DynamicConfig, Source, check_dynamic
 from barnabas_broker.config.key import InvalidConfig, Key
 from barnabas_broker.config.listener import Listener
 from barnabas_broker.config.log_config import TOPIC_KEYS, LogConfig, parse_topic_overrides
@@ -10,10 +11,13 @@ from barnabas_broker.config.properties import format_properties, parse_propertie
 __all__ = [
     "TOPIC_KEYS",
     "Config",
+    "DynamicConfig",
     "InvalidConfig",
     "Key",
     "Listener",
     "LogConfig",
+    "Source",
+    "check_dynamic",
     "format_properties",
     "keys",
     "parse_properties",

@@ -36,6 +36,15 @@ BROKER_KEY_OF_TOPIC_KEY: dict[str, Key] = {  # type: ignore[type-arg]
 }
 
 
+# Those with three spellings, the one that counts first.
+BROKER_KEYS_OF_TIMES: dict[str, tuple[Key, ...]] = {  # type: ignore[type-arg]
+    "segment.ms": (keys.LOG_ROLL_MS, keys.LOG_ROLL_HOURS),
+    "segment.jitter.ms": (keys.LOG_ROLL_JITTER_MS, keys.LOG_ROLL_JITTER_HOURS),
+    "retention.ms": (keys.LOG_RETENTION_MS, keys.LOG_RETENTION_MINUTES, keys.LOG_RETENTION_HOURS),
+    "flush.ms": (keys.LOG_FLUSH_INTERVAL_MS, keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS),
+}
+
+
 class Config:
     """A checked set of broker settings. `config[keys.NUM_PARTITIONS]` is typed by its key.
 
@@ -43,8 +52,9 @@ class Config:
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        self.properties = dict(properties or {})
         self._values: dict[str, Any] = {}
-        for name, value in (properties or {}).items():
+        for name, value in self.properties.items():
             key = keys.BROKER_KEYS.get(name)
             if key is None:
                 raise InvalidConfig(f"unknown or unsupported broker config {name!r}")

@@ -16,12 +16,16 @@ class InvalidConfig(ValueError):
 
 @dataclass(frozen=True)
 class Key(Generic[T]):
-    """A typed key. `parse` turns text into a value and raises ValueError saying what it wants."""
+    """A typed key. `parse` turns text into a value and raises ValueError saying what it wants.
+
+    A `dynamic` key may be changed while the broker runs; every reader reads it at use.
+    """
 
     name: str
     parse: Callable[[str], T]
     default: T
     doc: str
+    dynamic: bool = False
 
     def read(self, text: str) -> T:
         """The value of `text`; raises InvalidConfig naming the key, the text and the rule."""

@@ -3,6 +3,9 @@
 A key that Kafka knows and this table does not is refused at start, never ignored: a setting that
 silently does nothing is worse than none. The one departure from Kafka's defaults is
 `auto.create.topics.enable`, false here: a typing mistake should not become a topic.
+
+A key is dynamic where Kafka's is; so are those of the preferred-leader rebalance, which Kafka reads
+at start only.
 """
 
 from barnabas_broker.config.key import (
@@ -61,16 +64,24 @@ DELETE_TOPIC_ENABLE = Key("delete.topic.enable", boolean, True, "Allow topics to
 # The log
 LOG_DIR = Key("log.dir", text, "/tmp/barnabas-logs", "Data directory, when log.dirs is unset.")
 LOG_DIRS = Key("log.dirs", optional_text, None, "Data directories, comma separated.")
-LOG_SEGMENT_BYTES = Key("log.segment.bytes", integer(14, MAX_INT), 1073741824, "Segment size.")
-LOG_ROLL_MS = Key("log.roll.ms", optional_integer(1), None, "Segment age, ms.")
+LOG_SEGMENT_BYTES = Key(
+    "log.segment.bytes", integer(14, MAX_INT), 1073741824, "Segment size.", dynamic=True
+)
+LOG_ROLL_MS = Key("log.roll.ms", optional_integer(1), None, "Segment age, ms.", dynamic=True)
 LOG_ROLL_HOURS = Key("log.roll.hours", integer(1, MAX_INT), 168, "Segment age, hours.")
 LOG_ROLL_JITTER_MS = Key(
-    "log.roll.jitter.ms", optional_integer(0), None, "Random reduction of the segment age, ms."
+    "log.roll.jitter.ms",
+    optional_integer(0),
+    None,
+    "Random reduction of the segment age, ms.",
+    dynamic=True,
 )
 LOG_ROLL_JITTER_HOURS = Key(
     "log.roll.jitter.hours", integer(0, MAX_INT), 0, "Random reduction of the segment age, hours."
 )
-LOG_RETENTION_MS = Key("log.retention.ms", optional_integer(-1), None, "Age limit, ms; -1 none.")
+LOG_RETENTION_MS = Key(
+    "log.retention.ms", optional_integer(-1), None, "Age limit, ms; -1 none.", dynamic=True
+)
 LOG_RETENTION_MINUTES = Key(
     "log.retention.minutes", optional_integer(-1, MAX_INT), None, "Age limit, minutes; -1 none."
 )
@@ -78,25 +89,37 @@ LOG_RETENTION_HOURS = Key(
     "log.retention.hours", integer(-1, MAX_INT), 168, "Age limit, hours; -1 none."
 )
 LOG_RETENTION_BYTES = Key(
-    "log.retention.bytes", integer(-1), -1, "Size limit of a partition; -1 none."
+    "log.retention.bytes", integer(-1), -1, "Size limit of a partition; -1 none.", dynamic=True
 )
 LOG_RETENTION_CHECK_INTERVAL_MS = Key(
     "log.retention.check.interval.ms", integer(1), 300000, "Time between retention scans, ms."
 )
 LOG_CLEANUP_POLICY = Key(
-    "log.cleanup.policy", one_of("delete"), "delete", "What becomes of old segments."
+    "log.cleanup.policy", one_of("delete"), "delete", "What becomes of old segments.", dynamic=True
 )
 LOG_INDEX_SIZE_MAX_BYTES = Key(
-    "log.index.size.max.bytes", integer(4, MAX_INT), 10485760, "Largest index of a segment."
+    "log.index.size.max.bytes",
+    integer(4, MAX_INT),
+    10485760,
+    "Largest index of a segment.",
+    dynamic=True,
 )
 LOG_INDEX_INTERVAL_BYTES = Key(
-    "log.index.interval.bytes", integer(0, MAX_INT), 4096, "Bytes of log between index entries."
+    "log.index.interval.bytes",
+    integer(0, MAX_INT),
+    4096,
+    "Bytes of log between index entries.",
+    dynamic=True,
 )
 LOG_FLUSH_INTERVAL_MESSAGES = Key(
-    "log.flush.interval.messages", integer(1), MAX_LONG, "Records between fsyncs."
+    "log.flush.interval.messages", integer(1), MAX_LONG, "Records between fsyncs.", dynamic=True
 )
 LOG_FLUSH_INTERVAL_MS = Key(
-    "log.flush.interval.ms", optional_integer(0), None, "Longest time a record stays unflushed, ms."
+    "log.flush.interval.ms",
+    optional_integer(0),
+    None,
+    "Longest time a record stays unflushed, ms.",
+    dynamic=True,
 )
 LOG_FLUSH_SCHEDULER_INTERVAL_MS = Key(
     "log.flush.scheduler.interval.ms", integer(1), MAX_LONG, "Time between flush scans, ms."
@@ -114,40 +137,68 @@ LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = Key(
     "Time between writes of the log start offsets, ms.",
 )
 LOG_SEGMENT_DELETE_DELAY_MS = Key(
-    "log.segment.delete.delay.ms", integer(0), 60000, "How long deleted files stay on disk, ms."
+    "log.segment.delete.delay.ms",
+    integer(0),
+    60000,
+    "How long deleted files stay on disk, ms.",
+    dynamic=True,
 )
 LOG_INITIAL_TASK_DELAY_MS = Key(
     "log.initial.task.delay.ms", integer(0), 30000, "Delay of the first background scans, ms."
 )
 NUM_RECOVERY_THREADS_PER_DATA_DIR = Key(
-    "num.recovery.threads.per.data.dir", integer(1, 64), 1, "Logs loaded at once per directory."
+    "num.recovery.threads.per.data.dir",
+    integer(1, 64),
+    1,
+    "Logs loaded at once per directory.",
+    dynamic=True,
 )
 LOG_MESSAGE_TIMESTAMP_TYPE = Key(
     "log.message.timestamp.type",
     one_of("CreateTime", "LogAppendTime"),
     "CreateTime",
     "Whose clock stamps the records.",
+    dynamic=True,
 )
 LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS = Key(
-    "log.message.timestamp.before.max.ms", integer(0), MAX_LONG, "Oldest timestamp allowed, ms."
+    "log.message.timestamp.before.max.ms",
+    integer(0),
+    MAX_LONG,
+    "Oldest timestamp allowed, ms.",
+    dynamic=True,
 )
 LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS = Key(
-    "log.message.timestamp.after.max.ms", integer(0), MAX_LONG, "Furthest future allowed, ms."
+    "log.message.timestamp.after.max.ms",
+    integer(0),
+    MAX_LONG,
+    "Furthest future allowed, ms.",
+    dynamic=True,
 )
 COMPRESSION_TYPE = Key(
     "compression.type",
     one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
     "producer",
     "Codec of stored batches; producer: as received.",
+    dynamic=True,
 )
-MESSAGE_MAX_BYTES = Key("message.max.bytes", integer(0, MAX_INT), 1048588, "Largest batch.")
+MESSAGE_MAX_BYTES = Key(
+    "message.max.bytes", integer(0, MAX_INT), 1048588, "Largest batch.", dynamic=True
+)
 
 # Replication and control
 MIN_INSYNC_REPLICAS = Key(
-    "min.insync.replicas", integer(1, MAX_INT), 1, "In-sync replicas that acks=all needs."
+    "min.insync.replicas",
+    integer(1, MAX_INT),
+    1,
+    "In-sync replicas that acks=all needs.",
+    dynamic=True,
 )
 UNCLEAN_LEADER_ELECTION_ENABLE = Key(
-    "unclean.leader.election.enable", boolean, False, "Elect outside the ISR when it is all dead."
+    "unclean.leader.election.enable",
+    boolean,
+    False,
+    "Elect outside the ISR when it is all dead.",
+    dynamic=True,
 )
 LAST_REPLICA_FSYNC_ENABLE = Key(
     "last.replica.fsync.enable",
@@ -189,13 +240,25 @@ REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = Key(
     "Time between writes of the high watermarks, ms.",
 )
 AUTO_LEADER_REBALANCE_ENABLE = Key(
-    "auto.leader.rebalance.enable", boolean, True, "Give leadership back to preferred replicas."
+    "auto.leader.rebalance.enable",
+    boolean,
+    True,
+    "Give leadership back to preferred replicas.",
+    dynamic=True,
 )
 LEADER_IMBALANCE_PER_BROKER_PERCENTAGE = Key(
-    "leader.imbalance.per.broker.percentage", integer(0, 100), 10, "Imbalance that triggers it."
+    "leader.imbalance.per.broker.percentage",
+    integer(0, 100),
+    10,
+    "Imbalance that triggers it.",
+    dynamic=True,
 )
 LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS = Key(
-    "leader.imbalance.check.interval.seconds", integer(1), 300, "Time between checks, s."
+    "leader.imbalance.check.interval.seconds",
+    integer(1),
+    300,
+    "Time between checks, s.",
+    dynamic=True,
 )
 CONTROLLER_SOCKET_TIMEOUT_MS = Key(
     "controller.socket.timeout.ms", integer(1, MAX_INT), 30000, "Control requests fail after, ms."

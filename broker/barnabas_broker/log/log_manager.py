@@ -207,6 +207,10 @@ class LogManager:
         what a topic keeps for ever."""
         return [log for name, log in self._logs.items() if name in self._configured]
 
+    def configured_topics(self) -> list[str]:
+        """The topics of those, by name."""
+        return sorted({name.topic for name in self._configured})
+
     def is_offline(self, topic_partition: TopicPartition) -> bool:
         """Whether its log is here and cannot be used."""
         return topic_partition in self._offline
@@ -238,6 +242,16 @@ class LogManager:
             self._configured.add(topic_partition)
             self._rounds.settings_changed()
             return log
+
+    def configure(self, topic: str | None, config_of: Callable[[str], LogConfig]) -> None:
+        """Other settings from now on for the logs of a topic, or of all topics for None.
+
+        Only of logs whose topic's settings were known before: see `configured_logs`.
+        """
+        for name in self._configured:
+            if topic in (None, name.topic) and name in self._logs:
+                self._logs[name].config = config_of(name.topic)
+        self._rounds.settings_changed()
 
     async def _create(self, name: TopicPartition, config: LogConfig, is_new: bool) -> Log:
         living = self._living()

@@ -30,7 +30,7 @@ from barnabas.messages.produce import ProducedPartition, ProducePartition
 from barnabas.messages.replicas import ReplicaDescription
 from barnabas.runtime import Address, Runtime, TaskScope
 
-from barnabas_broker.config import Config, keys
+from barnabas_broker.config import Config, LogConfig, keys
 from barnabas_broker.log.log import Log
 from barnabas_broker.log.log_manager import LogManager
 from barnabas_broker.replica.alter_partition import AlterPartitionContext, AlterPartitions
@@ -127,6 +127,12 @@ class ReplicaManager:
     async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """StopReplica."""
         return await self._roles.stop_replicas(request)
+
+    async def configure_logs(
+        self, topic: str | None, config_of: Callable[[str], LogConfig]
+    ) -> None:
+        """Other settings for the open logs of a topic, or of all for None."""
+        await self._roles.configure_logs(topic, config_of)
 
     def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """UpdateMetadata."""

@@ -23,7 +23,7 @@ from barnabas.messages.control import (
 from barnabas.runtime import PausePoint, Pauses
 from barnabas.topic_partition import TopicPartition
 
-from barnabas_broker.config import Config, InvalidConfig
+from barnabas_broker.config import Config, InvalidConfig, LogConfig
 from barnabas_broker.log.log import Log
 from barnabas_broker.log.log_manager import LogManager
 from barnabas_broker.replica.controller_fence import ControllerFence
@@ -58,6 +58,14 @@ class Roles:
         self._fetchers = fetchers
         self._context = context
         self._one_at_a_time = asyncio.Lock()
+
+    async def configure_logs(
+        self, topic: str | None, config_of: Callable[[str], LogConfig]
+    ) -> None:
+        """See `LogManager.configure`. Never while logs are opened: the settings they are opened
+        with were read earlier, and would win."""
+        async with self._one_at_a_time:
+            self._context.log_manager.configure(topic, config_of)
 
     # ---- LeaderAndIsr
 
@@ -143,6 +151,10 @@ class Roles:
     async def _topic_config(self, topic: str) -> dict[str, str] | ErrorCode:
         try:
             return await self._context.topic_config(topic)
+        except InvalidConfig as error:
+            # To the controller this replica is offline: one that knows its settings may lead.
+            logger.error("topic %s: %s", topic, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
         except Exception as error:
             # Without its settings (min.insync.replicas!) a topic must not be served. The session
             # that could not be read is about to be replaced, and the controller will ask again.

@@ -6,6 +6,7 @@ simulator its own.
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from barnabas.error_code import ErrorCode
@@ -15,15 +16,16 @@ from barnabas.messages.control import ControlledShutdownRequest, ControlledShutd
 from barnabas.runtime import Listen, Listener, Runtime, Service
 from barnabas_controller import znodes
 from barnabas_controller.config import ControllerConfig
-from barnabas_controller.zookeeper.session import Connect, SessionExpired
+from barnabas_controller.zookeeper.session import Connect
 
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.router import handlers_of
-from barnabas_broker.config import Config, keys
+from barnabas_broker.config import Config, DynamicConfig, keys
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.replica_manager import ReplicaContext, ReplicaManager
+from barnabas_broker.server.config_changes import ConfigChanges, ConfigListeners
 from barnabas_broker.server.membership import Membership, MembershipConfig
 
 logger = logging.getLogger(__name__)
@@ -44,7 +46,7 @@ class Broker:
 
     def __init__(self, config: Config, world: World) -> None:
         config.check_broker()
-        self.config = config
+        self.config = DynamicConfig(config.properties)
         self.broker_id = config[keys.BROKER_ID]
         self._world = world
         self._runtime = world.runtime
@@ -52,7 +54,7 @@ class Broker:
         self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.events = EventLog(self.broker_id, world.runtime.clock.wall_ms)
         self.log_manager = LogManager(
-            config, world.runtime, world.disk, on_directory_failure=self._directory_failed
+            self.config, world.runtime, world.disk, on_directory_failure=self._directory_failed
         )
         self.metadata_cache = MetadataCache()
         self.membership = Membership(
@@ -65,14 +67,17 @@ class Broker:
         self.replica_manager = ReplicaManager(
             ReplicaContext(
                 runtime=world.runtime,
-                config=config,
+                config=self.config,
                 broker_id=self.broker_id,
                 log_manager=self.log_manager,
                 metadata_cache=self.metadata_cache,
                 broker_epoch=lambda: self.membership.broker_epoch,
-                topic_config=self._topic_config,
+                topic_config=lambda topic: self.config_changes.topic_overrides(topic),
                 events=self.events,
             )
+        )
+        self.config_changes = ConfigChanges(
+            self.config, self.broker_id, world.runtime.clock, self.events, self._config_listeners()
         )
 
     async def start(self) -> None:
@@ -86,6 +91,7 @@ class Broker:
             await self._start()
         except BaseException:
             await self._close_doors()
+            await self.config_changes.close()
             await self.membership.leave()
             self.log_manager.unlock_directories()
             raise
@@ -132,6 +138,7 @@ class Broker:
         if self.config[keys.CONTROLLED_SHUTDOWN_ENABLE] and self.membership.broker_epoch >= 0:
             await self._controlled_shutdown()
         self.events.close()
+        await self.config_changes.close()
         await self._close_doors(grace=0.5)
         await self.replica_manager.shutdown()
         await self.log_manager.stop()
@@ -182,35 +189,44 @@ class Broker:
         )
 
     def _membership_config(self) -> MembershipConfig:
-        config = self.config
         return MembershipConfig(
-            session_timeout_ms=config[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
-            connection_timeout_ms=config.zookeeper_connection_timeout_ms,
-            controller=ControllerConfig(
-                inter_broker_listener=config.inter_broker_listener,
-                delete_topic_enable=config[keys.DELETE_TOPIC_ENABLE],
-                unclean_leader_election_enable=config[keys.UNCLEAN_LEADER_ELECTION_ENABLE],
-                auto_leader_rebalance_enable=config[keys.AUTO_LEADER_REBALANCE_ENABLE],
-                leader_imbalance_per_broker_percentage=config[
-                    keys.LEADER_IMBALANCE_PER_BROKER_PERCENTAGE
-                ],
-                leader_imbalance_check_interval_seconds=float(
-                    config[keys.LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS]
-                ),
-                request_timeout=config[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
-            ),
+            session_timeout_ms=self.config[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
+            connection_timeout_ms=self.config.zookeeper_connection_timeout_ms,
+            controller=self._controller_config,
             keep_session=self.log_manager.keep_session,
+            on_session=lambda store: self.config_changes.follow(store),
         )
 
-    async def _topic_config(self, topic: str) -> dict[str, str]:
-        """A topic's overrides, asked when one of its logs is opened.
+    def _controller_config(self) -> ControllerConfig:
+        config = self.config
+        return ControllerConfig(
+            inter_broker_listener=config.inter_broker_listener,
+            delete_topic_enable=config[keys.DELETE_TOPIC_ENABLE],
+            unclean_leader_election_enable=config[keys.UNCLEAN_LEADER_ELECTION_ENABLE],
+            auto_leader_rebalance_enable=config[keys.AUTO_LEADER_REBALANCE_ENABLE],
+            leader_imbalance_per_broker_percentage=config[
+                keys.LEADER_IMBALANCE_PER_BROKER_PERCENTAGE
+            ],
+            leader_imbalance_check_interval_seconds=float(
+                config[keys.LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS]
+            ),
+            request_timeout=config[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
+        )
 
-        Raises SessionExpired also between two sessions: none is not the same as unknown.
-        """
-        store = self.membership.store
-        if store is None:
-            raise SessionExpired("no session yet to read the topic's configuration with")
-        return await store.topic_config(topic)
+    def _config_listeners(self) -> ConfigListeners:
+        return ConfigListeners(
+            open_topics=self.log_manager.configured_topics,
+            configure_logs=self.replica_manager.configure_logs,
+            topic_changed=self._topic_changed,
+            broker_changed=self.membership.reconfigure_controller,
+            usable_again=self.membership.ask_for_roles,
+        )
+
+    def _topic_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
+        controller = self.membership.controller
+        config = self.config.log_config(overrides)
+        if controller is not None and config.unclean_leader_election_enable:
+            controller.unclean_elections_enabled(topic)
 
     async def _controlled_shutdown(self) -> None:
         retries = self.config[keys.CONTROLLED_SHUTDOWN_MAX_RETRIES]
@@ -250,7 +266,7 @@ class Broker:
         self.events.record(EventKind.LOG_DIRECTORY_FAILED, str(error), directory=directory)
         self.replica_manager.directory_failed(directory)
         if self.log_manager.living_directories():
-            self.membership.note_log_dir_failure()
+            self.membership.ask_for_roles()
         else:
             self._fail(f"all log directories have failed; the last: {directory}: {error}")
 

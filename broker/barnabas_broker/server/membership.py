@@ -8,7 +8,7 @@ a new controller stands for election.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from barnabas.events import EventKind, EventLog
@@ -31,12 +31,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MembershipConfig:
-    """`keep_session(id, password)` stores the session so that a successor can close it."""
+    """`keep_session(id, password)` stores the session so that a successor can close it.
+    `on_session` is awaited with every new session, before the broker registers in it."""
 
     session_timeout_ms: int
     connection_timeout_ms: int
-    controller: ControllerConfig
+    controller: Callable[[], ControllerConfig]
     keep_session: Callable[[int, bytes], None]
+    on_session: Callable[[Store], Awaitable[None]]
 
 
 class Membership:
@@ -74,6 +76,7 @@ class Membership:
             await self._close_predecessor(predecessor)
         store = await self._open_session()
         await store.create_persistent_paths()
+        await self._config.on_session(store)
         return await ensure_cluster_id(store, self._runtime.randomness)
 
     async def join(self, broker: znodes.Broker) -> None:
@@ -90,15 +93,21 @@ class Membership:
             await self._session.close()
         self.store = None
 
-    def note_log_dir_failure(self) -> None:
-        """Have the controller learn that replicas here are gone; returns at once.
+    def ask_for_roles(self) -> None:
+        """Have the controller tell this broker all its roles once more; returns at once.
 
-        A note that cannot be written is not needed: whatever prevents it, a new session or a new
-        controller, has every broker told its roles anew, and the answers say what is gone.
+        The answers say which replicas are gone, a disk having failed, or usable again. A note that
+        cannot be written is not needed: whatever prevents it, a new session or a new controller,
+        has every broker told its roles anew.
         """
         if self._broker is not None and self.store is not None:
             note = self._note_log_dir_failure(self.store, self._broker.broker_id)
-            self._tasks.spawn(note, "note of a failed disk")
+            self._tasks.spawn(note, "note to the controller")
+
+    def reconfigure_controller(self) -> None:
+        """Have the controller module act by the settings of now."""
+        if self.controller is not None:
+            self.controller.reconfigure(self._config.controller())
 
     async def _note_log_dir_failure(self, store: Store, broker_id: int) -> None:
         with contextlib.suppress(SessionExpired):
@@ -126,7 +135,7 @@ class Membership:
         session.on_state(lambda state: expired.set() if state is State.EXPIRED else None)
         if session.state is State.EXPIRED:
             expired.set()
-        self.store = Store(session)
+        self.store = Store(session, self._events)
         return self.store
 
     async def _register(self, previous_session_id: int) -> None:
@@ -145,7 +154,7 @@ class Membership:
                 self._runtime,
                 self.store.session,
                 self._broker.broker_id,
-                self._config.controller,
+                self._config.controller(),
                 self._events,
             )
         )
@@ -169,7 +178,7 @@ class Membership:
             self.store = None
             await self._stop_controller()
             try:
-                await self._open_session_patiently()
+                await self._config.on_session(await self._open_session_patiently())
                 await self._register(previous)
                 self._events.record(
                     EventKind.SESSION_REGAINED,
@@ -183,11 +192,10 @@ class Membership:
                 self._on_lost(f"cannot rejoin the cluster: {error}")
                 return
 
-    async def _open_session_patiently(self) -> None:
+    async def _open_session_patiently(self) -> Store:
         while True:
             try:
-                await self._open_session()
-                return
+                return await self._open_session()
             except ZooKeeperUnreachable as error:
                 logger.warning("still without ZooKeeper: %s", error)
                 await asyncio.sleep(0.5)

@@ -21,6 +21,11 @@ class EventKind(StrEnum):
     LOG_DIRECTORY_FAILED = "log-directory-failed"
     LOG_RECOVERED = "log-recovered"
 
+    # settings and znodes
+    CONFIG_CHANGED = "config-changed"
+    CONFIG_REFUSED = "config-refused"
+    ZNODE_MALFORMED = "znode-malformed"
+
     # a replica
     BECAME_LEADER = "became-leader"
     BECAME_FOLLOWER = "became-follower"

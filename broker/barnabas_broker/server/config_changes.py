@@ -1,0 +1,212 @@
+"""Dynamic configuration: the broker follows `/config`, one ZooKeeper session after the other.
+
+With every new session everything is read anew, after the watch on `/config/changes` is armed: what
+was announced while there was no session cannot be missed. From then on each notification has the
+entity it names read anew. An entity that cannot be understood keeps its last good values, and its
+znode is watched until it is mended.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from barnabas.events import EventKind, EventLog
+from barnabas.runtime import Clock, TaskScope
+from barnabas_controller.config_store import (
+    BROKER_DEFAULT,
+    ConfigNotifications,
+    broker_entity,
+    entity_path,
+    read_overrides,
+    topic_entity,
+)
+from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.gathering import in_chunks
+from barnabas_controller.store import Store
+from barnabas_controller.zookeeper.session import SessionExpired, WatchEvent
+
+from barnabas_broker.config import (
+    DynamicConfig,
+    InvalidConfig,
+    LogConfig,
+    Source,
+    parse_topic_overrides,
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ConfigListeners:
+    """Who is told: `configure_logs(topic, config_of)` changes the open logs of a topic, or of all
+    for None; `topic_changed` and `broker_changed` are for everything else; `usable_again` is called
+    when a topic whose logs could not be opened for want of its settings has them."""
+
+    open_topics: Callable[[], list[str]]
+    configure_logs: Callable[[str | None, Callable[[str], LogConfig]], Awaitable[None]]
+    topic_changed: Callable[[str, Mapping[str, str]], None]
+    broker_changed: Callable[[], None]
+    usable_again: Callable[[], None]
+
+
+class _Following:
+    """One session: what is to be read in it, and the alarm that says so."""
+
+    def __init__(self, store: Store, wall_ms: Callable[[], int]) -> None:
+        self.store = store
+        self.alarm = asyncio.Event()
+        self.mended: dict[str, None] = {}
+        self._notifications = ConfigNotifications(store, wall_ms)
+
+    async def news(self) -> list[str]:
+        """The entities to read anew."""
+        mended, self.mended = self.mended, {}
+        announced = await self._notifications.news(lambda _: self.alarm.set())
+        return list({**mended, **dict.fromkeys(announced)})
+
+    async def watch_until_mended(self, entity: str) -> None:
+        def changed(_: WatchEvent) -> None:
+            self.mended[entity] = None
+            self.alarm.set()
+
+        await self.store.exists(entity_path(entity), changed)
+
+
+class ConfigChanges:
+    """`follow` every new session; `close` at the end. Before the first, only defaults are known."""
+
+    def __init__(
+        self,
+        config: DynamicConfig,
+        broker_id: int,
+        clock: Clock,
+        events: EventLog,
+        listeners: ConfigListeners,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._events = events
+        self._listeners = listeners
+        self._brokers = {
+            BROKER_DEFAULT: Source.CLUSTER,
+            broker_entity(broker_id): Source.BROKER,
+        }
+        self._topics: dict[str, dict[str, str]] = {}
+        self._unusable: dict[str, None] = {}
+        self._following: _Following | None = None
+        self._tasks = TaskScope("config changes")
+
+    async def follow(self, store: Store) -> None:
+        """Read everything in a new session, then follow it until it is over."""
+        following = _Following(store, self._clock.wall_ms)
+        self._following = following
+        await following.news()  # arms the watch; all that is told is read below
+        for entity in self._brokers:
+            await self._read_broker(following, entity)
+        topics = self._listeners.open_topics()
+        await in_chunks(lambda topic: self._read_topic_again(following, topic), topics)
+        await self._listeners.configure_logs(None, self._log_config)
+        self._tasks.spawn(self._run(following), "notifications")
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    async def topic_overrides(self, topic: str) -> dict[str, str]:
+        """What a topic's log is opened with: read now, or the last good values.
+
+        Raises SessionExpired also between two sessions, for none is not the same as unknown, and
+        InvalidConfig if there are no good values.
+        """
+        if self._following is None:
+            raise SessionExpired("no session yet to read the topic's configuration with")
+        overrides = await self._read_topic(self._following, topic)
+        if overrides is None:
+            self._unusable[topic] = None
+            raise InvalidConfig("its settings cannot be understood, and no earlier ones are known")
+        return overrides
+
+    # ---- following
+
+    async def _run(self, following: _Following) -> None:
+        try:
+            while following is self._following:
+                await following.alarm.wait()
+                following.alarm.clear()
+                for entity in await following.news():
+                    await self._apply(following, entity)
+        except SessionExpired:
+            logger.info("the configuration is followed no more: the session is over")
+
+    async def _apply(self, following: _Following, entity: str) -> None:
+        kind, _, name = entity.partition("/")
+        if entity in self._brokers:
+            await self._read_broker(following, entity)
+            await self._listeners.configure_logs(None, self._log_config)
+        elif kind == "topics" and name:
+            overrides = await self._read_topic(following, name)
+            if overrides is not None:
+                await self._apply_topic(name, overrides)
+
+    async def _apply_topic(self, topic: str, overrides: dict[str, str]) -> None:
+        text = ", ".join(f"{key}={value}" for key, value in overrides.items()) or "no overrides"
+        logger.info("topic %s: %s", topic, text)
+        cause = f"{entity_path(topic_entity(topic))} was changed"
+        self._events.record(EventKind.CONFIG_CHANGED, cause, topic=topic, overrides=text)
+        await self._listeners.configure_logs(topic, self._log_config)
+        self._listeners.topic_changed(topic, overrides)
+        if topic in self._unusable:
+            del self._unusable[topic]
+            self._listeners.usable_again()
+
+    def _log_config(self, topic: str) -> LogConfig:
+        return self._config.log_config(self._topics.get(topic))
+
+    # ---- reading
+
+    async def _read_broker(self, following: _Following, entity: str) -> None:
+        source = self._brokers[entity]
+        overrides = await self._read(following, entity)
+        if overrides is None or overrides == self._config.overrides(source):
+            return
+        try:
+            self._config.override(source, overrides)
+        except InvalidConfig as error:
+            await self._refuse(following, entity, str(error))
+            return
+        text = ", ".join(f"{key}={value}" for key, value in overrides.items()) or "no overrides"
+        logger.info("%s: %s", entity, text)
+        cause = f"{entity_path(entity)} was changed"
+        self._events.record(EventKind.CONFIG_CHANGED, cause, entity=entity, overrides=text)
+        self._listeners.broker_changed()
+
+    async def _read_topic_again(self, following: _Following, topic: str) -> None:
+        before = self._topics.get(topic)
+        overrides = await self._read_topic(following, topic)
+        if overrides is not None and overrides != before:
+            self._listeners.topic_changed(topic, overrides)
+
+    async def _read_topic(self, following: _Following, topic: str) -> dict[str, str] | None:
+        """The overrides, the last good ones, or None if there never were any good ones."""
+        entity = topic_entity(topic)
+        overrides = await self._read(following, entity)
+        if overrides is not None:
+            try:
+                parse_topic_overrides(overrides)
+                self._topics[topic] = overrides
+            except InvalidConfig as error:
+                await self._refuse(following, entity, str(error))
+        return self._topics.get(topic)
+
+    async def _read(self, following: _Following, entity: str) -> dict[str, str] | None:
+        try:
+            return await read_overrides(following.store, entity)
+        except MalformedZnode as error:
+            following.store.report(error)
+            await following.watch_until_mended(entity)
+            return None
+
+    async def _refuse(self, following: _Following, entity: str, problem: str) -> None:
+        logger.error("%s: %s; the last good values stay", entity_path(entity), problem)
+        self._events.record(EventKind.CONFIG_REFUSED, problem, path=entity_path(entity))
+        await following.watch_until_mended(entity)

@@ -1,0 +1,226 @@
+"""Settings that change while the cluster runs: who has them when, and what keeps a bad one out."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from barnabas import Admin
+from barnabas.events import EventKind
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.config import keys
+from barnabas_controller.config_store import BROKER_DEFAULT, announce, topic_entity
+from barnabas_controller.store import Store
+from barnabas_controller.znodes import CONFIG_CHANGES
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.support.config_world import (
+    events_of,
+    log_of,
+    store_of,
+    until,
+    until_everywhere,
+    write_overrides,
+    write_raw,
+)
+
+FLIGHTS = TopicPartition("flights", 0)
+ENTITY = topic_entity("flights")
+
+Story = Callable[[SimulatedCluster, Store], Awaitable[None]]
+
+
+def run_story(story: Story, configs: dict[str, str] | None = None, seed: int = 1) -> None:
+    """Three brokers and a topic with a replica on each of them."""
+
+    async def main() -> None:
+        cluster = SimulatedCluster(seed)
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic(
+                "flights", partitions=1, replication_factor=3, configs=configs or {}
+            )
+        await until_everywhere(cluster, FLIGHTS, lambda config: True)
+        await story(cluster, await store_of(cluster))
+
+    run(main(), seed=seed, max_time=3600)
+
+
+def test_a_topics_change_reaches_the_open_logs_of_every_broker() -> None:
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        await write_overrides(store, ENTITY, {"retention.ms": "5000", "segment.bytes": "1000"})
+        await until_everywhere(
+            cluster, FLIGHTS, lambda c: (c.retention_ms, c.segment_bytes) == (5000, 1000)
+        )
+        await write_overrides(store, ENTITY, {})
+        await until_everywhere(cluster, FLIGHTS, lambda c: c.retention_ms == 604800000)
+        (change, _) = events_of(cluster, 1, EventKind.CONFIG_CHANGED)
+        assert change.details["overrides"] == "retention.ms=5000, segment.bytes=1000"
+
+    run_story(story)
+
+
+def test_the_order_is_topic_then_broker_then_cluster_default_then_file_then_default() -> None:
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        def in_force(broker_id: int) -> int:
+            return log_of(cluster, broker_id, FLIGHTS).config.min_insync_replicas
+
+        assert in_force(1) == 1
+        await write_overrides(store, BROKER_DEFAULT, {"min.insync.replicas": "2"})
+        await until(lambda: [in_force(b) for b in (1, 2, 3)] == [2, 2, 2])
+        await write_overrides(store, "brokers/2", {"min.insync.replicas": "3"})
+        await until(lambda: [in_force(b) for b in (1, 2, 3)] == [2, 3, 2])
+        await write_overrides(store, ENTITY, {"min.insync.replicas": "1"})
+        await until(lambda: [in_force(b) for b in (1, 2, 3)] == [1, 1, 1])
+        await write_overrides(store, ENTITY, {})
+        await write_overrides(store, "brokers/2", {})
+        await until(lambda: [in_force(b) for b in (1, 2, 3)] == [2, 2, 2])
+
+    run_story(story)
+
+
+def test_a_change_missed_for_want_of_a_session_is_read_with_the_next_one() -> None:
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        cluster.part_from_zookeeper(3)
+        await write_overrides(store, ENTITY, {"retention.ms": "5000"})
+        await write_overrides(store, BROKER_DEFAULT, {"message.max.bytes": "2000"})
+        for name in await store.children(CONFIG_CHANGES):  # expired: nothing tells of them any more
+            await store.remove(f"{CONFIG_CHANGES}/{name}")
+        await asyncio.sleep(20)
+        assert log_of(cluster, 3, FLIGHTS).config.retention_ms == 604800000
+        cluster.reunite_with_zookeeper(3)
+        await until(lambda: log_of(cluster, 3, FLIGHTS).config.retention_ms == 5000)
+        await until(lambda: cluster.broker(3).config[keys.MESSAGE_MAX_BYTES] == 2000)
+
+    run_story(story)
+
+
+def test_a_broker_that_starts_has_the_dynamic_settings_before_it_serves() -> None:
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        await write_overrides(store, BROKER_DEFAULT, {"message.max.bytes": "2000"})
+        cluster.kill(2)
+        cluster.start_broker(2)
+        await cluster.serving()
+        assert cluster.broker(2).config[keys.MESSAGE_MAX_BYTES] == 2000
+
+    run_story(story)
+
+
+def test_settings_that_cannot_be_understood_leave_the_last_good_ones_in_force() -> None:
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        await write_overrides(store, ENTITY, {"retention.ms": "5000"})
+        await write_overrides(store, BROKER_DEFAULT, {"message.max.bytes": "2000"})
+        await until_everywhere(cluster, FLIGHTS, lambda c: c.retention_ms == 5000)
+        for data in (b"{", b"", b"7", b'{"config":[]}', b'{"config":{"retention.ms":7}}'):
+            if data:
+                await write_raw(store, ENTITY, data)
+                await announce(store, ENTITY)
+                await write_raw(store, BROKER_DEFAULT, data)
+                await announce(store, BROKER_DEFAULT)
+        await write_overrides(store, ENTITY, {"retention.ms": "soon"})
+        await write_overrides(store, BROKER_DEFAULT, {"broker.id": "7"})
+        await asyncio.sleep(5)
+        assert log_of(cluster, 2, FLIGHTS).config.retention_ms == 5000
+        assert cluster.broker(2).config[keys.MESSAGE_MAX_BYTES] == 2000
+        malformed = events_of(cluster, 2, EventKind.ZNODE_MALFORMED)
+        assert {e.details["path"] for e in malformed} == {
+            "/config/topics/flights",
+            "/config/brokers/<default>",
+        }
+        refused = {e.cause for e in events_of(cluster, 2, EventKind.CONFIG_REFUSED)}
+        assert refused == {
+            "retention.ms='soon': must be a whole number",
+            "broker.id cannot be changed while the broker runs",
+        }
+
+    run_story(story)
+
+
+def test_a_mended_znode_is_read_without_a_notification() -> None:
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        await write_raw(store, ENTITY, b"nonsense")
+        await announce(store, ENTITY)
+        await asyncio.sleep(1)
+        await write_raw(store, ENTITY, b'{"version":1,"config":{"retention.ms":"5000"}}')
+        await until_everywhere(cluster, FLIGHTS, lambda c: c.retention_ms == 5000)
+
+    run_story(story)
+
+
+def test_nonsense_among_the_notifications_does_no_harm() -> None:
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        for name, data in {
+            "config_change_0000000900": b"nonsense",
+            "config_change_0000000901": b'{"version":3}',
+            "config_change_0000000902": b"",
+            "config_change_0000000903": b'{"version":2,"entity_path":"topics/"}',
+            "config_change_0000000904": b'{"version":2,"entity_path":"users/tom"}',
+            "what": b"is this",
+        }.items():
+            await store.ensure(f"{CONFIG_CHANGES}/{name}", data)
+        await write_raw(store, ENTITY, b'{"version":1,"config":{"retention.ms":"5000"}}')
+        old_style = b'{"version":1,"entity_type":"topics","entity_name":"flights"}'
+        await store.ensure(f"{CONFIG_CHANGES}/config_change_0000000905", old_style)
+        await until_everywhere(cluster, FLIGHTS, lambda c: c.retention_ms == 5000)
+        assert len(events_of(cluster, 1, EventKind.ZNODE_MALFORMED)) == 3
+
+    run_story(story)
+
+
+def test_notifications_are_taken_away_after_fifteen_minutes() -> None:
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        await write_overrides(store, ENTITY, {"retention.ms": "1000"})
+        await asyncio.sleep(14 * 60)
+        await write_overrides(store, ENTITY, {"retention.ms": "2000"})
+        await asyncio.sleep(2 * 60)
+        assert len(await store.children(CONFIG_CHANGES)) == 2
+        await write_overrides(store, ENTITY, {"retention.ms": "3000"})
+        await asyncio.sleep(5)
+        assert len(await store.children(CONFIG_CHANGES)) == 2
+
+    run_story(story)
+
+
+def test_a_log_whose_settings_cannot_be_read_is_left_out_until_they_can() -> None:
+    """Broker 2 comes back and finds nonsense: nobody may lead by settings that nobody knows."""
+
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        await write_raw(store, ENTITY, b"nonsense")
+        cluster.kill(2)
+        cluster.start_broker(2)
+        await cluster.serving()
+        await asyncio.sleep(10)
+        assert cluster.broker(2).replica_manager.partitions.get(FLIGHTS) is None
+        assert (await in_sync(store)) == {1, 3}
+        await write_overrides(store, ENTITY, {"retention.ms": "5000"})
+        await until_everywhere(cluster, FLIGHTS, lambda c: c.retention_ms == 5000)
+
+        async with asyncio.timeout(60):
+            while await in_sync(store) != {1, 2, 3}:
+                await asyncio.sleep(0.1)
+
+    run_story(story)
+
+
+async def in_sync(store: Store) -> set[int]:
+    state = await store.state(FLIGHTS)
+    assert state is not None
+    return set(state.isr)
+
+
+def test_a_cluster_that_comes_back_to_settings_it_cannot_read_waits_for_them() -> None:
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        await write_raw(store, ENTITY, b"nonsense")
+        for broker_id in (1, 2, 3):
+            cluster.kill(broker_id)
+        for broker_id in (1, 2, 3):
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        await asyncio.sleep(20)
+        await write_overrides(store, ENTITY, {"retention.ms": "5000"})
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            async with asyncio.timeout(60):
+                while (await admin.describe_topic("flights")).partitions[0].leader_id < 0:
+                    await asyncio.sleep(0.1)
+        await until_everywhere(cluster, FLIGHTS, lambda c: c.retention_ms == 5000)
+
+    run_story(story)

@@ -1,0 +1,59 @@
+"""Dynamic configuration in a simulated cluster: changed as a broker would, and looked at."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from barnabas.events import Event, EventKind
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.config import LogConfig
+from barnabas_broker.log.log import Log
+from barnabas_controller.config_store import announce, entity_path
+from barnabas_controller.store import Store
+from barnabas_controller.znodes import encode_config
+from barnabas_simulator.cluster import SimulatedCluster
+
+
+async def store_of(cluster: SimulatedCluster, name: str = "test") -> Store:
+    """A session of the test's own."""
+    return Store(await cluster.zookeeper.client(name).connect(600_000, 1000))
+
+
+async def write_overrides(store: Store, entity: str, overrides: Mapping[str, str]) -> None:
+    """An entity's znode and the notification, as Kafka's tools leave them."""
+    await write_raw(store, entity, encode_config(overrides))
+    await announce(store, entity)
+
+
+async def write_raw(store: Store, entity: str, data: bytes) -> None:
+    """An entity's znode, whatever the bytes, and no notification."""
+    await store.put(entity_path(entity), data)
+
+
+def log_of(cluster: SimulatedCluster, broker_id: int, partition: TopicPartition) -> Log:
+    log = cluster.broker(broker_id).log_manager.get(partition)
+    assert log is not None
+    return log
+
+
+async def until_everywhere(
+    cluster: SimulatedCluster, partition: TopicPartition, condition: Callable[[LogConfig], bool]
+) -> None:
+    """Wait until the logs of a partition on all living brokers have such settings."""
+    await until(
+        lambda: all(
+            (log := cluster.broker(b).log_manager.get(partition)) is not None
+            and condition(log.config)
+            for b in cluster.living
+        )
+    )
+
+
+async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait in virtual time."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
+def events_of(cluster: SimulatedCluster, broker_id: int, kind: EventKind) -> list[Event]:
+    return [e for e in cluster.broker(broker_id).events.since(0) if e.kind is kind]
