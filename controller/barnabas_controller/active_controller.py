@@ -23,11 +23,14 @@ from barnabas_controller.fenced_store import FencedStore
 from barnabas_controller.isr_changes import IsrChanges
 from barnabas_controller.partition_states import PartitionStateMachine
 from barnabas_controller.preferred_rebalance import PreferredRebalance
+from barnabas_controller.reassignment_requests import ReassignmentRequests
+from barnabas_controller.reassignments import Reassignments
 from barnabas_controller.reign import Reign
 from barnabas_controller.replica_states import ReplicaStateMachine
 from barnabas_controller.request_batch import ControlRequest
 from barnabas_controller.topic_changes import TopicChanges
 from barnabas_controller.topic_deletion import TopicDeletion
+from barnabas_controller.topic_growth import TopicGrowth
 
 logger = logging.getLogger(__name__)
 
@@ -63,9 +66,14 @@ class ActiveController:
         self.replicas = ReplicaStateMachine(reign)
         self.deletion = TopicDeletion(reign, self.partitions, self.replicas)
         self.topics = TopicChanges(reign, self.partitions, self.replicas)
-        self.brokers = BrokerChanges(reign, self.partitions, self.replicas, self.deletion)
+        self.reassignments = Reassignments(reign, self.partitions, self.replicas, self.deletion)
+        self.reassignment_requests = ReassignmentRequests(reign, self.reassignments)
+        self.growth = TopicGrowth(reign)
+        self.brokers = BrokerChanges(
+            reign, self.partitions, self.replicas, self.deletion, self.reassignments
+        )
         self.disks = DiskFailures(reign, self.replicas)
-        self.isr_changes = IsrChanges(reign)
+        self.isr_changes = IsrChanges(reign, self.reassignments.on_isr_changed)
         self.shutdown = ControlledShutdown(reign, self.partitions, self.replicas)
         self._rebalance = PreferredRebalance(reign, self.partitions)
         self._scope = TaskScope(f"controller epoch {store.epoch.number}")

@@ -26,10 +26,34 @@ def assign_replicas(
     brokers = sorted(racks)
     _validate(len(brokers), partitions, replication_factor)
     start, shift = randomness.randrange(len(brokers)), randomness.randrange(len(brokers))
+    return _assign(racks, partitions, replication_factor, start, shift, 0)
+
+
+def assign_more_replicas(
+    racks: Racks, first_replicas: Sequence[int], existing: int, more: int
+) -> list[tuple[int, ...]]:
+    """Replicas for `more` partitions of a topic that has `existing` ones, partition 0 on
+    `first_replicas`: they go on round the brokers from there, as if made with the others.
+
+    Raises InvalidReplicationFactorError if too few brokers live.
+    """
+    brokers = sorted(racks)
+    _validate(len(brokers), more, len(first_replicas))
+    start = next((i for i, broker in enumerate(brokers) if broker >= first_replicas[0]), 0)
+    return _assign(racks, more, len(first_replicas), start, start, existing)
+
+
+def _assign(
+    racks: Racks, partitions: int, factor: int, start: int, shift: int, first_partition: int
+) -> list[tuple[int, ...]]:
     named = {broker: rack for broker, rack in racks.items() if rack is not None}
     if len(named) == len(racks):
-        return assign_across_racks(named, partitions, replication_factor, start, shift)
-    return assign_round_robin(brokers, partitions, replication_factor, start, shift)
+        return assign_across_racks(
+            named, partitions, factor, start, shift, first_partition=first_partition
+        )
+    return assign_round_robin(
+        sorted(racks), partitions, factor, start, shift, first_partition=first_partition
+    )
 
 
 def _validate(brokers: int, partitions: int, replication_factor: int) -> None:
@@ -53,12 +77,16 @@ def assign_round_robin(
     start_index: int,
     shift: int,
     shift_step: int = 1,
+    first_partition: int = 0,
 ) -> list[tuple[int, ...]]:
-    """The rule without racks; `start_index` and `shift` are in [0, number of brokers)."""
+    """The rule without racks; `start_index` and `shift` are in [0, number of brokers).
+
+    The partitions are numbered from `first_partition`, for a topic that grows.
+    """
     n = len(brokers)
     _validate(n, partitions, replication_factor)
     assigned = []
-    for partition in range(partitions):
+    for partition in range(first_partition, first_partition + partitions):
         if partition > 0 and partition % n == 0:
             shift += shift_step
         first = (partition + start_index) % n
@@ -79,13 +107,14 @@ def assign_across_racks(
     start_index: int,
     shift: int,
     shift_step: int = 1,
+    first_partition: int = 0,
 ) -> list[tuple[int, ...]]:
     """The rule with racks."""
     brokers = rack_alternated(racks)
     n = len(brokers)
     _validate(n, partitions, replication_factor)
     assigned = []
-    for partition in range(partitions):
+    for partition in range(first_partition, first_partition + partitions):
         if partition > 0 and partition % n == 0:
             shift += shift_step
         first = (partition + start_index) % n

@@ -14,6 +14,7 @@ from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.context import Replica
 from barnabas_controller.partition_states import PartitionStateMachine
+from barnabas_controller.reassignments import Reassignments
 from barnabas_controller.reign import Reign
 from barnabas_controller.replica_states import ReplicaStateMachine
 from barnabas_controller.states import PartitionState, ReplicaState
@@ -36,12 +37,14 @@ class BrokerChanges:
         partitions: PartitionStateMachine,
         replicas: ReplicaStateMachine,
         deletion: TopicDeletion,
+        reassignments: Reassignments,
     ) -> None:
         self._reign = reign
         self._context = reign.context
         self._partitions = partitions
         self._replicas = replicas
         self._deletion = deletion
+        self._reassignments = reassignments
 
     def watch(self, _: WatchEvent) -> None:
         self._reign.enqueue("brokers changed", self.on_brokers_changed)
@@ -113,6 +116,7 @@ class BrokerChanges:
         staying = [r for r in here if not context.is_being_deleted(r.partition.topic)]
         await self._replicas.change(staying, ReplicaState.ONLINE, cause)
         await self._partitions.elect_where_missing(cause)
+        await self._reassignments.resume_on(broker_ids, cause)
         await self._deletion.resume_topics(dict.fromkeys(r.partition.topic for r in here))
 
     async def _on_failure(self, broker_ids: list[int], what: str) -> None:

@@ -43,6 +43,7 @@ class ControllerContext:
     topics_to_delete: dict[str, None] = field(default_factory=dict)
     deletion_started: dict[str, None] = field(default_factory=dict)
     deletion_ineligible: dict[str, None] = field(default_factory=dict)
+    reassigning: dict[TopicPartition, None] = field(default_factory=dict)
 
     # Brokers
 
@@ -86,6 +87,7 @@ class ControllerContext:
         for partition in self.partitions([topic]):
             self.partition_states.pop(partition, None)
             self.leadership.pop(partition, None)
+            self.reassigning.pop(partition, None)
         self.assignments.pop(topic, None)
         self.topic_ids.pop(topic, None)
         self.topics_to_delete.pop(topic, None)
@@ -105,6 +107,10 @@ class ControllerContext:
         unknown = ReplicaAssignment(())
         return self.assignments.get(partition.topic, {}).get(partition.partition, unknown)
 
+    def set_assignment(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
+        """Of a known partition, which is being reassigned."""
+        self.assignments[partition.topic][partition.partition] = assignment
+
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         """The assigned brokers, the preferred leader first."""
         return self.assignment(partition).replicas
@@ -121,6 +127,10 @@ class ControllerContext:
 
     def is_being_deleted(self, topic: str) -> bool:
         return topic in self.topics_to_delete
+
+    def is_being_reassigned(self, topic: str) -> bool:
+        """Whether any of its partitions is on its way to other brokers."""
+        return any(partition.topic == topic for partition in self.reassigning)
 
     # States
 

@@ -22,6 +22,13 @@ from barnabas.messages.control import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
 )
+from barnabas.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from barnabas.messages.topics import NewPartitions, TopicResult
 from barnabas.runtime import Runtime, TaskScope
 
 from barnabas_controller import znodes
@@ -134,6 +141,36 @@ class Controller:
             f"ControlledShutdown of broker {request.broker_id}",
             lambda active: active.shutdown.shut_down(request),
             ControlledShutdownResponse(ErrorCode.NOT_CONTROLLER),
+        )
+
+    async def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
+        """Begin or cancel reassignments in their turn; NOT_CONTROLLER when not active."""
+        return await self._ask(
+            "AlterPartitionReassignments",
+            lambda active: active.reassignment_requests.alter(request),
+            AlterPartitionReassignmentsResponse(ErrorCode.NOT_CONTROLLER),
+        )
+
+    async def list_partition_reassignments(
+        self, request: ListPartitionReassignmentsRequest
+    ) -> ListPartitionReassignmentsResponse:
+        """What is under way; NOT_CONTROLLER when not active."""
+        return await self._ask(
+            "ListPartitionReassignments",
+            lambda active: active.reassignment_requests.ongoing(request),
+            ListPartitionReassignmentsResponse(ErrorCode.NOT_CONTROLLER),
+        )
+
+    async def create_partitions(
+        self, new: NewPartitions, validate_only: bool = False
+    ) -> TopicResult:
+        """Add partitions to a topic in its turn; NOT_CONTROLLER when not active."""
+        return await self._ask(
+            f"CreatePartitions of {new.topic}",
+            lambda active: active.growth.grow(new, validate_only),
+            TopicResult(new.topic, ErrorCode.NOT_CONTROLLER),
         )
 
     async def _ask(

@@ -95,14 +95,26 @@ def elect_preferred(
     return Elected(state.with_leader(preferred, state.isr), tuple(assignment), cause)
 
 
+def begin_epoch(state: LeaderAndIsr, recipients: Sequence[int], cause: str) -> Elected:
+    """Leader and ISR stay; the epoch grows, for the assignment has changed and all must know."""
+    return Elected(state.with_leader(state.leader, state.isr), tuple(recipients), cause)
+
+
 def elect_for_reassignment(
     state: LeaderAndIsr, target: Sequence[int], online: Collection[int], cause: str
 ) -> Elected | Refused:
-    """One of the target replicas takes over, for the present leader is to go."""
-    leader = next((r for r in target if r in online and r in state.isr), None)
+    """Leader and ISR come from the target from now on; a leader that is in it stays.
+
+    In Kafka the ISR loses the other replicas in a second write. A leader that has heard of the
+    first no longer waits for them, so a controller that died between the two would leave replicas
+    in the ISR that may miss acknowledged records.
+    """
+    candidates = [r for r in (state.leader, *target) if r in target and r in online]
+    leader = next((r for r in candidates if r in state.isr), None)
     if leader is None:
         return Refused(f"{cause}; no target of {list(target)} is online and in {list(state.isr)}")
-    return Elected(state.with_leader(leader, state.isr), tuple(target), cause)
+    isr = tuple(r for r in state.isr if r in target)
+    return Elected(state.with_leader(leader, isr), tuple(target), cause)
 
 
 def elect_for_controlled_shutdown(

@@ -14,6 +14,7 @@ from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.active_controller import ActiveController
 from barnabas_controller.context import ControllerContext
+from barnabas_controller.reassignment import in_progress
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ async def fail_over(active: ActiveController) -> None:
     await active.partitions.dismiss_earlier_lives(written_at, cause)
     await active.replicas.start(cause)
     await active.partitions.start(cause)
+    await active.reassignment_requests.on_znode_changed()
+    await active.reassignments.resume(cause)
     await active.deletion.resume()
     active.start_timers()
     logger.info(
@@ -65,6 +68,9 @@ async def _read_cluster(active: ActiveController) -> Mapping[TopicPartition, int
     topics = await store.topics(active.topics.watch)
     for topic, node in (await active.topics.load(topics)).items():
         context.set_topic(topic, node)
+    for partition in context.partitions():
+        if in_progress(context.assignment(partition)):
+            context.reassigning[partition] = None
     states = await store.written_states(context.partitions())
     context.leadership = {partition: written.state for partition, written in states.items()}
     for broker in context.brokers.values():

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller import znodes
-from barnabas_controller.errors import ControllerMoved
+from barnabas_controller.errors import ControllerMoved, MalformedZnode
 from barnabas_controller.gathering import in_chunks
 from barnabas_controller.leader_and_isr import LeaderAndIsr
 from barnabas_controller.retrying import until_answered
@@ -130,6 +130,36 @@ class FencedStore:
         if isinstance(result, ZooKeeperError):
             logger.error("topic %s could not be written: %r", topic, result)
         return not isinstance(result, ZooKeeperError)
+
+    async def write_assignments(
+        self, topic: str, changed: Mapping[int, znodes.ReplicaAssignment]
+    ) -> bool:
+        """Replace or add these partitions and leave the others; False, logged, where it cannot.
+
+        Kafka writes what it has in memory; whoever adds partitions by hand at that moment loses.
+        """
+        path = znodes.topic_path(topic)
+        while True:
+            found = await self.store.get(path)
+            if found is None:
+                logger.error("topic %s could not be written: its znode is gone", topic)
+                return False
+            data, stat = found
+            try:
+                node = znodes.decode_topic(topic, data)
+                node = replace(node, partitions={**node.partitions, **changed})
+                result = await self._apply(SetData(path, znodes.encode_topic(node), stat.version))
+            except (MalformedZnode, TooLarge) as error:
+                logger.error("topic %s could not be written: %s", topic, error)
+                return False
+            if not isinstance(result, BadVersion):  # else someone wrote meanwhile, or we did
+                return not isinstance(result, ZooKeeperError)
+
+    async def write_node(self, path: str, data: bytes) -> None:
+        """Replace the data of a znode, whatever its version; one that is gone stays gone."""
+        result = await self._apply(SetData(path, data))
+        if isinstance(result, ZooKeeperError) and not isinstance(result, NoNode):
+            raise result
 
     async def delete_topic(self, topic: str) -> None:
         """The topic's znodes, its configuration, and last the wish to delete it."""

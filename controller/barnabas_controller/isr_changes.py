@@ -4,6 +4,7 @@ Handles AlterPartition (KIP-497) for the elected controller; the judgement is `a
 """
 
 import logging
+from collections.abc import Callable, Sequence
 
 from barnabas.error_code import ErrorCode
 from barnabas.events import EventKind
@@ -33,9 +34,13 @@ logger = logging.getLogger(__name__)
 class IsrChanges:
     """The ISR part of one reign."""
 
-    def __init__(self, reign: Reign) -> None:
+    def __init__(
+        self, reign: Reign, on_accepted: Callable[[Sequence[TopicPartition]], None]
+    ) -> None:
+        """`on_accepted` hears of the partitions whose ISR is now as their leader asked for."""
         self._reign = reign
         self._context = reign.context
+        self._on_accepted = on_accepted
 
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         """Answers every partition of the request, in its order."""
@@ -65,6 +70,7 @@ class IsrChanges:
         answers |= await self._write(writes)
         partitions = [TopicPartition(item.topic, item.partition) for item in request.partitions]
         self._reign.update_metadata(self._context.registered_brokers(), partitions)
+        self._on_accepted([p for p in partitions if not answers[p].error_code])
         return AlterPartitionResponse(ErrorCode.NONE, [answers[p] for p in partitions])
 
     async def _write(

@@ -47,7 +47,7 @@ class TopicDeletion:
         context = self._context
         for topic in wishes:
             context.topics_to_delete[topic] = None
-            if any(
+            if context.is_being_reassigned(topic) or any(
                 not context.is_online(r.broker_id, r.partition)
                 for r in context.replicas_of_topic(topic)
             ):
@@ -66,6 +66,9 @@ class TopicDeletion:
             return
         if known:
             self._context.topics_to_delete.update(dict.fromkeys(known))
+            for topic in known:
+                if self._context.is_being_reassigned(topic):
+                    self._hold(topic, "partitions of it are being reassigned")
             await self.resume()
 
     async def _refuse(self, topics: Sequence[str]) -> None:
@@ -75,7 +78,12 @@ class TopicDeletion:
 
     async def resume_topics(self, topics: Iterable[str]) -> None:
         """What kept these topics from being deleted may be over."""
-        resumed = [topic for topic in topics if self._context.is_being_deleted(topic)]
+        resumed = [
+            topic
+            for topic in topics
+            if self._context.is_being_deleted(topic)
+            and not self._context.is_being_reassigned(topic)
+        ]
         for topic in resumed:
             self._context.deletion_ineligible.pop(topic, None)
         if resumed:

@@ -61,6 +61,10 @@ class JsonReader:
             raise self.malformed(f"{name} is not a list: {value!r}")
         return value
 
+    def objects(self, name: str) -> "list[JsonReader]":
+        """A list of objects, each to be read like this one."""
+        return [JsonReader(self._path, json.dumps(item).encode()) for item in self.array(name)]
+
     def mapping(self, name: str, default: Any = _MISSING) -> Mapping[str, Any]:
         value = self._field(name, default)
         if not isinstance(value, dict):

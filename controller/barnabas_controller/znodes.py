@@ -25,6 +25,7 @@ CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 CLUSTER_ID = "/cluster/id"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
+REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 
 PERSISTENT_PATHS = (
     "/consumers",
@@ -201,6 +202,13 @@ def decode_topic(topic: str, data: bytes) -> TopicZnode:
     for number, assignment in partitions.items():
         if not assignment.replicas:
             raise content.malformed(f"partition {number} has no replicas")
+        moving = {*assignment.adding, *assignment.removing}
+        if not moving <= set(assignment.replicas) or len(moving) != (
+            len(assignment.adding) + len(assignment.removing)
+        ):
+            raise content.malformed(f"partition {number} adds or removes what it does not have")
+        if set(assignment.removing) == set(assignment.replicas):
+            raise content.malformed(f"partition {number} removes every replica")
     topic_id = content.string("topic_id") if content.has("topic_id") else None
     return TopicZnode(topic_id, partitions)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from barnabas.error_code import ErrorCode
+from barnabas.events import EventLog
 from barnabas.messages.control import (
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
@@ -51,6 +52,7 @@ class RecordingBroker:
     session: Session
     listener: Listener
     controller: Controller
+    events: EventLog
     told: list[Any] = field(default_factory=list)
     failing: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
 
@@ -144,9 +146,10 @@ class ControlWorld:
             epoch = await register_broker(
                 Store(session), info, self.clock.wall_ms(), wait_seconds=10
             )
-            setup = ControllerSetup(runtime, session, broker_id, config or self.config)
+            events = EventLog(broker_id, self.clock.wall_ms)
+            setup = ControllerSetup(runtime, session, broker_id, config or self.config, events)
             controller = Controller(setup)
-            broker = RecordingBroker(broker_id, node, epoch, session, listener, controller)
+            broker = RecordingBroker(broker_id, node, epoch, session, listener, controller, events)
             self.brokers[broker_id] = broker
             await controller.start()
         return broker

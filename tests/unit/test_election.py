@@ -72,23 +72,28 @@ def test_a_refusal_names_who_was_online_and_who_was_needed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "isr", "online", "leader"),
+    ("target", "isr", "online", "leader", "new_isr"),
     [
-        ([2, 4], [2, 4], [4], 4),
-        ([2, 4], [2], [4], None),
-        ([2, 4], [2], [], None),
+        ([2, 4], [2, 4], [4], 4, (2, 4)),
+        ([2, 4], [2], [4], None, ()),
+        ([2, 4], [2], [], None, ()),
+        ([2, 4], [1, 2, 4], [1, 2, 4], 2, (2, 4)),
+        ([2, 1], [1, 2, 4], [1, 2, 4], 1, (1, 2)),
     ],
 )
-def test_reassignment_election(
-    target: list[int], isr: list[int], online: list[int], leader: int | None
+def test_a_reassignment_takes_leader_and_isr_from_the_target_and_keeps_a_leader_that_is_in_it(
+    target: list[int],
+    isr: list[int],
+    online: list[int],
+    leader: int | None,
+    new_isr: tuple[int, ...],
 ) -> None:
     decision = elect_for_reassignment(state(1, isr), target, online, "reassigned")
     if leader is None:
         assert isinstance(decision, Refused)
     else:
         assert isinstance(decision, Elected)
-        assert decision.state.leader == leader
-        assert decision.state.isr == tuple(isr)
+        assert (decision.state.leader, decision.state.isr) == (leader, new_isr)
         assert decision.recipients == tuple(target)
 
 

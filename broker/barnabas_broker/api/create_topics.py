@@ -28,7 +28,7 @@ async def handle_create_topics(
         await _create(parts, new_topic, request.validate_only) for new_topic in request.topics
     ]
     if not request.validate_only:
-        await _wait_for_leaders(parts, results, request.timeout_ms / 1000)
+        await wait_for_leaders(parts, results, request.timeout_ms / 1000)
     return CreateTopicsResponse(results)
 
 
@@ -63,7 +63,8 @@ def _check_configs(configs: Mapping[str, str]) -> None:
         raise InvalidConfigError(str(error)) from None
 
 
-async def _wait_for_leaders(parts: BrokerParts, results: list[TopicResult], timeout: float) -> None:
+async def wait_for_leaders(parts: BrokerParts, results: list[TopicResult], timeout: float) -> None:
+    """Until this broker knows a leader of every partition; REQUEST_TIMED_OUT where it does not."""
     cache = parts.metadata_cache
     created = [result for result in results if not result.error_code]
 

@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from barnabas.messages import (
+    AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     ControlledShutdownRequest,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeConfigsRequest,
@@ -18,6 +20,7 @@ from barnabas.messages import (
     FetchRequest,
     LeaderAndIsrRequest,
     ListOffsetsRequest,
+    ListPartitionReassignmentsRequest,
     MetadataRequest,
     OffsetForLeaderEpochRequest,
     ProduceRequest,
@@ -28,6 +31,7 @@ from barnabas.runtime import Handler, Message, Peer, Service
 
 from barnabas_broker.api.alter_partition import handle_alter_partition
 from barnabas_broker.api.controlled_shutdown import handle_controlled_shutdown
+from barnabas_broker.api.create_partitions import handle_create_partitions
 from barnabas_broker.api.create_topics import handle_create_topics
 from barnabas_broker.api.delete_topics import handle_delete_topics
 from barnabas_broker.api.describe_configs import handle_describe_configs
@@ -40,6 +44,10 @@ from barnabas_broker.api.metadata import handle_metadata
 from barnabas_broker.api.offset_for_leader_epoch import handle_offset_for_leader_epoch
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.produce import handle_produce
+from barnabas_broker.api.reassignments import (
+    handle_alter_partition_reassignments,
+    handle_list_partition_reassignments,
+)
 from barnabas_broker.api.stop_replica import handle_stop_replica
 from barnabas_broker.api.update_metadata import handle_update_metadata
 
@@ -59,6 +67,9 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         DescribeConfigsRequest: handle_describe_configs,
         DescribeReplicasRequest: handle_describe_replicas,
         DescribeEventsRequest: handle_describe_events,
+        CreatePartitionsRequest: handle_create_partitions,
+        AlterPartitionReassignmentsRequest: handle_alter_partition_reassignments,
+        ListPartitionReassignmentsRequest: handle_list_partition_reassignments,
     },
     Service.REPLICA: {
         FetchRequest: handle_replica_fetch,

@@ -1,8 +1,8 @@
 """The admin client: topics, the cluster, configurations, replicas.
 
-Any broker answers; what only the controller may do, brokers pass on to ZooKeeper themselves. A
-request that may have been applied (the connection broke) is not sent a second time: the caller
-learns that nobody knows.
+Any broker answers most requests, and brokers write to ZooKeeper themselves; what must wait for its
+turn among the controller's own events goes to the controller. A request that may have been applied
+(the connection broke) is not sent a second time: the caller learns that nobody knows.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import Any, Self, Unpack
 from barnabas.admin.config import AdminConfig, AdminOptions
 from barnabas.admin.events import BrokerEvents, EventStream, remembered
 from barnabas.cluster import Cluster
+from barnabas.cluster.by_controller import ask_controller, whole_request_refused
 from barnabas.cluster.by_leader import list_offsets
 from barnabas.cluster.default_runtime import default_runtime
 from barnabas.cluster.lifetime import Lifetime
@@ -22,6 +23,15 @@ from barnabas.error_code import ErrorCode
 from barnabas.errors import BarnabasError, NotControllerError, raise_for
 from barnabas.messages.metadata import BrokerInfo, MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas.messages.offsets import LATEST_TIMESTAMP, ListedOffset
+from barnabas.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingReassignment,
+    PartitionName,
+    ReassignPartition,
+)
 from barnabas.messages.replicas import (
     DescribeReplicasRequest,
     DescribeReplicasResponse,
@@ -30,10 +40,13 @@ from barnabas.messages.replicas import (
 from barnabas.messages.topics import (
     ConfigDescription,
     ConfigEntry,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
+    NewPartitions,
     NewTopic,
     ReplicaAssignment,
     TopicResult,
@@ -137,6 +150,73 @@ class Admin:
     async def delete_topics(self, topics: Iterable[str], *, timeout_ms: int = 30_000) -> None:
         """Delete topics with their records; raises the first refusal, once the others are gone."""
         _all_or_raise(await self._change(DeleteTopicsRequest(timeout_ms, list(topics)), timeout_ms))
+
+    async def create_partitions(
+        self,
+        topic: str,
+        count: int,
+        *,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        timeout_ms: int = 30_000,
+        validate_only: bool = False,
+    ) -> None:
+        """Have a topic grow to `count` partitions, and wait until the new ones have leaders.
+
+        `assignments` names the brokers of each new partition. Records stay where they are: those
+        of a key may be in another partition from now on. Raises `InvalidPartitionsError`,
+        `ReassignmentInProgressError`, `UnknownTopicOrPartitionError`, ...
+        """
+        check_int("count", count, 1)
+        check_int("timeout_ms", timeout_ms, 0)
+        given = [ReplicaAssignment(p, list(ids)) for p, ids in (assignments or {}).items()]
+        new = NewPartitions(topic, count, given)
+        request = CreatePartitionsRequest(timeout_ms, validate_only, [new])
+        response: CreatePartitionsResponse = await self._ask_controller(
+            request,
+            timeout_ms / 1000 + _NETWORK_MARGIN,
+            lambda r: any(t.error_code == ErrorCode.NOT_CONTROLLER for t in r.topics),
+        )
+        _all_or_raise(response.topics)
+
+    # Reassignment
+
+    async def alter_partition_reassignments(
+        self, reassignments: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> None:
+        """Begin to move partitions to these brokers, the preferred leader first; None cancels.
+
+        Returns when the controller has taken it up, not when it is done: see
+        `list_partition_reassignments`. Raises the first refusal
+        (`InvalidReplicaAssignmentError`, `NoReassignmentInProgressError`,
+        `UnknownTopicOrPartitionError`), once the others have begun.
+        """
+        request = AlterPartitionReassignmentsRequest(
+            [
+                ReassignPartition(*partition, list(replicas or ()), replicas is None)
+                for partition, replicas in reassignments.items()
+            ]
+        )
+        response: AlterPartitionReassignmentsResponse = await self._ask_controller(
+            request, self._request_timeout
+        )
+        raise_for(response.error_code, response.error_message or "reassignment")
+        for result in response.partitions:
+            name = TopicPartition(result.topic, result.partition)
+            raise_for(result.error_code, f"{name}: {result.error_message}")
+
+    async def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OngoingReassignment]:
+        """What is being reassigned now: of these partitions, or of all."""
+        names = [PartitionName(*partition) for partition in partitions or ()]
+        request = ListPartitionReassignmentsRequest(partitions is None, names)
+        response: ListPartitionReassignmentsResponse = await self._ask_controller(
+            request, self._request_timeout
+        )
+        raise_for(response.error_code, "list of reassignments")
+        return {
+            TopicPartition(found.topic, found.partition): found for found in response.partitions
+        }
 
     async def list_topics(self) -> list[str]:
         """The names of all topics, internal ones included, in order."""
@@ -265,6 +345,15 @@ class Admin:
             if self._cluster.clock.monotonic() + pause >= deadline:
                 raise NotControllerError("there is no controller now")
             await asyncio.sleep(pause)
+
+    async def _ask_controller(
+        self,
+        request: Any,
+        timeout: float,
+        not_controller: Callable[[Any], bool] = whole_request_refused,
+    ) -> Any:
+        await self._lifetime.ensure()
+        return await ask_controller(self._cluster, request, timeout, self._timeout, not_controller)
 
     async def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         await self._lifetime.ensure()

@@ -29,8 +29,16 @@ from barnabas.messages.offsets import (
     OffsetForLeaderEpochResponse,
 )
 from barnabas.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from barnabas.messages.replicas import DescribeReplicasRequest, DescribeReplicasResponse
 from barnabas.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
@@ -42,10 +50,14 @@ from barnabas.runtime.network import Service
 
 __all__ = [
     "SERVICES",
+    "AlterPartitionReassignmentsRequest",
+    "AlterPartitionReassignmentsResponse",
     "AlterPartitionRequest",
     "AlterPartitionResponse",
     "ControlledShutdownRequest",
     "ControlledShutdownResponse",
+    "CreatePartitionsRequest",
+    "CreatePartitionsResponse",
     "CreateTopicsRequest",
     "CreateTopicsResponse",
     "DeleteTopicsRequest",
@@ -62,6 +74,8 @@ __all__ = [
     "LeaderAndIsrResponse",
     "ListOffsetsRequest",
     "ListOffsetsResponse",
+    "ListPartitionReassignmentsRequest",
+    "ListPartitionReassignmentsResponse",
     "MetadataRequest",
     "MetadataResponse",
     "OffsetForLeaderEpochRequest",
@@ -88,6 +102,9 @@ SERVICES: dict[Service, dict[type[Any], type[Any]]] = {
         DescribeConfigsRequest: DescribeConfigsResponse,
         DescribeReplicasRequest: DescribeReplicasResponse,
         DescribeEventsRequest: DescribeEventsResponse,
+        CreatePartitionsRequest: CreatePartitionsResponse,
+        AlterPartitionReassignmentsRequest: AlterPartitionReassignmentsResponse,
+        ListPartitionReassignmentsRequest: ListPartitionReassignmentsResponse,
     },
     Service.REPLICA: {
         FetchRequest: FetchResponse,

@@ -54,6 +54,31 @@ class CreateTopicsResponse:
 
 
 @dataclass(slots=True)
+class NewPartitions:
+    """A topic is to have `count` partitions, the present ones among them; `assignments` names the
+    brokers of the new ones, or is empty."""
+
+    topic: str
+    count: int
+    assignments: list[ReplicaAssignment] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class CreatePartitionsRequest:
+    """Answered by the controller alone, when every new partition has a leader, or when
+    `timeout_ms` have passed."""
+
+    timeout_ms: int
+    validate_only: bool = False
+    topics: list[NewPartitions] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class CreatePartitionsResponse:
+    topics: list[TopicResult] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class DeleteTopicsRequest:
     """Answered when the topics are gone from the metadata, or when `timeout_ms` have passed."""
 

@@ -9,6 +9,7 @@ from barnabas.admin import AdminOptions, BrokerReplicas, ClusterDescription, New
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.messages.metadata import TopicMetadata
 from barnabas.messages.offsets import ListedOffset
+from barnabas.messages.reassignments import OngoingReassignment
 from barnabas.messages.topics import ConfigDescription, TopicResult
 from barnabas.runtime import Runtime
 from barnabas.sync.blocking import Blocking
@@ -84,6 +85,38 @@ class Admin(Blocking):
     def delete_topics(self, topics: Iterable[str], *, timeout_ms: int = 30_000) -> None:
         """Delete topics with all their records; raises the first refusal."""
         self._call(self._admin.delete_topics(topics, timeout_ms=timeout_ms))
+
+    def create_partitions(
+        self,
+        topic: str,
+        count: int,
+        *,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        timeout_ms: int = 30_000,
+        validate_only: bool = False,
+    ) -> None:
+        """Have a topic grow to `count` partitions, and wait until the new ones have leaders."""
+        self._call(
+            self._admin.create_partitions(
+                topic,
+                count,
+                assignments=assignments,
+                timeout_ms=timeout_ms,
+                validate_only=validate_only,
+            )
+        )
+
+    def alter_partition_reassignments(
+        self, reassignments: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> None:
+        """Begin to move partitions to these brokers, the preferred leader first; None cancels."""
+        self._call(self._admin.alter_partition_reassignments(reassignments))
+
+    def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OngoingReassignment]:
+        """What is being reassigned now: of these partitions, or of all."""
+        return self._call(self._admin.list_partition_reassignments(partitions))
 
     def list_topics(self) -> list[str]:
         """The names of all topics, in order."""

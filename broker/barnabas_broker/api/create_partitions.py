@@ -1,0 +1,37 @@
+"""CreatePartitions: the controller adds partitions, and the answer waits for their leaders."""
+
+from collections import Counter
+
+from barnabas.error_code import ErrorCode
+from barnabas.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    NewPartitions,
+    TopicResult,
+)
+from barnabas.runtime import Peer
+
+from barnabas_broker.api.create_topics import wait_for_leaders
+from barnabas_broker.api.parts import BrokerParts
+
+
+async def handle_create_partitions(
+    parts: BrokerParts, request: CreatePartitionsRequest, peer: Peer
+) -> CreatePartitionsResponse:
+    named = Counter(new.topic for new in request.topics)
+    results = [
+        TopicResult(new.topic, ErrorCode.INVALID_REQUEST, "the topic is named twice")
+        if named[new.topic] > 1
+        else await _grow(parts, new, request.validate_only)
+        for new in request.topics
+    ]
+    if not request.validate_only:
+        await wait_for_leaders(parts, results, request.timeout_ms / 1000)
+    return CreatePartitionsResponse(results)
+
+
+async def _grow(parts: BrokerParts, new: NewPartitions, validate_only: bool) -> TopicResult:
+    controller = parts.controller()
+    if controller is None:
+        return TopicResult(new.topic, ErrorCode.NOT_CONTROLLER)
+    return await controller.create_partitions(new, validate_only)

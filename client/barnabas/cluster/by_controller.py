@@ -1,0 +1,47 @@
+"""Ask the controller, wherever it is now: for requests that only it answers."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.cluster.cluster import Cluster
+from barnabas.error_code import ErrorCode
+from barnabas.errors import LeaderNotAvailableError, NotControllerError, Refused
+from barnabas.messages.metadata import MetadataRequest
+from barnabas.runtime import Service
+
+
+def whole_request_refused(response: Any) -> bool:
+    """The broker asked is not the controller, and says so for the request as a whole."""
+    return bool(response.error_code == ErrorCode.NOT_CONTROLLER)
+
+
+async def ask_controller(
+    cluster: Cluster,
+    request: Any,
+    timeout: float,
+    patience: float,
+    not_controller: Callable[[Any], bool] = whole_request_refused,
+) -> Any:
+    """The controller's answer, within `timeout` s of each question.
+
+    Looks for another controller for up to `patience` s while the broker asked is not one, or
+    cannot be reached. Raises NotControllerError if none was found, and MaybeApplied for a request
+    that was sent and not answered: nobody knows whether it counts, so it is not sent again.
+    """
+    deadline = cluster.clock.monotonic() + patience
+    failures = 0
+    while True:
+        controller_id = (await cluster.refresh(MetadataRequest())).controller_id
+        try:
+            channel = cluster.channel(controller_id, Service.ADMIN)
+            response = await channel.call(request, timeout)
+            if not not_controller(response):
+                return response
+        except (LeaderNotAvailableError, Refused):
+            cluster.suspect(controller_id)
+        failures += 1
+        pause = cluster.backoff.seconds(failures)
+        if cluster.clock.monotonic() + pause >= deadline:
+            raise NotControllerError("there is no controller now")
+        await asyncio.sleep(pause)

@@ -1,0 +1,112 @@
+"""A topic grows: new partitions beside those it has, which stay as they are.
+
+The controller writes them into the topic's znode and finds them there like any others that somebody
+added, by hand or with a tool of Kafka's (`TopicChanges`).
+"""
+
+import logging
+from collections.abc import Mapping
+
+from barnabas.errors import (
+    InvalidPartitionsError,
+    InvalidReplicaAssignmentError,
+    InvalidTopicError,
+    KafkaError,
+    ReassignmentInProgressError,
+    UnknownTopicOrPartitionError,
+)
+from barnabas.events import EventKind
+from barnabas.messages.topics import NewPartitions, TopicResult
+
+from barnabas_controller.admin import MAX_PARTITIONS
+from barnabas_controller.assignment import Racks, assign_more_replicas
+from barnabas_controller.reassignment import in_progress
+from barnabas_controller.reign import Reign
+from barnabas_controller.znodes import ReplicaAssignment
+
+logger = logging.getLogger(__name__)
+
+
+class TopicGrowth:
+    """Handles CreatePartitions for one reign."""
+
+    def __init__(self, reign: Reign) -> None:
+        self._reign = reign
+        self._context = reign.context
+
+    async def grow(self, new: NewPartitions, validate_only: bool) -> TopicResult:
+        """Write the new partitions, or only say whether they could be; errors are in the result."""
+        try:
+            added = self._added(new)
+            if not validate_only and not await self._reign.store.write_assignments(
+                new.topic, {p: ReplicaAssignment(replicas) for p, replicas in added.items()}
+            ):
+                raise InvalidPartitionsError(
+                    f"the assignment of {new.count} partitions could not be written"
+                )
+        except KafkaError as error:
+            return TopicResult(new.topic, error.code, error.message)
+        if not validate_only:
+            self._reign.events.record(
+                EventKind.TOPIC_GROWN,
+                f"an administrator asked for {new.count} partitions",
+                topic=new.topic,
+                added=list(added),
+            )
+        return TopicResult(new.topic, partitions=new.count)
+
+    def _added(self, new: NewPartitions) -> dict[int, tuple[int, ...]]:
+        context = self._context
+        if context.is_being_deleted(new.topic):
+            raise InvalidTopicError(f"topic {new.topic!r} is being deleted")
+        existing = context.assignments.get(new.topic)
+        if existing is None:
+            raise UnknownTopicOrPartitionError(f"topic {new.topic!r} does not exist")
+        racks = {b: context.brokers[b].rack for b in context.live_brokers()}
+        return added_partitions(new, existing, racks)
+
+
+def added_partitions(
+    new: NewPartitions, existing: Mapping[int, ReplicaAssignment], racks: Racks
+) -> dict[int, tuple[int, ...]]:
+    """The replicas of each partition to add. The checks and their order are Kafka's.
+
+    Raises ReassignmentInProgressError (there is no replication factor to speak of),
+    InvalidPartitionsError, InvalidReplicaAssignmentError, InvalidReplicationFactorError.
+    """
+    if any(in_progress(assignment) for assignment in existing.values()):
+        raise ReassignmentInProgressError(f"topic {new.topic!r} is being reassigned")
+    more = new.count - len(existing)
+    if more <= 0:
+        raise InvalidPartitionsError(
+            f"topic {new.topic!r} has {len(existing)} partitions, it cannot have {new.count}"
+        )
+    if new.count > MAX_PARTITIONS:
+        raise InvalidPartitionsError(f"{new.count} partitions, more than {MAX_PARTITIONS}")
+    first = existing[min(existing)].replicas
+    if new.assignments:
+        return _given(new, len(existing), len(first), racks)
+    replicas = assign_more_replicas(racks, first, len(existing), more)
+    return dict(zip(range(len(existing), new.count), replicas, strict=True))
+
+
+def _given(
+    new: NewPartitions, existing: int, factor: int, racks: Racks
+) -> dict[int, tuple[int, ...]]:
+    """The assignment a request spells out, checked."""
+    given = {item.partition: tuple(item.broker_ids) for item in new.assignments}
+    if sorted(given) != list(range(existing, new.count)) or len(given) != len(new.assignments):
+        raise InvalidReplicaAssignmentError(
+            f"the new partitions are {existing} to {new.count - 1}, each once"
+        )
+    for partition, replicas in given.items():
+        if len(replicas) != factor or len(set(replicas)) != factor:
+            raise InvalidReplicaAssignmentError(
+                f"partition {partition} needs {factor} distinct replicas, not {list(replicas)}"
+            )
+        unknown = [replica for replica in replicas if replica not in racks]
+        if unknown:
+            raise InvalidReplicaAssignmentError(
+                f"partition {partition} names brokers that are not live: {unknown}"
+            )
+    return dict(sorted(given.items()))

@@ -1,0 +1,356 @@
+"""Reassignment at the controller: who is told what, in which order, and what ZooKeeper says."""
+
+import json
+
+from barnabas.error_code import ErrorCode
+from barnabas.events import EventKind
+from barnabas.messages.control import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+)
+from barnabas.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ListPartitionReassignmentsRequest,
+    ReassignPartition,
+)
+from barnabas.topic_partition import TopicPartition
+from barnabas_controller import znodes
+from barnabas_controller.znodes import REASSIGN_PARTITIONS, ReplicaAssignment
+
+from tests.support.control_world import ControlWorld, run_world
+
+FLIGHTS = TopicPartition("flights", 0)
+
+
+async def assignment(world: ControlWorld) -> ReplicaAssignment:
+    """As ZooKeeper has it."""
+    topic = await world.store.topic("flights")
+    assert topic is not None
+    return topic.partitions[0]
+
+
+async def reassign(world: ControlWorld, target: list[int] | None) -> ErrorCode:
+    """Ask the controller; the partition's error code."""
+    controller = world.controller()
+    assert controller is not None
+    response = await controller.controller.alter_partition_reassignments(
+        AlterPartitionReassignmentsRequest([ReassignPartition(*FLIGHTS, target or [], not target)])
+    )
+    assert response.error_code == ErrorCode.NONE
+    return ErrorCode(response.partitions[0].error_code)
+
+
+async def ask_isr(world: ControlWorld, isr: list[int]) -> None:
+    """What the leader does once these are in sync."""
+    state = await world.state(FLIGHTS)
+    assert state is not None
+    controller = world.controller()
+    assert controller is not None
+    item = AlterPartitionItem(*FLIGHTS, state.leader_epoch, state.partition_epoch, isr)
+    request = AlterPartitionRequest(state.leader, world.brokers[state.leader].epoch, [item])
+    response = await controller.controller.alter_partition(request)
+    assert response.partitions[0].error_code == ErrorCode.NONE, response
+
+
+async def until_home(world: ControlWorld, *replicas: int) -> None:
+    async def arrived() -> bool | None:
+        return await assignment(world) == ReplicaAssignment(replicas) or None
+
+    await world.until_some(arrived)
+
+
+def kinds(world: ControlWorld) -> list[EventKind]:
+    """What the controllers alive now recorded of reassignments."""
+    found = [e for b in world.brokers.values() for e in b.events.since(0)]
+    return [e.kind for e in found if "reassign" in e.kind or "removed" in e.kind]
+
+
+def test_a_partition_moves_to_three_other_brokers() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(7, 1, 2, 3, 4, 5, 6)
+        await world.create_topic("flights", {0: [1, 2, 3]})
+        assert await reassign(world, [4, 5, 6]) is ErrorCode.NONE
+        moving = ReplicaAssignment((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
+        assert await assignment(world) == moving
+        await world.until(lambda: world.brokers[6].role(FLIGHTS) is not None)
+        role, leader = world.brokers[6].role(FLIGHTS), world.brokers[1].role(FLIGHTS)
+        assert role is not None and leader is not None
+        assert (role.leader, role.leader_epoch, role.is_new) == (1, 1, True)
+        assert (leader.replicas, leader.adding_replicas) == ([4, 5, 6, 1, 2, 3], [4, 5, 6])
+        assert leader.leader_epoch == 1 and not leader.is_new
+
+        await ask_isr(world, [1, 2, 3, 4, 5])
+        await world.settle()
+        assert await assignment(world) == moving, "6 is not in sync yet"
+        await ask_isr(world, [1, 2, 3, 4, 5, 6])
+        await until_home(world, 4, 5, 6)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 4)
+        assert state.isr == (4, 5, 6)
+        await world.until(lambda: world.brokers[1].stops(delete=True) == [FLIGHTS])
+        for broker_id in (1, 2, 3):
+            told = world.brokers[broker_id].told
+            stops = [r for r in told if isinstance(r, StopReplicaRequest)]
+            assert [p.delete_partition for r in stops for p in r.partitions] == [False, True]
+        for broker_id in (4, 5, 6):
+            assert world.brokers[broker_id].stops(delete=True) == []
+            told_role = world.brokers[broker_id].role(FLIGHTS)
+            assert told_role is not None and told_role.replicas == [4, 5, 6]
+        metadata = world.brokers[7].metadata(FLIGHTS)
+        assert metadata is not None and metadata.replicas == [4, 5, 6]
+        assert kinds(world) == [
+            EventKind.REASSIGNMENT_STARTED,
+            EventKind.REASSIGNMENT_CATCHING_UP,
+            EventKind.REPLICAS_REMOVED,
+            EventKind.REASSIGNMENT_COMPLETED,
+        ]
+
+    run_world(test)
+
+
+def test_the_isr_loses_the_old_replicas_in_the_write_that_takes_the_lead_from_them() -> None:
+    """Between two writes a controller could die, and the old ones be elected without the records
+    that the new leader took without waiting for them."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2]})
+        await reassign(world, [3])
+        await ask_isr(world, [1, 2, 3])
+        await until_home(world, 3)
+        for broker in world.brokers.values():
+            for request in broker.told:
+                if isinstance(request, LeaderAndIsrRequest):
+                    for role in request.partitions:
+                        assert set(role.in_sync_replicas) <= set(role.replicas)
+
+    run_world(test)
+
+
+def test_a_leader_that_stays_keeps_the_lead() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2, 3]})
+        assert await reassign(world, [2, 1]) is ErrorCode.NONE
+        await until_home(world, 2, 1)
+        state = await world.until_state(FLIGHTS, lambda s: len(s.isr) == 2)
+        assert (state.leader, state.isr) == (1, (1, 2))
+
+    run_world(test)
+
+
+def test_another_order_is_taken_over_at_once_and_nobody_is_disturbed() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2, 3]})
+        before = await world.state(FLIGHTS)
+        assert await reassign(world, [3, 2, 1]) is ErrorCode.NONE
+        assert await assignment(world) == ReplicaAssignment((3, 2, 1))
+        assert await world.state(FLIGHTS) == before
+        assert kinds(world)[-1] is EventKind.REASSIGNMENT_COMPLETED
+
+    run_world(test)
+
+
+def test_a_cancel_puts_the_original_back_and_deletes_the_newcomers() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3, 4)
+        await world.create_topic("flights", {0: [1, 2]})
+        assert await reassign(world, None) is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+        await reassign(world, [3, 4])
+        await ask_isr(world, [1, 2, 3])
+        assert await reassign(world, None) is ErrorCode.NONE
+        assert await assignment(world) == ReplicaAssignment((1, 2))
+        state = await world.state(FLIGHTS)
+        assert state is not None and (state.leader, state.isr) == (1, (1, 2))
+        await world.until(lambda: world.brokers[4].stops(delete=True) == [FLIGHTS])
+        assert world.brokers[3].stops(delete=True) == [FLIGHTS]
+        assert kinds(world)[-1] is EventKind.REASSIGNMENT_CANCELLED
+        assert await reassign(world, None) is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+    run_world(test)
+
+
+def test_a_cancel_that_would_delete_the_last_in_sync_replica_is_refused() -> None:
+    """Only the newcomer has every record: Kafka would delete it."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2]})
+        await reassign(world, [3, 2])
+        await ask_isr(world, [1, 3])
+        await world.kill_and_expire(1)
+        await world.until_state(FLIGHTS, lambda s: (s.leader, s.isr) == (3, (3,)))
+        assert await reassign(world, None) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert await assignment(world) == ReplicaAssignment((3, 2, 1), (3,), (1,))
+        assert world.brokers[3].stops(delete=True) == []
+        await ask_isr(world, [3, 2])
+        await until_home(world, 3, 2)
+
+    run_world(test)
+
+
+def test_another_target_on_the_way_drops_those_only_the_first_one_had() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3, 4)
+        await world.create_topic("flights", {0: [1]})
+        await reassign(world, [2, 3])
+        await ask_isr(world, [1, 2])
+        assert await reassign(world, [3, 4]) is ErrorCode.NONE
+        assert await assignment(world) == ReplicaAssignment((3, 4, 1), (3, 4), (1,))
+        await world.until(lambda: world.brokers[2].stops(delete=True) == [FLIGHTS])
+        await ask_isr(world, [1, 3, 4])
+        await until_home(world, 3, 4)
+
+    run_world(test)
+
+
+def test_a_target_that_dies_is_waited_for() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2]})
+        await reassign(world, [3, 2])
+        await world.kill_and_expire(3)
+        await world.until(lambda: world.brokers[1].live_brokers() == {1, 2})
+        assert await reassign(world, [3, 1]) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        await world.start_broker(3)
+        await world.until(lambda: world.brokers[3].role(FLIGHTS) is not None)
+        await ask_isr(world, [1, 2, 3])
+        await until_home(world, 3, 2)
+
+    run_world(test)
+
+
+def test_what_is_under_way_is_listed_and_then_no_more() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2]})
+        await reassign(world, [3, 2])
+        controller = world.brokers[1].controller
+        request = ListPartitionReassignmentsRequest(all=True)
+        listed = await controller.list_partition_reassignments(request)
+        (found,) = listed.partitions
+        assert (found.replicas, found.adding_replicas) == ([3, 2, 1], [3])
+        assert found.removing_replicas == [1]
+        assert (
+            await controller.list_partition_reassignments(ListPartitionReassignmentsRequest())
+        ).partitions == []
+        await ask_isr(world, [1, 2, 3])
+        await until_home(world, 3, 2)
+        assert (await controller.list_partition_reassignments(request)).partitions == []
+        other = await world.brokers[2].controller.list_partition_reassignments(request)
+        assert other.error_code == ErrorCode.NOT_CONTROLLER
+
+    run_world(test)
+
+
+def test_a_topic_being_deleted_waits_for_its_reassignment_and_takes_no_other() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2]})
+        await reassign(world, [3, 2])
+        await world.store.ensure(znodes.delete_topic_path("flights"))
+        await world.settle()
+        assert await world.store.topic("flights") is not None
+        assert await reassign(world, [2, 3]) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        await ask_isr(world, [1, 2, 3])
+
+        async def gone() -> bool | None:
+            return await world.store.topic("flights") is None or None
+
+        await world.until_some(gone)
+        for broker_id in (1, 2, 3):
+            assert FLIGHTS in world.brokers[broker_id].stops(delete=True)
+
+    run_world(test)
+
+
+# The old way, by znode
+
+
+async def wish(world: ControlWorld, *wishes: tuple[str, int, list[int]]) -> None:
+    content = {
+        "version": 1,
+        "partitions": [{"topic": t, "partition": p, "replicas": r} for t, p, r in wishes],
+    }
+    await world.store.ensure(REASSIGN_PARTITIONS, json.dumps(content).encode())
+
+
+async def until_forgotten(world: ControlWorld) -> None:
+    async def gone() -> bool | None:
+        return await world.store.exists(REASSIGN_PARTITIONS) is None or None
+
+    await world.until_some(gone)
+
+
+def test_the_old_znode_asks_too_and_goes_when_all_of_it_is_done() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2]})
+        for target in ([3, 2], [1, 3]):  # twice: the watch is armed again
+            await wish(world, ("flights", 0, target), ("unknown", 0, [1]), ("flights", 7, [9]))
+
+            async def begun() -> bool | None:
+                return (await assignment(world)).adding != () or None
+
+            await world.until_some(begun)
+            await world.settle()
+            assert await world.store.exists(REASSIGN_PARTITIONS) is not None
+            state = await world.state(FLIGHTS)
+            assert state is not None
+            await ask_isr(world, [*state.isr, (await assignment(world)).adding[0]])
+            await until_home(world, *target)
+            await until_forgotten(world)
+        assert kinds(world).count(EventKind.REASSIGNMENT_REFUSED) == 4
+
+    run_world(test)
+
+
+def test_nonsense_in_the_old_znode_is_thrown_away_loudly() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        await world.create_topic("flights", {0: [1, 2]})
+        for data in (b"{", b'{"version":1,"partitions":[]}', b'{"partitions":[{"topic":1}]}'):
+            await world.store.ensure(REASSIGN_PARTITIONS, data)
+            await until_forgotten(world)
+        assert await assignment(world) == ReplicaAssignment((1, 2))
+        assert world.brokers[1].controller.epoch == 1, "the controller is still the first"
+        refused = [e for e in world.brokers[1].events.since(0) if e.kind is EventKind.ZNODE_REFUSED]
+        assert len(refused) == 2
+        assert all(REASSIGN_PARTITIONS in event.cause for event in refused)
+
+    run_world(test)
+
+
+def test_an_unknown_broker_in_the_old_znode_is_refused_and_moves_nothing() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        await world.create_topic("flights", {0: [1, 2]})
+        await wish(world, ("flights", 0, [1, 99]))
+        await until_forgotten(world)
+        assert await assignment(world) == ReplicaAssignment((1, 2))
+        (event,) = [
+            e for e in world.brokers[1].events.since(0) if e.kind is EventKind.REASSIGNMENT_REFUSED
+        ]
+        assert "99" in event.cause and "INVALID_REPLICA_ASSIGNMENT" in event.cause
+
+    run_world(test)
+
+
+def test_a_request_overrules_the_old_znode() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3, 4)
+        await world.create_topic("flights", {0: [1]})
+        await wish(world, ("flights", 0, [2]))
+
+        async def begun() -> bool | None:
+            return (await assignment(world)).adding == (2,) or None
+
+        await world.until_some(begun)
+        await reassign(world, [3])
+        await until_forgotten(world)
+        await ask_isr(world, [1, 3])
+        await until_home(world, 3)
+
+    run_world(test)
