@@ -18,21 +18,26 @@ import asyncio
 import logging
 import random
 from collections.abc import Mapping
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 
-from barnabas.runtime import InlineOffload, Pauses, Runtime
+from barnabas.runtime import Pauses, Runtime
 from barnabas_broker.config import Config
 from barnabas_broker.server.broker import Broker, World
 
 from barnabas_simulator.disk import MemoryDisk
 from barnabas_simulator.loop import NODE, VirtualClock, VirtualLoop
 from barnabas_simulator.network import MemoryNetwork
+from barnabas_simulator.offload import VirtualOffload
 from barnabas_simulator.pauses import MemoryPauseControl
 from barnabas_simulator.zookeeper import MemoryClient, MemoryZooKeeper
 
 CLIENT_PORT = 9092
 INTERNAL_PORT = 19092
+
+
+class BrokerFailed(Exception):
+    """A broker could not go on; its process ends, as the real one does."""
 
 
 @dataclass
@@ -43,6 +48,7 @@ class _Life:
     zookeeper: MemoryClient
     task: asyncio.Task[None]
     broker: Broker | None = None
+    paused: bool = False
     serving: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -64,7 +70,10 @@ class SimulatedCluster:
         }
         self._config = dict(config or {})
         self._lives: dict[int, _Life] = {}
+        self._dark: dict[int, str] = {}  # the last lives of brokers that lost power
         self._births = 0
+        self.exits: list[tuple[int, str]] = []
+        """Brokers whose process ended by itself, and why."""
 
     @property
     def bootstrap(self) -> str:
@@ -94,6 +103,8 @@ class SimulatedCluster:
 
     def start_broker(self, broker_id: int) -> None:
         """Start a broker's process on its disk; returns at once."""
+        if broker_id in self._dark:
+            self.network.regain_power(self._dark.pop(broker_id))
         self._births += 1
         name = f"broker-{broker_id}/{self._births}"
         zookeeper = self.zookeeper.client(name)
@@ -101,22 +112,62 @@ class SimulatedCluster:
         context.run(NODE.set, name)
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._run(broker_id), name=name, context=context)
-        self._lives[broker_id] = _Life(name, zookeeper, task)
+        life = self._lives[broker_id] = _Life(name, zookeeper, task)
+        task.add_done_callback(lambda _: self._exited(broker_id, life), context=Context())
 
     def kill(self, broker_id: int, keep_unflushed: bool = True) -> None:
         """kill -9; with `keep_unflushed=False` a power loss: what was not flushed is gone."""
         life = self._lives.pop(broker_id)
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
-        loop.kill_node(life.name)
+        _loop().kill_node(life.name)
         self.network.kill(life.name)
         life.zookeeper.crash()
         self.disks[broker_id].crash(keep_unflushed=keep_unflushed)
         self.pauses.died(broker_id)
 
+    def lose_power(self, broker_id: int) -> None:
+        """As `kill` without what was not flushed, and the whole machine is silent.
+
+        Nobody is refused or told anything until it is started again.
+        """
+        life = self._lives.pop(broker_id)
+        _loop().kill_node(life.name)
+        self.network.lose_power(life.name)
+        self._dark[broker_id] = life.name
+        life.zookeeper.crash()
+        self.disks[broker_id].crash(keep_unflushed=False)
+        self.pauses.died(broker_id)
+
+    def _exited(self, broker_id: int, life: _Life) -> None:
+        """The process ended by itself: it could not start, or could not go on."""
+        if self._lives.get(broker_id) is life:
+            error = None if life.task.cancelled() else life.task.exception()
+            self.exits.append((broker_id, str(error)))
+            self.kill(broker_id)
+
+    def pause(self, broker_id: int) -> None:
+        """SIGSTOP: the process does nothing, its connections stand, its heartbeats stop."""
+        life = self._lives[broker_id]
+        life.paused = True
+        _loop().pause_node(life.name)
+        life.zookeeper.fall_silent()
+
+    def resume(self, broker_id: int) -> None:
+        """SIGCONT."""
+        life = self._lives[broker_id]
+        life.paused = False
+        _loop().resume_node(life.name)
+        life.zookeeper.speak_again()
+
+    def is_paused(self, broker_id: int) -> bool:
+        return self._lives[broker_id].paused
+
+    def host(self, broker_id: int) -> str:
+        """A broker's machine, as the network's faults name it; the same for all its lives."""
+        return f"broker-{broker_id}"
+
     @property
     def living(self) -> list[int]:
-        """The brokers whose process runs, serving or still starting."""
+        """The brokers whose process runs: serving, still starting, or paused."""
         return sorted(self._lives)
 
     def is_serving(self, broker_id: int) -> bool:
@@ -124,12 +175,12 @@ class SimulatedCluster:
         return self._lives[broker_id].serving.is_set()
 
     def cut(self, sender: int, receiver: int) -> None:
-        """Swallow what one living broker sends to another; ends with either's life."""
-        self.network.cut(self._lives[sender].name, self._lives[receiver].name)
+        """Swallow what one broker's machine sends to another's, whoever runs there."""
+        self.network.cut(self.host(sender), self.host(receiver))
 
     def heal(self, sender: int, receiver: int) -> None:
         """Undo `cut`."""
-        self.network.heal(self._lives[sender].name, self._lives[receiver].name)
+        self.network.heal(self.host(sender), self.host(receiver))
 
     def expire_session(self, broker_id: int) -> None:
         """Have ZooKeeper end a broker's session, as after a long pause of its process."""
@@ -172,13 +223,15 @@ class SimulatedCluster:
         life.broker = Broker(self._broker_config(broker_id), world)
         await life.broker.start()
         life.serving.set()
-        await asyncio.get_running_loop().create_future()  # until killed or stopped
+        reason = await life.broker.failed  # or until killed or stopped
+        await life.broker.stop()
+        raise BrokerFailed(reason)
 
     def _runtime(self, name: str, pauses: Pauses | None = None) -> Runtime:
         return Runtime(
             clock=self.clock,
             randomness=random.Random(self._random.getrandbits(64)),
-            offload=InlineOffload(),
+            offload=VirtualOffload(self._random.getrandbits(64)),
             network=self.network.node(name),
             pauses=pauses,
         )
@@ -196,6 +249,12 @@ class SimulatedCluster:
                 **self._config,
             }
         )
+
+
+def _loop() -> VirtualLoop:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    return loop
 
 
 class Trace(logging.Handler):

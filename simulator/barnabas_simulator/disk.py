@@ -3,11 +3,12 @@
 `crash(keep_unflushed=True)` is the death of a process: the page cache, and so everything written,
 survives. `crash(keep_unflushed=False)` is a power cut: of each file there remains what was flushed,
 then some of the later writes in their order, the last of them torn; a file's new length may have
-reached the disk without its bytes, which then read as zeros. Files whose creation, renaming or
-removal was not made durable by a `sync_directory` are as they were before.
+reached the disk without its bytes, which then read as zeros, any sector of 512 bytes by itself.
+Files whose creation, renaming or removal was not made durable by a `sync_directory` are as before.
 
 `free_bytes`, `read_only` and `broken` make the next writes fail as a full, a read-only and a dying
-disk do.
+disk do; `fail_next_write` and `fail_next_flush` fail once with EIO. After a flush that failed Linux
+takes the pages for clean: they can be read, no later flush writes them, and a power cut loses them.
 """
 
 import errno
@@ -22,6 +23,9 @@ Change = bytes | int
 """A write since the last flush: bytes appended, or the size the file was cut to."""
 
 
+SECTOR = 512
+
+
 def _failure(code: int) -> OSError:
     return OSError(code, os.strerror(code))
 
@@ -33,15 +37,44 @@ class _Content:
     data: bytearray = field(default_factory=bytearray)
     flushed: bytes = b""
     changes: list[Change] = field(default_factory=list)
+    unwritten: list[range] = field(default_factory=list)  # what a failed flush left behind
     modified_ms: int = 0
 
+    def flush(self) -> None:
+        flushed = bytearray(self.data)
+        for lost in self.unwritten:
+            kept = slice(lost.start, min(lost.stop, len(flushed)))
+            flushed[kept] = bytes(len(flushed[kept]))
+        self.flushed = bytes(flushed)
+        self.changes.clear()
+
+    def fail_to_flush(self) -> None:
+        """See the module: the pages count as clean, but only the file's length is on the disk."""
+        self.unwritten.append(range(self._first_change(), len(self.data)))
+        self.flush()
+
+    def change(self, change: Change) -> None:
+        _apply(self.data, change)
+        self.changes.append(change)
+        if isinstance(change, int):
+            self.unwritten = [range(r.start, min(r.stop, change)) for r in self.unwritten]
+
+    def _first_change(self) -> int:
+        """The bytes before it are as they were flushed."""
+        cuts = [change for change in self.changes if isinstance(change, int)]
+        return min([len(self.flushed), *cuts])
+
     def lose_power(self, chance: random.Random) -> None:
+        self.unwritten.clear()
+        first = self._first_change()
         data = bytearray(self.flushed)
         survivors = chance.randrange(len(self.changes) + 1)
         for change in self.changes[:survivors]:
             _apply(data, change)
         if survivors < len(self.changes):
             _apply(data, _torn(self.changes[survivors], chance))
+        if chance.random() < 0.5:
+            _forget_sectors(data, first, self.flushed, chance)
         self.data, self.flushed, self.changes = data, bytes(data), []
 
 
@@ -59,6 +92,14 @@ def _torn(change: Change, chance: random.Random) -> Change:
     kept = chance.randrange(len(change) + 1)
     zeros = chance.choice([0, chance.randrange(len(change) - kept + 1)])
     return change[:kept] + bytes(zeros)
+
+
+def _forget_sectors(data: bytearray, first: int, flushed: bytes, chance: random.Random) -> None:
+    """The disk writes sectors in an order of its own: some of the changed ones are missing."""
+    for start in range(first - first % SECTOR, len(data), SECTOR):
+        if chance.random() < 0.5:
+            end = min(start + SECTOR, len(data))
+            data[start:end] = flushed[start:end].ljust(end - start, b"\0")
 
 
 @dataclass(eq=False)
@@ -110,15 +151,17 @@ class MemoryFile:
     def flush(self) -> None:
         self._check_open()
         self._disk.before_write(0)
-        self._content.flushed = bytes(self._content.data)
-        self._content.changes.clear()
+        if self._disk.fail_next_flush:
+            self._disk.fail_next_flush = False
+            self._content.fail_to_flush()
+            raise _failure(errno.EIO)
+        self._content.flush()
 
     def close(self) -> None:
         self._life = -1
 
     def _change(self, change: Change) -> None:
-        _apply(self._content.data, change)
-        self._content.changes.append(change)
+        self._content.change(change)
         self._content.modified_ms = self._disk.now_ms()
 
     def _check_open(self) -> None:
@@ -148,6 +191,8 @@ class MemoryDisk:
         self.free_bytes: int | None = None
         self.read_only = False
         self.broken = False
+        self.fail_next_write = False
+        self.fail_next_flush = False
         self._chance = random.Random(seed)
         self._root = _Directory()
 
@@ -158,6 +203,17 @@ class MemoryDisk:
         if not keep_unflushed:
             self._root.lose_power(self._chance)
 
+    def wipe(self) -> None:
+        """A new, empty disk is in its place; only between two lives of its owner."""
+        self.life += 1
+        self.locks.clear()
+        self._root = _Directory()
+
+    def repair(self) -> None:
+        """No write fails any more."""
+        self.free_bytes, self.read_only, self.broken = None, False, False
+        self.fail_next_write = self.fail_next_flush = False
+
     # ---- faults
 
     def before_read(self) -> None:
@@ -166,6 +222,9 @@ class MemoryDisk:
 
     def before_write(self, length: int) -> None:
         self.before_read()
+        if self.fail_next_write and length:
+            self.fail_next_write = False
+            raise _failure(errno.EIO)
         if self.read_only:
             raise _failure(errno.EROFS)
         if self.free_bytes is not None:

@@ -7,15 +7,18 @@ what every task waits for.
 Each handle belongs to a node, by the context variable `NODE` that tasks inherit. Within a node
 handles run first in, first out, as asyncio promises; between nodes, which in the real world are
 different processes, the seed decides. `kill_node` is kill -9: not one more step of that node runs,
-clean-up included.
+clean-up included. `pause_node` is SIGSTOP, or a machine that stands still: timers that came due
+meanwhile fire, late and all at once, when `resume_node` lets it go on.
 """
 
 import asyncio
+import heapq
 import random
 from asyncio.base_events import BaseEventLoop
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
+from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 T = TypeVar("T")
@@ -26,6 +29,14 @@ NODE: ContextVar[str] = ContextVar("NODE", default="")
 
 # Turns of the loop without a tick of the clock, after which a run is taken to spin for ever.
 MAX_TURNS_WITHOUT_TIME = 200_000
+
+
+@dataclass
+class _Parked:
+    """What a node that does not run would do next; the timers of a dead one are forgotten."""
+
+    handles: deque[asyncio.Handle] = field(default_factory=deque)
+    timers: list[asyncio.TimerHandle] = field(default_factory=list)
 
 
 class Stuck(AssertionError):
@@ -46,7 +57,7 @@ class VirtualLoop(BaseEventLoop):
         self._turns = 0
         self._order = None if seed is None else random.Random(seed)
         self._dead: set[str] = set()
-        self._parked: deque[asyncio.Handle] = deque()
+        self._still: dict[str, _Parked] = {}  # the nodes that do not run: the dead and the paused
         self._tasks: dict[asyncio.Task[Any], str] = {}
         self._selector = self
         self.set_task_factory(_remembering_task)
@@ -112,13 +123,41 @@ class VirtualLoop(BaseEventLoop):
         nobody looks any more.) Not to be called by the node itself.
         """
         self._dead.add(node)
+        self._park(node)
+        self._still[node].timers.clear()
+
+    def pause_node(self, node: str) -> None:
+        """Let a node do nothing until `resume_node`; not to be called by the node itself."""
+        self._park(node)
+
+    def resume_node(self, node: str) -> None:
+        """Undo `pause_node`; of a node that does run, or is dead, it does nothing."""
+        if node not in self._dead and node in self._still:
+            parked = self._still.pop(node)
+            self._ready.extend(parked.handles)
+            for timer in parked.timers:
+                if not timer.cancelled():
+                    timer._scheduled = True  # type: ignore[attr-defined]
+                    heapq.heappush(self._scheduled, timer)
+
+    def _park(self, node: str) -> None:
+        """Take a node's ready handles and timers out of the loop, and all that will follow."""
+        parked = self._still.setdefault(node, _Parked())
         for position, handle in enumerate(self._ready):
             if _node_of(handle) == node:
-                self._parked.append(handle)
+                parked.handles.append(handle)
                 self._ready[position] = self._nothing()  # this turn counts on their number
-        for timer in list(self._scheduled):
-            if _node_of(timer) == node:
-                timer.cancel()
+        timers = [timer for timer in self._scheduled if _node_of(timer) == node]
+        for timer in timers:
+            self._park_timer(timer, parked)
+        if timers:
+            self._scheduled = [timer for timer in self._scheduled if timer._scheduled]  # type: ignore[attr-defined]
+            heapq.heapify(self._scheduled)
+
+    @staticmethod
+    def _park_timer(timer: asyncio.TimerHandle, parked: "_Parked") -> None:
+        timer._scheduled = False  # type: ignore[attr-defined]
+        parked.timers.append(timer)
 
     def _nothing(self) -> asyncio.Handle:
         handle = asyncio.Handle(lambda: None, (), self, context=Context())
@@ -132,8 +171,8 @@ class VirtualLoop(BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.Handle:
         handle = super().call_soon(callback, *args, context=context)
-        if self._dead and _node_of(handle) in self._dead:
-            self._parked.append(self._ready.pop())
+        if self._still and (parked := self._still.get(_node_of(handle))) is not None:
+            parked.handles.append(self._ready.pop())
         return handle
 
     def call_at(
@@ -144,8 +183,10 @@ class VirtualLoop(BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         timer = super().call_at(when, callback, *args, context=context)
-        if self._dead and _node_of(timer) in self._dead:
-            timer.cancel()
+        if self._still and (parked := self._still.get(_node_of(timer))) is not None:
+            self._scheduled.remove(timer)
+            heapq.heapify(self._scheduled)
+            self._park_timer(timer, parked)
         return timer
 
     def remember(self, task: asyncio.Task[Any], node: str) -> None:
@@ -157,10 +198,12 @@ class VirtualLoop(BaseEventLoop):
         self._tasks.pop(task, None)
 
     def bury(self) -> None:
-        """Let the tasks of dead nodes unwind; what they do then has no effect on any result."""
+        """Let the tasks of still nodes unwind; what they do then has no effect on any result."""
+        for node in self._dead:
+            self._still[node].timers.clear()
         self._dead.clear()
-        self._ready.extend(self._parked)
-        self._parked.clear()
+        for node in list(self._still):
+            self.resume_node(node)
 
     def _waiting(self) -> str:
         tasks = [

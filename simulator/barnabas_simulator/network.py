@@ -1,16 +1,20 @@
 """A network in memory: frames travel as encoded bytes; late, in order, or not at all.
 
 Everything above the stream is the real code: `StreamChannel` on the client's side, `Acceptor` and
-`Exchange` on the server's. What is simulated is TCP: random latency, order within a connection, a
-limited window, refused connections, resets, and links that swallow what is sent (one direction at
-a time). Works on a virtual loop and on an ordinary one.
+`Exchange` on the server's. What is simulated is TCP: random latency, order within a connection and
+none across connections, a limited window, refused connections, resets, links that swallow what is
+sent (one direction at a time) or are slow, and hosts that lose power. A connection may break at any
+frame, also between a request and its answer; a frame is never delivered twice: what looks like that
+is a client which sent again. Works on a virtual loop and on an ordinary one.
+
+Faults of links are told by host: `broker-1` for every life `broker-1/N` of that broker.
 """
 
 import asyncio
 import errno
 import random
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 
@@ -19,6 +23,8 @@ from barnabas.runtime.stream import FrameStream, StreamBroken
 from barnabas.runtime.stream_channel import StreamChannel
 from barnabas_broker.rpc.acceptor import Acceptor, Limits
 from barnabas_broker.rpc.credits import Credits
+
+from barnabas_simulator.network_links import Link, Links, host_of, link_of
 
 FIRST_FREE_PORT = 20_000
 
@@ -29,6 +35,8 @@ class NetworkConditions:
 
     min_latency: float = 0.0001
     max_latency: float = 0.001
+    late_chance: float = 0.0  # of a frame that takes up to `late_latency`: the long tail
+    late_latency: float = 0.05
     window: int = 4 * 1024 * 1024  # sent and not yet read; a writer waits beyond that
     connect_timeout: float = 2.0
     connect_retry: float = 0.2
@@ -47,17 +55,23 @@ class MemoryNetwork:
         self.conditions = conditions or NetworkConditions()
         self.limits = limits or Limits()
         self.random = random.Random(seed)
+        self.on_frame: Callable[[Link, bytes | _Reset], None] | None = None  # for a trace
         self.listeners: dict[Address, _MemoryListener] = {}
         self._connections: dict[_Connection, None] = {}
-        self._cuts: dict[tuple[str, str], None] = {}
+        self.links = Links(self.random)
         self._next_port = FIRST_FREE_PORT
 
     def node(self, name: str, limits: Limits | None = None) -> "MemoryNode":
         """The network as one node sees it: its `Network` and its `Listen`."""
         return MemoryNode(self, name, limits or self.limits)
 
-    def latency(self) -> float:
-        return self.random.uniform(self.conditions.min_latency, self.conditions.max_latency)
+    def latency(self, link: Link | None = None) -> float:
+        """How long the next frame takes, in seconds."""
+        conditions = self.conditions
+        seconds = self.random.uniform(conditions.min_latency, conditions.max_latency)
+        if conditions.late_chance and self.random.random() < conditions.late_chance:
+            seconds += conditions.late_latency * self.random.random()
+        return seconds if link is None else seconds + self.links.extra_delay(link)
 
     def free_port(self) -> int:
         self._next_port += 1
@@ -69,21 +83,55 @@ class MemoryNetwork:
         Nobody is told. What was sent arrives late if the link heals within `silence_limit`, as TCP
         sends it again; after that the connections over the link break.
         """
-        self._cuts[(sender, receiver)] = None
-        loop = asyncio.get_running_loop()
+        self.links.cut(link_of(sender, receiver), True)
         for connection in self._between(sender, receiver):
-            loop.call_later(
-                self.conditions.silence_limit, connection.check_silence, context=Context()
-            )
+            self._watch(connection)
 
     def heal(self, sender: str, receiver: str) -> None:
         """Undo `cut`."""
-        self._cuts.pop((sender, receiver), None)
+        self.links.cut(link_of(sender, receiver), False)
         for connection in self._between(sender, receiver):
             connection.resume()
 
     def is_cut(self, sender: str, receiver: str) -> bool:
-        return (sender, receiver) in self._cuts
+        return self.links.swallows(link_of(sender, receiver))
+
+    def delay(self, sender: str, receiver: str, seconds: float) -> None:
+        """Each frame from one to the other takes up to so much longer; 0 undoes it."""
+        self.links.delay(link_of(sender, receiver), seconds)
+
+    def make_flaky(self, sender: str, receiver: str, chance: float) -> None:
+        """Each frame is lost with that chance, and breaks its connection; 0 undoes it.
+
+        From a server to its client that is a request applied whose answer is lost.
+        """
+        self.links.make_flaky(link_of(sender, receiver), chance)
+
+    def lose_next(self, sender: str, receiver: str) -> None:
+        """The next frame from one to the other is lost, and breaks its connection."""
+        self.links.lose_next(link_of(sender, receiver))
+
+    def reset(self, one: str, other: str) -> None:
+        """Break every connection between two hosts; what was on its way is lost."""
+        for connection in self._between(one, other):
+            connection.break_both("connection reset by peer")
+
+    def lose_power(self, host: str) -> None:
+        """A host falls silent without a word; its peers wait, for answers and for connections."""
+        self.links.darken(host_of(host), True)
+        for connection in self._connections:
+            if host_of(host) in connection.hosts:
+                self._watch(connection)
+
+    def regain_power(self, node: str) -> None:
+        """Undo `lose_power`: the host knows nothing of the connections of its node's last life."""
+        self.links.darken(host_of(node), False)
+        self.kill(node)
+
+    def _watch(self, connection: "_Connection") -> None:
+        """Break it after `silence_limit`, if it is still silent then."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(self.conditions.silence_limit, connection.check_silence, context=Context())
 
     def kill(self, node: str) -> None:
         """The end of a node's process: its listeners are gone, its connections break.
@@ -106,7 +154,8 @@ class MemoryNetwork:
         self._connections.pop(connection, None)
 
     def _between(self, one: str, other: str) -> list["_Connection"]:
-        return [item for item in self._connections if set(item.nodes) == {one, other}]
+        links = (link_of(one, other), link_of(other, one))
+        return [connection for connection in self._connections if connection.hosts in links]
 
 
 class MemoryNode:
@@ -152,12 +201,12 @@ class MemoryNode:
         await asyncio.sleep(network.latency())
         while True:
             listener = network.listeners.get(address)
-            if listener is None:
+            if listener is None and not network.links.is_dark(address.host):
                 raise StreamBroken("connection refused")
-            here, there = self.name, listener.node
+            here, there = self.name, listener.node if listener else address.host
             if not network.is_cut(here, there) and not network.is_cut(there, here):
                 await asyncio.sleep(network.latency())
-                if network.listeners.get(address) is listener:
+                if listener is not None and network.listeners.get(address) is listener:
                     return listener
                 raise StreamBroken("connection reset")
             if asyncio.get_running_loop().time() >= deadline:
@@ -202,10 +251,11 @@ class _Connection:
     def __init__(self, network: MemoryNetwork, client: str, server: str) -> None:
         self.network = network
         self.nodes = (client, server)
+        self.hosts = (host_of(client), host_of(server))
         self.client_end = _End(self, client)
         self.server_end = _End(self, server)
-        self._to_server = _Pipe(network, client, server, self.server_end)
-        self._to_client = _Pipe(network, server, client, self.client_end)
+        self._to_server = _Pipe(self, self.hosts, self.server_end)
+        self._to_client = _Pipe(self, self.hosts[::-1], self.client_end)
 
     def pipe_from(self, end: "_End") -> "_Pipe":
         return self._to_server if end is self.client_end else self._to_client
@@ -217,8 +267,8 @@ class _Connection:
 
     def check_silence(self) -> None:
         """`silence_limit` after a cut: break, unless the link healed in between."""
-        client, server = self.nodes
-        if self.network.is_cut(client, server) or self.network.is_cut(server, client):
+        links = self.network.links
+        if links.swallows(self.hosts) or links.swallows(self.hosts[::-1]):
             self.break_both("the peer fell silent")
 
     def kill(self, node: str) -> None:
@@ -248,31 +298,38 @@ class _Reset:
 class _Pipe:
     """One direction of a connection: first in, first out, each frame late by chance."""
 
-    def __init__(self, network: MemoryNetwork, sender: str, receiver: str, target: "_End") -> None:
-        self._network = network
-        self._link = (sender, receiver)
+    def __init__(self, connection: _Connection, link: Link, target: "_End") -> None:
+        self._connection = connection
+        self._network = connection.network
+        self._link = link
         self._target = target
         self._last_arrival = 0.0
         self._on_the_way: deque[bytes | _Reset] = deque()
         self._timers = 0
 
     def send(self, item: "bytes | _Reset") -> None:
+        network = self._network
+        if network.links.breaks(self._link):
+            self._connection.break_both("connection reset by peer")
+            return
+        if network.on_frame is not None:
+            network.on_frame(self._link, item)
         self._on_the_way.append(item)
         self._schedule()
 
     def flush(self) -> None:
         """Schedule what a cut link held back."""
-        while self._timers < len(self._on_the_way) and not self._network.is_cut(*self._link):
+        while self._timers < len(self._on_the_way) and not self._network.links.swallows(self._link):
             self._schedule()
 
     def lose(self) -> None:
         self._on_the_way.clear()
 
     def _schedule(self) -> None:
-        if self._network.is_cut(*self._link):
+        if self._network.links.swallows(self._link):
             return
         loop = asyncio.get_running_loop()
-        arrival = max(self._last_arrival, loop.time() + self._network.latency())
+        arrival = max(self._last_arrival, loop.time() + self._network.latency(self._link))
         self._last_arrival = arrival
         self._timers += 1
         # In an empty context: what was sent arrives though its sender be killed meanwhile.
@@ -280,7 +337,7 @@ class _Pipe:
 
     def _arrive(self) -> None:
         self._timers -= 1
-        if self._on_the_way and not self._network.is_cut(*self._link):
+        if self._on_the_way and not self._network.links.swallows(self._link):
             self._target.receive(self._on_the_way.popleft())
 
 

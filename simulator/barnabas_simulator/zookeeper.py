@@ -102,6 +102,16 @@ class MemoryClient:
         for session in list(self.sessions):
             session.reconnect_soon()
 
+    def fall_silent(self) -> None:
+        """The process stands still: no heartbeats, so that its sessions expire in time."""
+        for session in list(self.sessions):
+            self.server.miss_heartbeats(session)
+
+    def speak_again(self) -> None:
+        """It goes on: sessions that still live go on with it."""
+        for session in list(self.sessions):
+            self.server.hear(session)
+
     def crash(self) -> None:
         """The process is dead: its sessions fall silent and call nobody any more."""
         for session in list(self.sessions):
@@ -207,6 +217,18 @@ class MemoryZooKeeper:
         if record is not None and record.holder is session:
             record.holder = None
             self._await_expiry(record)
+
+    def miss_heartbeats(self, session: MemorySession) -> None:
+        """Nothing is heard from who holds a session, over a connection that stands."""
+        record = self._sessions.get(session.session_id)
+        if record is not None and record.holder is session:
+            self._await_expiry(record)
+
+    def hear(self, session: MemorySession) -> None:
+        """Undo `miss_heartbeats`, if the session lives."""
+        record = self._sessions.get(session.session_id)
+        if record is not None and record.holder is session:
+            self._keep_alive(record)
 
     def _await_expiry(self, record: ServerSession) -> None:
         self._keep_alive(record)

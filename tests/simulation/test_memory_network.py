@@ -175,3 +175,96 @@ def trace(seed: int) -> list[tuple[float, str]]:
 def test_one_seed_is_one_trace() -> None:
     assert trace(5) == trace(5)
     assert trace(5) != trace(6)
+
+
+def test_a_request_may_be_executed_and_its_answer_lost() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.channel.call(produce("echo"), timeout=5)
+        scene.network.lose_next("server", "client")
+        with pytest.raises(MaybeApplied, match="reset"):
+            await scene.channel.call(produce("applied"), timeout=5)
+        assert scene.peer.finished == ["echo", "applied"]
+        await scene.channel.call(produce("again"), timeout=5)
+
+    simulate(scenario)
+
+
+def test_a_request_may_be_lost_with_its_connection() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.channel.call(produce("echo"), timeout=5)
+        scene.network.lose_next("client", "server")
+        with pytest.raises((MaybeApplied, Refused)):
+            await scene.channel.call(produce("lost"), timeout=5)
+        await scene.channel.call(produce("next"), timeout=5)
+        assert scene.peer.finished == ["echo", "next"]
+
+    simulate(scenario)
+
+
+def test_a_reset_breaks_what_is_under_way() -> None:
+    async def scenario(scene: Scene) -> None:
+        call = asyncio.create_task(scene.channel.call(produce("wait"), timeout=60))
+        await asyncio.sleep(1)
+        scene.network.reset("server", "client")
+        with pytest.raises(MaybeApplied, match="reset"):
+            await call
+        assert scene.now < 1.1
+
+    simulate(scenario)
+
+
+def test_a_flaky_link_breaks_some_connections_and_lets_others_through() -> None:
+    outcomes: list[bool] = []
+
+    async def scenario(scene: Scene) -> None:
+        scene.network.make_flaky("server", "client", 0.3)
+        for _ in range(50):
+            try:
+                await scene.channel.call(produce("echo"), timeout=5)
+                outcomes.append(True)
+            except (MaybeApplied, Refused):
+                outcomes.append(False)
+        scene.network.make_flaky("server", "client", 0)
+        await scene.channel.call(produce("echo"), timeout=5)
+
+    simulate(scenario)
+    assert 5 < outcomes.count(False) < 30
+
+
+def test_a_slow_link_is_late_and_in_order() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.channel.call(produce("echo"), timeout=5)
+        scene.network.delay("client", "server", 2.0)
+        before = scene.now
+        calls = [scene.channel.call(produce("late", n), timeout=30) for n in range(10)]
+        await asyncio.gather(*calls)
+        assert 1 < scene.now - before < 2.1
+        partitions = [request.partitions[0].partition for request in scene.peer.received[1:]]
+        assert partitions == list(range(10))
+        scene.network.delay("client", "server", 0)
+        before = scene.now
+        await scene.channel.call(produce("echo"), timeout=5)
+        assert scene.now - before < 0.01
+
+    simulate(scenario)
+
+
+def test_a_host_without_power_refuses_nobody_and_knows_no_connection_when_it_is_back() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.channel.call(produce("echo"), timeout=5)
+        scene.network.lose_power("server")
+        with pytest.raises(MaybeApplied, match="no answer"):
+            await scene.channel.call(produce("lost"), timeout=3)
+        fresh = scene.network.node("other").connect(SERVER, Service.DATA)
+        with pytest.raises(Refused, match="timed out"):
+            await fresh.call(produce("echo"), timeout=5)
+        call = asyncio.create_task(scene.channel.call(produce("lost"), timeout=60))
+        await asyncio.sleep(1)
+        scene.network.regain_power("server")
+        with pytest.raises(MaybeApplied, match="reset"):
+            await call
+        with pytest.raises(Refused, match="refused"):
+            await fresh.call(produce("echo"), timeout=5)
+        await fresh.close()
+
+    simulate(scenario)

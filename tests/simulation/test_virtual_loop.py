@@ -206,3 +206,59 @@ def test_a_node_may_be_killed_in_the_same_turn_in_which_it_would_run() -> None:
 
     run(main())
     assert seen == ["other"]
+
+
+def test_a_paused_node_stands_still_and_then_everything_due_happens_at_once() -> None:
+    events: list[tuple[str, float]] = []
+
+    def now() -> float:
+        return asyncio.get_running_loop().time()
+
+    async def ticking(name: str) -> None:
+        for _ in range(4):
+            await asyncio.sleep(1)
+            events.append((name, now()))
+
+    async def timing_out() -> None:
+        try:
+            async with asyncio.timeout(2):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            events.append(("timeout", now()))
+
+    async def main() -> None:
+        tasks = [start("paused", ticking("paused")), start("paused", timing_out())]
+        tasks.append(start("other", ticking("other")))
+        await asyncio.sleep(1.5)
+        virtual_loop().pause_node("paused")
+        woken = start("paused", ticking("born in a pause"))
+        await asyncio.sleep(8.5)
+        virtual_loop().resume_node("paused")
+        await asyncio.gather(*tasks, woken)
+
+    run(main(), seed=3)
+    of = {name: [when for who, when in events if who == name] for name, _ in events}
+    assert of["other"] == [1, 2, 3, 4]
+    assert of["timeout"] == [10]
+    assert of["paused"] == [1, 10, 11, 12]
+    assert of["born in a pause"] == [11, 12, 13, 14]
+
+
+def test_a_paused_node_may_be_killed_and_a_killed_one_not_resumed() -> None:
+    steps: list[int] = []
+
+    async def main() -> None:
+        start("node", ticking())
+        await asyncio.sleep(1.5)
+        virtual_loop().pause_node("node")
+        virtual_loop().kill_node("node")
+        virtual_loop().resume_node("node")
+        await asyncio.sleep(10)
+
+    async def ticking() -> None:
+        while True:
+            await asyncio.sleep(1)
+            steps.append(1)
+
+    run(main(), seed=1)
+    assert len(steps) == 1

@@ -179,8 +179,7 @@ class RandomFaults:
         self._cluster.kill(victim, keep_unflushed)
 
     def _forget(self, victim: int) -> None:
-        """What was cut off from a broker's process is no longer cut off from the next."""
-        self._cuts = [pair for pair in self._cuts if victim not in pair]
+        """A process that was cut off from ZooKeeper is not in its next life."""
         self._without_zookeeper = [b for b in self._without_zookeeper if b != victim]
 
     async def _stop_one(self) -> None:
@@ -245,7 +244,8 @@ class RandomFaults:
         if len(self._cluster.living) > 1:
             sender, receiver = self._random.sample(self._cluster.living, 2)
             self._note(f"cut {sender} -> {receiver}")
-            self._cuts.append((sender, receiver))
+            if (sender, receiver) not in self._cuts:
+                self._cuts.append((sender, receiver))
             self._cluster.cut(sender, receiver)
 
     def _heal_a_cut(self) -> None:

@@ -197,3 +197,36 @@ def test_the_same_seed_gives_the_same_history() -> None:
         return seen
 
     assert run(history(), seed=7) == run(history(), seed=7) != []
+
+
+@pytest.mark.parametrize(("pause", "lives"), [(5.0, True), (7.0, False)])
+def test_a_process_that_stands_still_keeps_its_session_as_long_as_its_timeout(
+    pause: float, lives: bool
+) -> None:
+    async def main() -> None:
+        zookeeper = MemoryZooKeeper()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        sessions: list[Session] = []
+
+        async def process() -> None:
+            NODE.set("process")
+            sessions.append(await connect(zookeeper, "process"))
+            await sessions[0].create("/a", ephemeral=True)
+
+        await asyncio.create_task(process())
+        other = await connect(zookeeper, "other")
+        for _ in range(2):
+            loop.pause_node("process")
+            zookeeper.client("process").fall_silent()
+            await asyncio.sleep(pause)
+            assert sessions[0].state is State.CONNECTED  # it has noticed nothing yet
+            assert (await other.exists("/a") is not None) is lives
+            loop.resume_node("process")
+            zookeeper.client("process").speak_again()
+            await asyncio.sleep(0.5)
+            assert sessions[0].state is (State.CONNECTED if lives else State.EXPIRED)
+            if not lives:
+                break
+
+    run(main(), seed=1)

@@ -1,0 +1,81 @@
+"""What befalls a simulated broker's process and machine, one fault at a time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from barnabas_controller import znodes
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+Scenario = Callable[[SimulatedCluster], Awaitable[None]]
+
+
+def simulate(scenario: Scenario) -> None:
+    async def main() -> None:
+        cluster = SimulatedCluster(seed=1)
+        await cluster.start()
+        await scenario(cluster)
+
+    run(main(), seed=1, max_time=600)
+
+
+def registered(cluster: SimulatedCluster, broker_id: int) -> int | None:
+    """The broker's epoch in ZooKeeper."""
+    node = cluster.zookeeper.tree.find(znodes.broker_path(broker_id))
+    return None if node is None else node.czxid
+
+
+@pytest.mark.parametrize("seconds", [3.0, 30.0])
+def test_a_paused_broker_goes_on_with_its_session_or_takes_a_new_one(seconds: float) -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        before = registered(cluster, 2)
+        cluster.pause(2)
+        await asyncio.sleep(seconds)
+        assert (registered(cluster, 2) is None) is (seconds > 6)
+        cluster.resume(2)
+        await asyncio.sleep(3)
+        assert (registered(cluster, 2) == before) is (seconds < 6)
+        assert registered(cluster, 2) is not None
+
+    simulate(scenario)
+
+
+def test_a_broker_whose_disk_fails_ends_and_says_why() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        cluster.disks[3].broken = True
+        await asyncio.sleep(60)
+        assert cluster.living == [1, 2]
+        assert [broker_id for broker_id, _ in cluster.exits] == [3]
+        assert "log directories have failed" in cluster.exits[0][1]
+        assert registered(cluster, 3) is None
+        cluster.disks[3].repair()
+        cluster.start_broker(3)
+        await cluster.serving()
+
+    simulate(scenario)
+
+
+def test_a_machine_that_lost_power_comes_back() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        cluster.lose_power(1)
+        assert cluster.living == [2, 3]
+        await asyncio.sleep(10)
+        assert registered(cluster, 1) is None
+        cluster.start_broker(1)
+        await cluster.serving()
+        assert registered(cluster, 1) is not None
+
+    simulate(scenario)
+
+
+def test_a_cut_outlives_the_process() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        cluster.cut(1, 2)
+        cluster.kill(2)
+        cluster.start_broker(2)
+        assert cluster.network.is_cut("broker-1/1", "broker-2/4")
+        cluster.heal(1, 2)
+        assert not cluster.network.is_cut("broker-1/1", "broker-2/4")
+
+    simulate(scenario)
