@@ -175,12 +175,12 @@ class SimulatedCluster:
         return self._lives[broker_id].serving.is_set()
 
     def cut(self, sender: int, receiver: int) -> None:
-        """Swallow what one broker's machine sends to another's, whoever runs there."""
-        self.network.cut(self.host(sender), self.host(receiver))
+        """Swallow what one living broker sends to another; ends with either's life."""
+        self.network.cut(self._lives[sender].name, self._lives[receiver].name)
 
     def heal(self, sender: int, receiver: int) -> None:
         """Undo `cut`."""
-        self.network.heal(self.host(sender), self.host(receiver))
+        self.network.heal(self._lives[sender].name, self._lives[receiver].name)
 
     def expire_session(self, broker_id: int) -> None:
         """Have ZooKeeper end a broker's session, as after a long pause of its process."""

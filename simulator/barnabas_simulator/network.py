@@ -7,7 +7,8 @@ sent (one direction at a time) or are slow, and hosts that lose power. A connect
 frame, also between a request and its answer; a frame is never delivered twice: what looks like that
 is a client which sent again. Works on a virtual loop and on an ordinary one.
 
-Faults of links are told by host: `broker-1` for every life `broker-1/N` of that broker.
+Faults of links are told by host: `broker-1` for every life `broker-1/N` of that broker. A cut may
+also be told by lives, and ends with them.
 """
 
 import asyncio
@@ -83,18 +84,18 @@ class MemoryNetwork:
         Nobody is told. What was sent arrives late if the link heals within `silence_limit`, as TCP
         sends it again; after that the connections over the link break.
         """
-        self.links.cut(link_of(sender, receiver), True)
+        self.links.cut((sender, receiver), True)
         for connection in self._between(sender, receiver):
             self._watch(connection)
 
     def heal(self, sender: str, receiver: str) -> None:
         """Undo `cut`."""
-        self.links.cut(link_of(sender, receiver), False)
+        self.links.cut((sender, receiver), False)
         for connection in self._between(sender, receiver):
             connection.resume()
 
     def is_cut(self, sender: str, receiver: str) -> bool:
-        return self.links.swallows(link_of(sender, receiver))
+        return self.links.swallows((sender, receiver))
 
     def delay(self, sender: str, receiver: str, seconds: float) -> None:
         """Each frame from one to the other takes up to so much longer; 0 undoes it."""
@@ -251,11 +252,11 @@ class _Connection:
     def __init__(self, network: MemoryNetwork, client: str, server: str) -> None:
         self.network = network
         self.nodes = (client, server)
-        self.hosts = (host_of(client), host_of(server))
+        self.hosts = link_of(client, server)
         self.client_end = _End(self, client)
         self.server_end = _End(self, server)
-        self._to_server = _Pipe(self, self.hosts, self.server_end)
-        self._to_client = _Pipe(self, self.hosts[::-1], self.client_end)
+        self._to_server = _Pipe(self, self.nodes, self.server_end)
+        self._to_client = _Pipe(self, self.nodes[::-1], self.client_end)
 
     def pipe_from(self, end: "_End") -> "_Pipe":
         return self._to_server if end is self.client_end else self._to_client
@@ -268,7 +269,7 @@ class _Connection:
     def check_silence(self) -> None:
         """`silence_limit` after a cut: break, unless the link healed in between."""
         links = self.network.links
-        if links.swallows(self.hosts) or links.swallows(self.hosts[::-1]):
+        if links.swallows(self.nodes) or links.swallows(self.nodes[::-1]):
             self.break_both("the peer fell silent")
 
     def kill(self, node: str) -> None:
@@ -301,7 +302,8 @@ class _Pipe:
     def __init__(self, connection: _Connection, link: Link, target: "_End") -> None:
         self._connection = connection
         self._network = connection.network
-        self._link = link
+        self._nodes = link
+        self._link = link_of(*link)
         self._target = target
         self._last_arrival = 0.0
         self._on_the_way: deque[bytes | _Reset] = deque()
@@ -319,14 +321,16 @@ class _Pipe:
 
     def flush(self) -> None:
         """Schedule what a cut link held back."""
-        while self._timers < len(self._on_the_way) and not self._network.links.swallows(self._link):
+        while self._timers < len(self._on_the_way) and not self._network.links.swallows(
+            self._nodes
+        ):
             self._schedule()
 
     def lose(self) -> None:
         self._on_the_way.clear()
 
     def _schedule(self) -> None:
-        if self._network.links.swallows(self._link):
+        if self._network.links.swallows(self._nodes):
             return
         loop = asyncio.get_running_loop()
         arrival = max(self._last_arrival, loop.time() + self._network.latency(self._link))
@@ -337,7 +341,7 @@ class _Pipe:
 
     def _arrive(self) -> None:
         self._timers -= 1
-        if self._on_the_way and not self._network.links.swallows(self._link):
+        if self._on_the_way and not self._network.links.swallows(self._nodes):
             self._target.receive(self._on_the_way.popleft())
 
 

@@ -1,4 +1,7 @@
-"""What is wrong with each link of the memory network; a link is one direction between two hosts."""
+"""What is wrong with each link of the memory network; a link is one direction between two hosts.
+
+Cuts may also be between two lives of nodes, and then end with either.
+"""
 
 import random
 from typing import TypeVar
@@ -53,10 +56,13 @@ class Links:
         return host in self._dark
 
     def swallows(self, link: Link) -> bool:
-        """Whether what is sent does not arrive, and nobody is told."""
-        if self._dark and (link[0] in self._dark or link[1] in self._dark):
+        """Whether what one node sends to another does not arrive, and nobody is told."""
+        if not self._cuts and not self._dark:
+            return False
+        hosts = link_of(*link)
+        if hosts[0] in self._dark or hosts[1] in self._dark:
             return True
-        return link in self._cuts
+        return link in self._cuts or hosts in self._cuts
 
     def extra_delay(self, link: Link) -> float:
         """Of the next frame, in seconds."""

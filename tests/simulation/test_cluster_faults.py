@@ -69,13 +69,20 @@ def test_a_machine_that_lost_power_comes_back() -> None:
     simulate(scenario)
 
 
-def test_a_cut_outlives_the_process() -> None:
+def test_a_cut_between_machines_outlives_a_process_and_one_between_processes_does_not() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
+        network = cluster.network
         cluster.cut(1, 2)
-        cluster.kill(2)
-        cluster.start_broker(2)
-        assert cluster.network.is_cut("broker-1/1", "broker-2/4")
-        cluster.heal(1, 2)
-        assert not cluster.network.is_cut("broker-1/1", "broker-2/4")
+        network.cut(cluster.host(1), cluster.host(3))
+        assert network.is_cut("broker-1/1", "broker-2/2") and network.is_cut(
+            "broker-1/1", "broker-3/3"
+        )
+        for broker_id in (2, 3):
+            cluster.kill(broker_id)
+            cluster.start_broker(broker_id)
+        assert not network.is_cut("broker-1/1", "broker-2/4")
+        assert network.is_cut("broker-1/1", "broker-3/5")
+        network.heal(cluster.host(1), cluster.host(3))
+        assert not network.is_cut("broker-1/1", "broker-3/5")
 
     simulate(scenario)

@@ -97,6 +97,7 @@ class Chaos:
         match self.random.choice(["kill", "restart", "restart", "cut", "heal", "elect", "calm"]):
             case "kill" if living:
                 victim = self.random.choice(living)
+                self.cut = [pair for pair in self.cut if victim not in pair]
                 world.kill(victim)
             case "restart" if dead:
                 broker_id = self.random.choice(dead)

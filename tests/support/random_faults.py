@@ -179,7 +179,8 @@ class RandomFaults:
         self._cluster.kill(victim, keep_unflushed)
 
     def _forget(self, victim: int) -> None:
-        """A process that was cut off from ZooKeeper is not in its next life."""
+        """What was cut off from a broker's process is no longer cut off from the next."""
+        self._cuts = [pair for pair in self._cuts if victim not in pair]
         self._without_zookeeper = [b for b in self._without_zookeeper if b != victim]
 
     async def _stop_one(self) -> None:

@@ -162,13 +162,13 @@ class ReplicationWorld:
         self.disks[broker_id].crash(keep_unflushed=keep_unflushed)
 
     def cut(self, one: int, other: int) -> None:
-        """Nothing passes between two brokers' machines, either way, whoever runs there."""
-        self.network.cut(f"broker-{one}", f"broker-{other}")
-        self.network.cut(f"broker-{other}", f"broker-{one}")
+        """Nothing passes between two brokers, either way."""
+        self.network.cut(self.lives[one].name, self.lives[other].name)
+        self.network.cut(self.lives[other].name, self.lives[one].name)
 
     def heal(self, one: int, other: int) -> None:
-        self.network.heal(f"broker-{one}", f"broker-{other}")
-        self.network.heal(f"broker-{other}", f"broker-{one}")
+        self.network.heal(self.lives[one].name, self.lives[other].name)
+        self.network.heal(self.lives[other].name, self.lives[one].name)
 
     async def on(self, broker_id: int, work: Coroutine[Any, Any, T]) -> T:
         """Run something as a part of that broker's process."""
