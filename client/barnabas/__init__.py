@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from barnabas.admin import Admin as Admin
+    from barnabas.admin import ConfigResource as ConfigResource
     from barnabas.admin import NewTopic as NewTopic
     from barnabas.consumer import Consumer as Consumer
     from barnabas.consumer import ConsumerRecord as ConsumerRecord
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 # Loaded when first asked for: brokers import this package too and need none of it.
 _HOMES = {
     "Admin": "barnabas.admin",
+    "ConfigResource": "barnabas.admin",
     "Consumer": "barnabas.consumer",
     "ConsumerRecord": "barnabas.consumer",
     "DeliveryHandle": "barnabas.producer",
@@ -35,6 +37,7 @@ _HOMES = {
 
 __all__ = [
     "Admin",
+    "ConfigResource",
     "Consumer",
     "ConsumerRecord",
     "DeliveryHandle",

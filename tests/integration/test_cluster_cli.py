@@ -131,6 +131,35 @@ def test_topics_are_listed_described_and_deleted(shell: Shell) -> None:
     assert "short-lived" not in [row["topic"] for row in shell.rows("topic", "list")]
 
 
+def test_settings_are_changed_while_brokers_run(shell: Shell) -> None:
+    shell.ok("topic", "create", "settings")
+    assert "message too large" not in shell.ok("produce", "settings", stdin="x" * 3000 + "\n")
+    shell.ok("topic", "alter", "settings", "--set", "max.message.bytes=2000")
+    deadline = time.monotonic() + 20
+    while shell.run("produce", "settings", stdin="x" * 3000 + "\n").returncode == 0:
+        assert time.monotonic() < deadline
+    shell.ok("config", "alter", "--broker-default", "--set", "log.retention.bytes=123456")
+    shell.ok("config", "alter", "--broker", "2", "--set", "log.retention.bytes=654321")
+    while settings_of(shell, "--broker", "2")["log.retention.bytes"][0] != "654321":
+        assert time.monotonic() < deadline
+    while settings_of(shell, "--broker", "1")["log.retention.bytes"][0] != "123456":
+        assert time.monotonic() < deadline
+    assert settings_of(shell, "--broker", "1")["log.retention.bytes"][1] == "cluster-default"
+    assert settings_of(shell, "--broker", "2")["log.retention.bytes"][1] == "broker-dynamic"
+    topic = settings_of(shell, "--topic", "settings")
+    assert topic["max.message.bytes"] == ("2000", "topic")
+    shell.ok("topic", "alter", "settings", "--delete-config", "max.message.bytes")
+    assert settings_of(shell, "--topic", "settings")["max.message.bytes"][1] == "default"
+    for where in (["--broker-default"], ["--broker", "2"]):
+        shell.ok("config", "alter", *where, "--delete", "log.retention.bytes")
+    assert settings_of(shell, "--broker-default") == {}
+
+
+def settings_of(shell: Shell, *where: str) -> dict[str, tuple[str, str]]:
+    rows = shell.rows("config", "describe", *where)
+    return {str(row["name"]): (str(row["value"]), str(row["source"])) for row in rows}
+
+
 @pytest.mark.parametrize(
     "arguments, name",
     [
@@ -139,6 +168,9 @@ def test_topics_are_listed_described_and_deleted(shell: Shell) -> None:
         ("topic create a/b", "INVALID_TOPIC_EXCEPTION"),
         ("topic create big --replication-factor 9", "INVALID_REPLICATION_FACTOR"),
         ("topic create odd --set no.such.key=1", "INVALID_CONFIG"),
+        ("topic alter absent --set retention.ms=1", "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("config alter --broker-default --set log.dirs=/tmp", "INVALID_CONFIG"),
+        ("config alter --broker 1 --append message.max.bytes=1", "INVALID_REQUEST"),
         ("replica status absent", "UNKNOWN_TOPIC_OR_PARTITION"),
         ("consume absent --timeout-ms 100", "UNKNOWN_TOPIC_OR_PARTITION"),
     ],

@@ -45,9 +45,10 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
     assert result.returncode == 0
     names = [line.split()[1] for line in result.stdout.splitlines() if line.startswith("│ ")]
     commands = [name for name in names if name.isalpha()]
-    assert commands[-8:] == [
+    assert commands[-9:] == [
         "broker",
         "cluster",
+        "config",
         "consume",
         "log",
         "produce",
@@ -78,6 +79,12 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         ["broker", "run", "--set", "broker.id"],
         ["broker", "health", "nonsense"],
         ["zk", "get", "no/slash"],
+        ["config", "describe"],
+        ["config", "describe", "--topic", "t", "--broker", "1"],
+        ["config", "alter", "--topic", "t"],
+        ["config", "alter", "--broker-default", "--set", "retention.ms"],
+        ["config", "alter", "--topic", "t", "--set", "a=1", "--delete", "a"],
+        ["topic", "alter", "t"],
     ],
 )
 def test_wrong_usage_exits_with_2_and_says_why(arguments: list[str]) -> None:

@@ -13,20 +13,22 @@ from barnabas.errors import (
     MaybeApplied,
     TopicAlreadyExistsError,
 )
+from barnabas.messages.configs import (
+    ConfigDescription,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribedConfigs,
+)
 from barnabas.messages.replicas import (
     DescribeReplicasRequest,
     DescribeReplicasResponse,
     ReplicaDescription,
 )
 from barnabas.messages.topics import (
-    ConfigDescription,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-    DescribedConfigs,
     TopicResult,
 )
 

@@ -9,7 +9,7 @@ from barnabas.runtime import Runtime
 from barnabas_controller.controller import Controller
 from barnabas_controller.store import Store
 
-from barnabas_broker.config import Config
+from barnabas_broker.config import DynamicConfig
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.replica_manager import ReplicaManager
 
@@ -25,7 +25,7 @@ class BrokerParts:
     """
 
     broker_id: int
-    config: Config
+    config: DynamicConfig
     runtime: Runtime
     metadata_cache: MetadataCache
     replica_manager: ReplicaManager

@@ -18,6 +18,7 @@ from barnabas.messages import (
     DescribeEventsRequest,
     DescribeReplicasRequest,
     FetchRequest,
+    IncrementalAlterConfigsRequest,
     LeaderAndIsrRequest,
     ListOffsetsRequest,
     ListPartitionReassignmentsRequest,
@@ -38,6 +39,7 @@ from barnabas_broker.api.describe_configs import handle_describe_configs
 from barnabas_broker.api.describe_events import handle_describe_events
 from barnabas_broker.api.describe_replicas import handle_describe_replicas
 from barnabas_broker.api.fetch import handle_fetch, handle_replica_fetch
+from barnabas_broker.api.incremental_alter_configs import handle_incremental_alter_configs
 from barnabas_broker.api.leader_and_isr import handle_leader_and_isr
 from barnabas_broker.api.list_offsets import handle_list_offsets, handle_replica_list_offsets
 from barnabas_broker.api.metadata import handle_metadata
@@ -65,6 +67,7 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         CreateTopicsRequest: handle_create_topics,
         DeleteTopicsRequest: handle_delete_topics,
         DescribeConfigsRequest: handle_describe_configs,
+        IncrementalAlterConfigsRequest: handle_incremental_alter_configs,
         DescribeReplicasRequest: handle_describe_replicas,
         DescribeEventsRequest: handle_describe_events,
         CreatePartitionsRequest: handle_create_partitions,

@@ -1,6 +1,7 @@
 """A broker's settings, under Kafka's dotted names and with Kafka's defaults."""
 
 from barnabas_broker.config import keys
+from barnabas_broker.config.altered import Change, InvalidChange, altered
 from barnabas_broker.config.config import Config
 from barnabas_broker.config.dynamic_config import DynamicConfig, Source, check_dynamic
 from barnabas_broker.config.key import InvalidConfig, Key
@@ -10,13 +11,16 @@ from barnabas_broker.config.properties import format_properties, parse_propertie
 
 __all__ = [
     "TOPIC_KEYS",
+    "Change",
     "Config",
     "DynamicConfig",
+    "InvalidChange",
     "InvalidConfig",
     "Key",
     "Listener",
     "LogConfig",
     "Source",
+    "altered",
     "check_dynamic",
     "format_properties",
     "keys",

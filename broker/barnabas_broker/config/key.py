@@ -18,7 +18,8 @@ class InvalidConfig(ValueError):
 class Key(Generic[T]):
     """A typed key. `parse` turns text into a value and raises ValueError saying what it wants.
 
-    A `dynamic` key may be changed while the broker runs; every reader reads it at use.
+    A `dynamic` key may be changed while the broker runs; every reader reads it at use. The text of
+    one that `is_list` is words with commas between them.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Key(Generic[T]):
     default: T
     doc: str
     dynamic: bool = False
+    is_list: bool = False
 
     def read(self, text: str) -> T:
         """The value of `text`; raises InvalidConfig naming the key, the text and the rule."""

@@ -95,7 +95,12 @@ LOG_RETENTION_CHECK_INTERVAL_MS = Key(
     "log.retention.check.interval.ms", integer(1), 300000, "Time between retention scans, ms."
 )
 LOG_CLEANUP_POLICY = Key(
-    "log.cleanup.policy", one_of("delete"), "delete", "What becomes of old segments.", dynamic=True
+    "log.cleanup.policy",
+    one_of("delete"),
+    "delete",
+    "What becomes of old segments.",
+    dynamic=True,
+    is_list=True,
 )
 LOG_INDEX_SIZE_MAX_BYTES = Key(
     "log.index.size.max.bytes",

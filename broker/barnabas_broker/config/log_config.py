@@ -38,8 +38,9 @@ class LogConfig:
     unclean_leader_election_enable: bool = False
 
 
-def _key(name: str, parse, doc: str) -> Key:  # type: ignore[no-untyped-def, type-arg]
-    return Key(name, parse, getattr(LogConfig, name.replace(".", "_")), doc)
+def _key(name: str, parse, doc: str, is_list: bool = False) -> Key:  # type: ignore[no-untyped-def, type-arg]
+    default = getattr(LogConfig, name.replace(".", "_"))
+    return Key(name, parse, default, doc, dynamic=True, is_list=is_list)
 
 
 TOPIC_KEYS: dict[str, Key] = {  # type: ignore[type-arg]
@@ -69,7 +70,7 @@ TOPIC_KEYS: dict[str, Key] = {  # type: ignore[type-arg]
             one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
             "Codec of stored batches; producer: as received.",
         ),
-        _key("cleanup.policy", one_of("delete"), "What becomes of old segments."),
+        _key("cleanup.policy", one_of("delete"), "What becomes of old segments.", is_list=True),
         _key("unclean.leader.election.enable", boolean, "Elect outside the ISR if it is dead."),
     )
 }

@@ -2,8 +2,10 @@
 
 from barnabas.admin.admin import Admin, BrokerReplicas, ClusterDescription
 from barnabas.admin.config import AdminConfig, AdminOptions
+from barnabas.admin.config_resource import ConfigResource
 from barnabas.admin.events import BrokerEvents, EventStream, Interruption
 from barnabas.messages.topics import NewTopic
 
 __all__ = ["Admin", "AdminConfig", "AdminOptions", "BrokerEvents", "BrokerReplicas",
-           "ClusterDescription", "EventStream", "Interruption", "NewTopic"]  # fmt: skip
+           "ClusterDescription", "ConfigResource", "EventStream", "Interruption",
+           "NewTopic"]  # fmt: skip

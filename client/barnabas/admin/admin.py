@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from barnabas.admin.config import AdminConfig, AdminOptions
+from barnabas.admin.config_resource import ConfigResource, alter_resource
 from barnabas.admin.events import BrokerEvents, EventStream, remembered
 from barnabas.cluster import Cluster
 from barnabas.cluster.by_controller import ask_controller, whole_request_refused
@@ -21,6 +22,13 @@ from barnabas.cluster.lifetime import Lifetime
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int
 from barnabas.error_code import ErrorCode
 from barnabas.errors import BarnabasError, NotControllerError, raise_for
+from barnabas.messages.configs import (
+    ConfigDescription,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from barnabas.messages.metadata import BrokerInfo, MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas.messages.offsets import LATEST_TIMESTAMP, ListedOffset
 from barnabas.messages.reassignments import (
@@ -38,14 +46,11 @@ from barnabas.messages.replicas import (
     ReplicaDescription,
 )
 from barnabas.messages.topics import (
-    ConfigDescription,
     ConfigEntry,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
     DeleteTopicsRequest,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
     NewPartitions,
     NewTopic,
     ReplicaAssignment,
@@ -262,6 +267,39 @@ class Admin:
         channel = self._cluster.channel(broker_id, Service.ADMIN)
         request = DescribeConfigsRequest(broker=True)
         return _configs(await channel.call(request, self._request_timeout))
+
+    async def describe_cluster_default_configs(self) -> list[ConfigDescription]:
+        """What is set for all brokers, by overrides that brokers' own come before."""
+        await self._lifetime.ensure()
+        request = DescribeConfigsRequest(cluster_default=True)
+        return _configs(await self._cluster.ask(request, self._request_timeout))
+
+    async def incremental_alter_configs(
+        self,
+        resource: ConfigResource,
+        changes: Mapping[str, str | None] | None = None,
+        *,
+        append: Mapping[str, str] | None = None,
+        subtract: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Change settings of a topic or of brokers while they run; None deletes an override.
+
+        `append` and `subtract` are for lists. All changes are made, or none. Brokers act by them
+        within moments of the return. Raises `InvalidConfigError`, `InvalidRequestError`,
+        `UnknownTopicOrPartitionError`.
+        """
+        await self._lifetime.ensure()
+        altered = alter_resource(resource, changes or {}, append, subtract)
+        request = IncrementalAlterConfigsRequest(validate_only, [altered])
+        response: IncrementalAlterConfigsResponse
+        if resource.resource_type == "broker" and resource.name:
+            channel = self._cluster.channel(int(resource.name), Service.ADMIN)
+            response = await channel.call(request, self._request_timeout)
+        else:
+            response = await self._cluster.ask(request, self._request_timeout)
+        for result in response.resources:
+            raise_for(result.error_code, result.error_message or str(resource))
 
     async def describe_replicas(self, topics: Iterable[str] = ()) -> list[BrokerReplicas]:
         """What every live broker says of its own replicas of these topics (none named: of all).

@@ -30,6 +30,7 @@ from barnabas.cli.settings import (
 INTERRUPTED = 130
 
 _OWN_COMMANDS = {
+    "config": "barnabas.cli.config",
     "consume": "barnabas.cli.consume",
     "produce": "barnabas.cli.produce",
     "replica": "barnabas.cli.replica",

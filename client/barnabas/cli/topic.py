@@ -1,9 +1,10 @@
-"""`barnabas topic`: create, list, describe and delete topics."""
+"""`barnabas topic`: create, list, describe, alter and delete topics."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from barnabas.cli.config import SetOption, alter_configs, changes_of, report
 from barnabas.cli.output import counted, print_message, print_rows
 from barnabas.cli.settings import (
     CommandFailed,
@@ -17,7 +18,7 @@ from barnabas.cli.settings import (
 if TYPE_CHECKING:
     from barnabas.messages.metadata import TopicMetadata
 
-app = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
+app = typer.Typer(no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
 
 DEFAULT_REPLICATION_FACTOR = 3
 SAFE_MIN_INSYNC_REPLICAS = 2
@@ -36,7 +37,7 @@ _DESCRIBE_COLUMNS = (
 
 @app.callback()
 def topic() -> None:
-    """Create, list, describe and delete topics."""
+    """Create, list, describe, alter and delete topics."""
 
 
 @app.command()
@@ -88,6 +89,27 @@ def describe(
     """The leader, replicas and in-sync replicas of each partition."""
     settings = settings_of(context)
     print_rows(settings, _DESCRIBE_COLUMNS, run_async(_describe(settings, name)))
+
+
+@app.command()
+def alter(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The topic's name.")],
+    assignments: SetOption = None,
+    delete_config: Annotated[
+        list[str] | None,
+        typer.Option("--delete-config", metavar="NAME", help="Take one away. Repeatable."),
+    ] = None,
+) -> None:
+    """Change the settings of a topic; every broker acts by them within moments."""
+    from barnabas.admin import ConfigResource
+
+    changes = changes_of(assignments, delete_config)
+    if not changes:
+        raise UsageFailed("say what to change: --set or --delete-config")
+    settings, resource = settings_of(context), ConfigResource.topic(name)
+    run_async(alter_configs(settings, resource, changes))
+    report(settings, resource, changes)
 
 
 @app.command()

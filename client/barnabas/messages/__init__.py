@@ -7,6 +7,12 @@ field by field under the same names (`proto/barnabas/v1/`). Offsets, epochs and 
 
 from typing import Any
 
+from barnabas.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from barnabas.messages.control import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -43,8 +49,6 @@ from barnabas.messages.topics import (
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
 )
 from barnabas.runtime.network import Service
 
@@ -70,6 +74,8 @@ __all__ = [
     "DescribeReplicasResponse",
     "FetchRequest",
     "FetchResponse",
+    "IncrementalAlterConfigsRequest",
+    "IncrementalAlterConfigsResponse",
     "LeaderAndIsrRequest",
     "LeaderAndIsrResponse",
     "ListOffsetsRequest",
@@ -100,6 +106,7 @@ SERVICES: dict[Service, dict[type[Any], type[Any]]] = {
         CreateTopicsRequest: CreateTopicsResponse,
         DeleteTopicsRequest: DeleteTopicsResponse,
         DescribeConfigsRequest: DescribeConfigsResponse,
+        IncrementalAlterConfigsRequest: IncrementalAlterConfigsResponse,
         DescribeReplicasRequest: DescribeReplicasResponse,
         DescribeEventsRequest: DescribeEventsResponse,
         CreatePartitionsRequest: CreatePartitionsResponse,

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, DescribeConfigs: what an administrator asks for (service Admin)."""
+"""CreateTopics, DeleteTopics: what an administrator asks for (service Admin)."""
 
 from dataclasses import dataclass, field
 
@@ -89,36 +89,3 @@ class DeleteTopicsRequest:
 @dataclass(slots=True)
 class DeleteTopicsResponse:
     topics: list[TopicResult] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class DescribeConfigsRequest:
-    """The effective configuration of topics, and of the asked broker when `broker` is set."""
-
-    topics: list[str] = field(default_factory=list)
-    broker: bool = False
-
-
-@dataclass(slots=True)
-class ConfigDescription:
-    """`source`: "topic", "broker" or "default", the place the value was found."""
-
-    name: str
-    value: str
-    source: str
-    doc: str = ""
-
-
-@dataclass(slots=True)
-class DescribedConfigs:
-    """`topic` is empty for the broker's own."""
-
-    topic: str
-    error_code: int = 0
-    error_message: str = ""
-    configs: list[ConfigDescription] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class DescribeConfigsResponse:
-    resources: list[DescribedConfigs] = field(default_factory=list)

@@ -5,12 +5,19 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from barnabas.admin import Admin as AsyncAdmin
-from barnabas.admin import AdminOptions, BrokerReplicas, ClusterDescription, NewTopic
+from barnabas.admin import (
+    AdminOptions,
+    BrokerReplicas,
+    ClusterDescription,
+    ConfigResource,
+    NewTopic,
+)
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
+from barnabas.messages.configs import ConfigDescription
 from barnabas.messages.metadata import TopicMetadata
 from barnabas.messages.offsets import ListedOffset
 from barnabas.messages.reassignments import OngoingReassignment
-from barnabas.messages.topics import ConfigDescription, TopicResult
+from barnabas.messages.topics import TopicResult
 from barnabas.runtime import Runtime
 from barnabas.sync.blocking import Blocking
 from barnabas.topic_partition import TopicPartition
@@ -137,6 +144,26 @@ class Admin(Blocking):
     def describe_broker_configs(self, broker_id: int) -> list[ConfigDescription]:
         """The effective configuration of one broker."""
         return self._call(self._admin.describe_broker_configs(broker_id))
+
+    def describe_cluster_default_configs(self) -> list[ConfigDescription]:
+        """What is set for all brokers."""
+        return self._call(self._admin.describe_cluster_default_configs())
+
+    def incremental_alter_configs(
+        self,
+        resource: ConfigResource,
+        changes: Mapping[str, str | None] | None = None,
+        *,
+        append: Mapping[str, str] | None = None,
+        subtract: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Change settings of a topic or of brokers while they run; None deletes an override."""
+        self._call(
+            self._admin.incremental_alter_configs(
+                resource, changes, append=append, subtract=subtract, validate_only=validate_only
+            )
+        )
 
     def describe_replicas(self, topics: Iterable[str] = ()) -> list[BrokerReplicas]:
         """What every live broker says of its own replicas."""

@@ -1,3 +1,4 @@
+from barnabas_proto.v1 import configs_pb2 as _configs_pb2
 from barnabas_proto.v1 import failure_pb2 as _failure_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -8,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AdminRequest(_message.Message):
-    __slots__ = ("correlation_id", "metadata", "create_topics", "delete_topics", "describe_configs", "describe_replicas", "describe_events", "create_partitions", "alter_partition_reassignments", "list_partition_reassignments")
+    __slots__ = ("correlation_id", "metadata", "create_topics", "delete_topics", "describe_configs", "describe_replicas", "describe_events", "create_partitions", "alter_partition_reassignments", "list_partition_reassignments", "incremental_alter_configs")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     CREATE_TOPICS_FIELD_NUMBER: _ClassVar[int]
@@ -19,20 +20,22 @@ class AdminRequest(_message.Message):
     CREATE_PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     ALTER_PARTITION_REASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     LIST_PARTITION_REASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
+    INCREMENTAL_ALTER_CONFIGS_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     metadata: MetadataRequest
     create_topics: CreateTopicsRequest
     delete_topics: DeleteTopicsRequest
-    describe_configs: DescribeConfigsRequest
+    describe_configs: _configs_pb2.DescribeConfigsRequest
     describe_replicas: DescribeReplicasRequest
     describe_events: DescribeEventsRequest
     create_partitions: CreatePartitionsRequest
     alter_partition_reassignments: AlterPartitionReassignmentsRequest
     list_partition_reassignments: ListPartitionReassignmentsRequest
-    def __init__(self, correlation_id: _Optional[int] = ..., metadata: _Optional[_Union[MetadataRequest, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsRequest, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsRequest, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigsRequest, _Mapping]] = ..., describe_replicas: _Optional[_Union[DescribeReplicasRequest, _Mapping]] = ..., describe_events: _Optional[_Union[DescribeEventsRequest, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitionsRequest, _Mapping]] = ..., alter_partition_reassignments: _Optional[_Union[AlterPartitionReassignmentsRequest, _Mapping]] = ..., list_partition_reassignments: _Optional[_Union[ListPartitionReassignmentsRequest, _Mapping]] = ...) -> None: ...
+    incremental_alter_configs: _configs_pb2.IncrementalAlterConfigsRequest
+    def __init__(self, correlation_id: _Optional[int] = ..., metadata: _Optional[_Union[MetadataRequest, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsRequest, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsRequest, _Mapping]] = ..., describe_configs: _Optional[_Union[_configs_pb2.DescribeConfigsRequest, _Mapping]] = ..., describe_replicas: _Optional[_Union[DescribeReplicasRequest, _Mapping]] = ..., describe_events: _Optional[_Union[DescribeEventsRequest, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitionsRequest, _Mapping]] = ..., alter_partition_reassignments: _Optional[_Union[AlterPartitionReassignmentsRequest, _Mapping]] = ..., list_partition_reassignments: _Optional[_Union[ListPartitionReassignmentsRequest, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[_configs_pb2.IncrementalAlterConfigsRequest, _Mapping]] = ...) -> None: ...
 
 class AdminResponse(_message.Message):
-    __slots__ = ("correlation_id", "metadata", "create_topics", "delete_topics", "describe_configs", "describe_replicas", "describe_events", "create_partitions", "alter_partition_reassignments", "list_partition_reassignments", "failure")
+    __slots__ = ("correlation_id", "metadata", "create_topics", "delete_topics", "describe_configs", "describe_replicas", "describe_events", "create_partitions", "alter_partition_reassignments", "list_partition_reassignments", "incremental_alter_configs", "failure")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     CREATE_TOPICS_FIELD_NUMBER: _ClassVar[int]
@@ -43,19 +46,21 @@ class AdminResponse(_message.Message):
     CREATE_PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     ALTER_PARTITION_REASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     LIST_PARTITION_REASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
+    INCREMENTAL_ALTER_CONFIGS_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     metadata: MetadataResponse
     create_topics: CreateTopicsResponse
     delete_topics: DeleteTopicsResponse
-    describe_configs: DescribeConfigsResponse
+    describe_configs: _configs_pb2.DescribeConfigsResponse
     describe_replicas: DescribeReplicasResponse
     describe_events: DescribeEventsResponse
     create_partitions: CreatePartitionsResponse
     alter_partition_reassignments: AlterPartitionReassignmentsResponse
     list_partition_reassignments: ListPartitionReassignmentsResponse
+    incremental_alter_configs: _configs_pb2.IncrementalAlterConfigsResponse
     failure: _failure_pb2.Failure
-    def __init__(self, correlation_id: _Optional[int] = ..., metadata: _Optional[_Union[MetadataResponse, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsResponse, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsResponse, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigsResponse, _Mapping]] = ..., describe_replicas: _Optional[_Union[DescribeReplicasResponse, _Mapping]] = ..., describe_events: _Optional[_Union[DescribeEventsResponse, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitionsResponse, _Mapping]] = ..., alter_partition_reassignments: _Optional[_Union[AlterPartitionReassignmentsResponse, _Mapping]] = ..., list_partition_reassignments: _Optional[_Union[ListPartitionReassignmentsResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
+    def __init__(self, correlation_id: _Optional[int] = ..., metadata: _Optional[_Union[MetadataResponse, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsResponse, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsResponse, _Mapping]] = ..., describe_configs: _Optional[_Union[_configs_pb2.DescribeConfigsResponse, _Mapping]] = ..., describe_replicas: _Optional[_Union[DescribeReplicasResponse, _Mapping]] = ..., describe_events: _Optional[_Union[DescribeEventsResponse, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitionsResponse, _Mapping]] = ..., alter_partition_reassignments: _Optional[_Union[AlterPartitionReassignmentsResponse, _Mapping]] = ..., list_partition_reassignments: _Optional[_Union[ListPartitionReassignmentsResponse, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[_configs_pb2.IncrementalAlterConfigsResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
 
 class MetadataRequest(_message.Message):
     __slots__ = ("topics", "all_topics", "allow_auto_topic_creation")
@@ -302,44 +307,6 @@ class ListPartitionReassignmentsResponse(_message.Message):
     error_code: int
     partitions: _containers.RepeatedCompositeFieldContainer[OngoingReassignment]
     def __init__(self, error_code: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[OngoingReassignment, _Mapping]]] = ...) -> None: ...
-
-class DescribeConfigsRequest(_message.Message):
-    __slots__ = ("topics", "broker")
-    TOPICS_FIELD_NUMBER: _ClassVar[int]
-    BROKER_FIELD_NUMBER: _ClassVar[int]
-    topics: _containers.RepeatedScalarFieldContainer[str]
-    broker: bool
-    def __init__(self, topics: _Optional[_Iterable[str]] = ..., broker: bool = ...) -> None: ...
-
-class ConfigDescription(_message.Message):
-    __slots__ = ("name", "value", "source", "doc")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    VALUE_FIELD_NUMBER: _ClassVar[int]
-    SOURCE_FIELD_NUMBER: _ClassVar[int]
-    DOC_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    value: str
-    source: str
-    doc: str
-    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ..., source: _Optional[str] = ..., doc: _Optional[str] = ...) -> None: ...
-
-class DescribedConfigs(_message.Message):
-    __slots__ = ("topic", "error_code", "error_message", "configs")
-    TOPIC_FIELD_NUMBER: _ClassVar[int]
-    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
-    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    CONFIGS_FIELD_NUMBER: _ClassVar[int]
-    topic: str
-    error_code: int
-    error_message: str
-    configs: _containers.RepeatedCompositeFieldContainer[ConfigDescription]
-    def __init__(self, topic: _Optional[str] = ..., error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., configs: _Optional[_Iterable[_Union[ConfigDescription, _Mapping]]] = ...) -> None: ...
-
-class DescribeConfigsResponse(_message.Message):
-    __slots__ = ("resources",)
-    RESOURCES_FIELD_NUMBER: _ClassVar[int]
-    resources: _containers.RepeatedCompositeFieldContainer[DescribedConfigs]
-    def __init__(self, resources: _Optional[_Iterable[_Union[DescribedConfigs, _Mapping]]] = ...) -> None: ...
 
 class DescribeReplicasRequest(_message.Message):
     __slots__ = ("topics",)

@@ -1,0 +1,51 @@
+"""What has settings, and how a change of them is written down."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from barnabas.messages.configs import AlterConfig, AlterConfigResource
+
+
+@dataclass(frozen=True)
+class ConfigResource:
+    """A topic, a broker, or with the empty name of a broker all brokers."""
+
+    resource_type: str
+    name: str
+
+    @classmethod
+    def topic(cls, name: str) -> Self:
+        return cls("topic", name)
+
+    @classmethod
+    def broker(cls, broker_id: int) -> Self:
+        return cls("broker", str(broker_id))
+
+    @classmethod
+    def all_brokers(cls) -> Self:
+        return cls("broker", "")
+
+    def __str__(self) -> str:
+        return f"{self.resource_type} {self.name}" if self.name else "all brokers"
+
+
+def alter_resource(
+    resource: ConfigResource,
+    changes: Mapping[str, str | None],
+    append: Mapping[str, str] | None = None,
+    subtract: Mapping[str, str] | None = None,
+) -> AlterConfigResource:
+    """The changes of one resource as they travel; None deletes an override."""
+    return AlterConfigResource(
+        resource.resource_type,
+        resource.name,
+        [
+            *(
+                AlterConfig(name, "delete") if value is None else AlterConfig(name, "set", value)
+                for name, value in changes.items()
+            ),
+            *(AlterConfig(name, "append", value) for name, value in (append or {}).items()),
+            *(AlterConfig(name, "subtract", value) for name, value in (subtract or {}).items()),
+        ],
+    )
