@@ -19,7 +19,7 @@ def test_a_broker_held_anywhere_goes_on_when_released(point: PausePoint) -> None
     """Each point is reached by a failover, and afterwards every acknowledged record is there."""
 
     async def story() -> None:
-        config = CONFIG
+        config = CONFIG | {"replica.truncation.lookup": "offsets-for-leader-epoch"}
         cluster = SimulatedCluster(seed=1, config=config)
         await cluster.start()
         admin = Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin"))

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
 from barnabas.error_code import ErrorCode
 from barnabas.messages.fetch import FetchPartition, FetchRequest
 from barnabas.topic_partition import TopicPartition
@@ -258,5 +259,37 @@ def test_a_committed_record_is_told_when_too_few_replicas_are_left_by_then() -> 
         assert leadership.produce_outcome(required) is ErrorCode.NONE
         log.config = replace(log.config, min_insync_replicas=3)
         assert leadership.produce_outcome(required) is (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("max_messages", [None, 200])
+def test_a_burst_throws_healthy_followers_out_if_lag_is_counted_in_records(
+    max_messages: int | None,
+) -> None:
+    """Why Kafka removed `replica.lag.max.messages` in 0.9 (KIP-16)."""
+
+    async def scenario() -> None:
+        config = {"replica.lag.time.max.ms": "1000"}
+        if max_messages is not None:
+            config["replica.lag.max.messages"] = str(max_messages)
+        world = ReplicationWorld(config=config)
+        await world.start(1, 2, 3)
+        await world.create(1, 2, 3)
+        burst = [b"%d" % number for number in range(500)]
+        world.network.conditions = replace(
+            world.network.conditions, min_latency=0.005, max_latency=0.01
+        )
+        for _ in range(150):  # the followers fetch each at once, and are checked every 500 ms
+            await world.produce(*burst, acks=1)
+            await asyncio.sleep(0.0237)
+        await world.until_equal(1, 2, 3)
+        causes = [alteration.partitions[0].cause for alteration in world.alterations]
+        if max_messages is None:
+            assert causes == []
+        else:
+            assert causes, "the check never met a burst"
+            assert "keeps up, but is" in causes[0]
+            assert "replica.lag.max.messages is 200" in causes[0]
 
     run(scenario())

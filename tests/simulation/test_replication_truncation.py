@@ -1,4 +1,7 @@
-"""The classical ways to lose or fork a log, which leader epochs close (KIP-101, KIP-279)."""
+"""The classical ways to lose or fork a log, which leader epochs close (KIP-101, KIP-279).
+
+Each on both ways to find where to cut: by fetching, and by asking before fetching.
+"""
 
 import asyncio
 
@@ -9,14 +12,22 @@ from barnabas_simulator.loop import run
 
 from tests.support.replication_world import TP, ReplicationWorld
 
+Config = dict[str, str]
 
-def test_a_committed_record_survives_a_restart_behind_the_high_watermark_and_a_leader_crash() -> (
-    None
-):
+
+@pytest.fixture(params=["fetch", "offsets-for-leader-epoch"])
+def lookup(request: pytest.FixtureRequest) -> Config:
+    """Settings of all brokers."""
+    return {"replica.truncation.lookup": request.param}
+
+
+def test_a_committed_record_survives_a_restart_behind_the_high_watermark_and_a_leader_crash(
+    lookup: Config,
+) -> None:
     """KIP-101, first scenario: truncating to the high watermark would lose m2, which was acked."""
 
     async def scenario() -> None:
-        world = ReplicationWorld()
+        world = ReplicationWorld(config=lookup)
         await world.start(1, 2)
         await world.create(2, 1)  # broker 1 is A, broker 2 is B, the leader
         await world.produce(b"m1")
@@ -40,11 +51,11 @@ def test_a_committed_record_survives_a_restart_behind_the_high_watermark_and_a_l
     run(scenario())
 
 
-def test_logs_do_not_fork_when_both_lose_power_and_the_shorter_one_leads() -> None:
+def test_logs_do_not_fork_when_both_lose_power_and_the_shorter_one_leads(lookup: Config) -> None:
     """KIP-101, second scenario: A would keep m2 at the offset where B has m3."""
 
     async def scenario() -> None:
-        world = ReplicationWorld()
+        world = ReplicationWorld(config=lookup)
         await world.start(1, 2)
         await world.create(1, 2)
         await world.produce(b"m1")
@@ -67,11 +78,11 @@ def test_logs_do_not_fork_when_both_lose_power_and_the_shorter_one_leads() -> No
     run(scenario())
 
 
-def test_three_fast_elections_leave_one_history() -> None:
+def test_three_fast_elections_leave_one_history(lookup: Config) -> None:
     """KIP-279: A {0: 0-9, 2: 10-19} follows B {0: 0-9, 1: 10-14, 3}."""
 
     async def scenario() -> None:
-        world = ReplicationWorld()
+        world = ReplicationWorld(config=lookup)
         await world.start(1, 2)
         await world.create(1, 2)
         await world.produce(*[b"common-%d" % n for n in range(10)])
@@ -99,9 +110,9 @@ def test_three_fast_elections_leave_one_history() -> None:
     run(scenario())
 
 
-def test_a_deposed_leader_drops_what_nobody_followed() -> None:
+def test_a_deposed_leader_drops_what_nobody_followed(lookup: Config) -> None:
     async def scenario() -> None:
-        world = ReplicationWorld()
+        world = ReplicationWorld(config=lookup)
         await world.start(1, 2, 3)
         await world.create(1, 2, 3)
         await world.produce(b"a")
@@ -120,9 +131,9 @@ def test_a_deposed_leader_drops_what_nobody_followed() -> None:
     run(scenario())
 
 
-def test_a_leader_that_wrote_nothing_leaves_no_trace_of_its_epoch() -> None:
+def test_a_leader_that_wrote_nothing_leaves_no_trace_of_its_epoch(lookup: Config) -> None:
     async def scenario() -> None:
-        world = ReplicationWorld()
+        world = ReplicationWorld(config=lookup)
         await world.start(1, 2)
         await world.create(1, 2)
         await world.produce(b"a")
@@ -139,9 +150,9 @@ def test_a_leader_that_wrote_nothing_leaves_no_trace_of_its_epoch() -> None:
     run(scenario())
 
 
-def test_an_uncleanly_elected_leader_cuts_its_followers_back() -> None:
+def test_an_uncleanly_elected_leader_cuts_its_followers_back(lookup: Config) -> None:
     async def scenario() -> None:
-        world = ReplicationWorld()
+        world = ReplicationWorld(config=lookup)
         await world.start(1, 2)
         await world.create(1, 2)
         await world.produce(b"a")
@@ -162,9 +173,9 @@ def test_an_uncleanly_elected_leader_cuts_its_followers_back() -> None:
     run(scenario())
 
 
-def test_a_follower_behind_the_leaders_log_start_begins_anew_there() -> None:
+def test_a_follower_behind_the_leaders_log_start_begins_anew_there(lookup: Config) -> None:
     async def scenario() -> None:
-        world = ReplicationWorld()
+        world = ReplicationWorld(config=lookup)
         await world.start(1, 2)
         await world.create(1, 2)
         await world.produce(b"a")
@@ -184,9 +195,11 @@ def test_a_follower_behind_the_leaders_log_start_begins_anew_there() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_all_brokers_killed_come_back_with_everything_acknowledged(seed: int) -> None:
+def test_all_brokers_killed_come_back_with_everything_acknowledged(
+    seed: int, lookup: Config
+) -> None:
     async def scenario() -> None:
-        world = ReplicationWorld(seed)
+        world = ReplicationWorld(seed, config=lookup)
         await world.start(1, 2, 3)
         keys = [TP, TopicPartition("flights", 1), TopicPartition("flights", 2)]
         for number, key in enumerate(keys):
@@ -209,11 +222,11 @@ def test_all_brokers_killed_come_back_with_everything_acknowledged(seed: int) ->
     run(scenario(), seed=seed)
 
 
-def test_a_leader_that_missed_an_epoch_trusts_no_fetch_of_the_epochs_before() -> None:
+def test_a_leader_that_missed_an_epoch_trusts_no_fetch_of_the_epochs_before(lookup: Config) -> None:
     """Broker 3 had fetched the record from 1, and cut it off again as a follower of 2."""
 
     async def scenario() -> None:
-        world = ReplicationWorld()
+        world = ReplicationWorld(config=lookup)
         await world.start(1, 2, 3)
         await world.create(1, 2, 3)
         await world.produce(b"a")
@@ -230,5 +243,37 @@ def test_a_leader_that_missed_an_epoch_trusts_no_fetch_of_the_epochs_before() ->
         await world.announce(only=3)
         await world.until(lambda: world.values(3) == [b"a", b"b"])
         await world.until(lambda: world.log(1).high_watermark == 2)
+
+    run(scenario())
+
+
+def test_the_lookup_asks_before_it_fetches_again_and_again_until_the_logs_agree(
+    lookup: Config,
+) -> None:
+    """KIP-279 over many epochs: one epoch a round, each round refused to another leader epoch."""
+
+    async def scenario() -> None:
+        world = ReplicationWorld(config=lookup)
+        await world.start(1, 2)
+        await world.create(1, 2)
+        await world.produce(b"common")
+        await world.until_equal(1, 2)
+        for turn in range(6):  # each leads alone, and neither hears of the other's records
+            leads, sleeps = (1, 2) if turn % 2 else (2, 1)
+            if leads not in world.lives:
+                await world.start(leads)
+            if sleeps in world.lives:
+                world.kill(sleeps)
+            await world.elect(leads, isr=(leads,))
+            await world.produce(b"%d-of-%d" % (turn, leads), b"more", acks=1)
+        leader = world.states[TP].leader
+        await world.start(3 - leader)
+        await world.announce(only=3 - leader)
+        await world.until_equal(1, 2)
+        assert world.values(leader)[0] == b"common"
+        assert world.log(1).leader_epochs.entries == world.log(2).leader_epochs.entries
+        assert world.lives[leader].epoch_questions == (
+            [] if lookup["replica.truncation.lookup"] == "fetch" else [5, 3, 1]
+        )
 
     run(scenario())

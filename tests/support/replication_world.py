@@ -70,6 +70,7 @@ class Life:
     logs: LogManager
     cache: MetadataCache
     requests: list[FetchRequest] = field(default_factory=list)
+    epoch_questions: list[int] = field(default_factory=list)
 
 
 class ReplicationWorld:
@@ -148,6 +149,7 @@ class ReplicationWorld:
             if isinstance(request, ListOffsetsRequest):
                 return await manager.list_offsets(request)
             assert isinstance(request, OffsetForLeaderEpochRequest)
+            life.epoch_questions += [item.leader_epoch for item in request.partitions]
             return manager.offsets_for_leader_epoch(request)
 
         await node.listen(LISTENER, address_of(broker_id), {Service.REPLICA: handle})

@@ -7,9 +7,9 @@ from barnabas_broker.replica.truncation import (
     EpochEnd,
     OutOfRange,
     Truncation,
+    TruncationPolicy,
     diverges,
     out_of_range,
-    start_of_fetching,
     truncation,
 )
 from hypothesis import given
@@ -57,8 +57,26 @@ def test_a_fetch_beyond_the_epochs_end_or_of_an_unknown_epoch_shows_divergence(
 
 
 def test_fetching_starts_at_the_log_end_never_at_the_high_watermark_if_there_are_epochs() -> None:
-    assert start_of_fetching(True, 20, 12) == 20
-    assert start_of_fetching(False, 20, 12) == 12
+    assert TruncationPolicy().start_of_fetching(3, 20, 12) == 20
+    assert TruncationPolicy().start_of_fetching(None, 20, 12) == 12
+
+
+def test_by_high_watermark_the_follower_cuts_alone_and_no_epoch_travels() -> None:
+    """Kafka before 0.11."""
+    policy = TruncationPolicy(by_high_watermark=True, asks_before_fetching=True)
+    assert policy.start_of_fetching(3, 20, 12) == 12
+    assert policy.last_fetched_epoch(3) == -1
+    assert not policy.must_ask(3)
+
+
+def test_who_asks_before_fetching_sends_no_epoch_with_the_fetch() -> None:
+    """Kafka from 0.11 to 2.6; since then the fetch itself asks."""
+    asking = TruncationPolicy(asks_before_fetching=True)
+    assert asking.must_ask(3) and not asking.must_ask(None)
+    assert asking.start_of_fetching(3, 20, 12) == 20
+    assert asking.last_fetched_epoch(3) == -1
+    assert TruncationPolicy().last_fetched_epoch(3) == 3
+    assert not TruncationPolicy().must_ask(3)
 
 
 def test_out_of_range_cuts_restarts_or_goes_on() -> None:

@@ -278,8 +278,26 @@ CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS = Key(
     "controlled.shutdown.retry.backoff.ms", integer(0), 5000, "Pause between attempts, ms."
 )
 FETCH_MAX_BYTES = Key("fetch.max.bytes", integer(1024, MAX_INT), 57671680, "Cap of any fetch.")
+REPLICA_LAG_MAX_MESSAGES = Key(
+    "replica.lag.max.messages",
+    optional_integer(1),
+    None,
+    "A follower behind by more records leaves the ISR; unset: none does, as in Kafka since 0.9.",
+)
 
 # For labs and tests, not Kafka's
+REPLICA_TRUNCATION = Key(
+    "replica.truncation",
+    one_of("leader-epoch", "high-watermark"),
+    "leader-epoch",
+    "Where a new follower cuts its log; high-watermark is Kafka's way before 0.11, and loses data.",
+)
+REPLICA_TRUNCATION_LOOKUP = Key(
+    "replica.truncation.lookup",
+    one_of("fetch", "offsets-for-leader-epoch"),
+    "fetch",
+    "How a new follower asks where epochs end: by fetching (Kafka since 2.7), or before it.",
+)
 LOG_DISK = Key(
     "log.disk",
     one_of("posix", "volatile"),

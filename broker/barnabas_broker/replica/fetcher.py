@@ -7,18 +7,21 @@ alone: one in trouble pauses or stops, the others go on. `Fetchers` owns one loo
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from barnabas.error_code import ErrorCode
 from barnabas.errors import BarnabasError, TransportError
 from barnabas.messages.fetch import FetchedPartition, FetchRequest, FetchResponse
+from barnabas.messages.offsets import EpochEndOffset, EpochPartition
 from barnabas.runtime import Address, Channel, Network, PausePoint, Pauses, Service, TaskScope
 from barnabas.topic_partition import TopicPartition
 
+from barnabas_broker.replica.epoch_lookup import EpochLookups
 from barnabas_broker.replica.fetcher_session import FetcherSession, FetchLimits
 from barnabas_broker.replica.follower import Follower, Reaction, reaction
 from barnabas_broker.replica.leader_range import LeaderRange, ask_range
 from barnabas_broker.replica.partition import Partition
+from barnabas_broker.replica.truncation import EpochEnd, TruncationPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +41,7 @@ class FetcherContext:
     limits: FetchLimits
     backoff: float
     timeout: float
+    truncation: TruncationPolicy = field(default_factory=TruncationPolicy)
     pauses: Pauses | None = None
 
 
@@ -59,6 +63,7 @@ class LeaderFetcher:
         self._paused_until: dict[TopicPartition, float] = {}
         self._last_pause: dict[TopicPartition, float] = {}
         self._asking: dict[TopicPartition, None] = {}
+        self._lookups = EpochLookups(context.broker_id, context.timeout)
         self._tasks = TaskScope(f"fetcher from {leader_id}")
         self._loop: asyncio.Task[None] | None = None
         self._in_call = self._interrupted = self._unreachable = False
@@ -69,7 +74,8 @@ class LeaderFetcher:
         """Follow the partition from where its log allows; replaces what was known of it."""
         key = partition.topic_partition
         self._drop(key)
-        self._followers[key] = Follower(partition)
+        self._followers[key] = follower = Follower(partition, self._context.truncation)
+        self._lookups.note(key, follower)
         self._session.moved(key)
         self._work.set()
         if self._loop is None:
@@ -93,6 +99,7 @@ class LeaderFetcher:
             self._paused_until.pop(key, None)
             self._last_pause.pop(key, None)
             self._asking.pop(key, None)
+            self._lookups.drop(key)
             self._session.gone(key)
 
     # ---- the loop
@@ -115,6 +122,9 @@ class LeaderFetcher:
         if channel is None:
             self._session.reset()
             await self._rest(self._until_next_pause_ends(nothing_to_fetch))
+            return
+        if questions := self._lookups.questions(self._paused_until):
+            await self._truncate_before_fetching(channel, questions)
             return
         if self._pauses is not None:
             await self._pauses.at(PausePoint.FOLLOWER_BEFORE_FETCH, self.leader_id)
@@ -141,11 +151,17 @@ class LeaderFetcher:
         """Whether every partition is paused or asking for its range."""
         return len(self._followers) == len(self._paused_until) + len(self._asking)
 
+    def _is_ready(self, key: TopicPartition) -> bool:
+        """Whether a partition is to be fetched now."""
+        return not (
+            key in self._paused_until or key in self._asking or key in self._lookups.pending
+        )
+
     def _next_request(self) -> FetchRequest:
         keys = list(self._followers) if self._session.is_full else self._session.to_name()
         positions = {}
         for key in keys:
-            if key not in self._paused_until and key not in self._asking:
+            if self._is_ready(key):
                 follower = self._followers[key]
                 positions[key] = self._session.position(
                     key, follower.leader_epoch, follower.offsets
@@ -220,14 +236,44 @@ class LeaderFetcher:
 
     # ---- one partition's answer
 
+    async def _truncate_before_fetching(
+        self, channel: Channel, questions: dict[TopicPartition, EpochPartition]
+    ) -> None:
+        """One round of questions; who must ask again does so in the next (KIP-279)."""
+        if self._pauses is not None:
+            await self._pauses.at(PausePoint.FOLLOWER_BEFORE_TRUNCATION, self.leader_id)
+        try:
+            answers = await self._lookups.ask(channel, questions)
+        except TransportError as error:
+            await self._leader_unreachable(error)
+            return
+        for answer in answers:
+            key = TopicPartition(answer.topic, answer.partition)
+            self._truncate(key, questions[key], answer)
+
+    def _truncate(self, key: TopicPartition, asked: EpochPartition, answer: EpochEndOffset) -> None:
+        follower = self._followers.get(key)
+        if follower is None or asked.current_leader_epoch != follower.leader_epoch:
+            return
+        if answer.error_code:
+            self._react(key, follower, answer.error_code, asked.current_leader_epoch)
+            return
+        try:
+            follower.truncate(EpochEnd(answer.leader_epoch, answer.end_offset))
+        except BarnabasError as error:
+            logger.warning("%s: cannot be truncated: %s", key, error)
+            self._pause(key)
+            return
+        self._lookups.note(key, follower)
+        self._session.moved(key)
+
     def _take(self, fetched: FetchedPartition) -> None:
         key = TopicPartition(fetched.topic, fetched.partition)
         follower, asked = self._followers.get(key), self._session.requested(key)
         if (
             follower is None
             or asked is None
-            or key in self._paused_until
-            or key in self._asking
+            or not self._is_ready(key)
             or asked.fetch_offset != follower.offsets.fetch_offset
             or asked.current_leader_epoch != follower.leader_epoch
         ):

@@ -15,7 +15,14 @@ from barnabas_broker.log.log import Log
 from barnabas_broker.replica.fetcher_session import FetchOffsets
 from barnabas_broker.replica.leader_range import LeaderRange
 from barnabas_broker.replica.partition import Partition
-from barnabas_broker.replica.truncation import UNDEFINED, EpochEnd, out_of_range, truncation
+from barnabas_broker.replica.truncation import (
+    UNDEFINED,
+    EpochEnd,
+    Truncation,
+    TruncationPolicy,
+    out_of_range,
+    truncation,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -38,22 +45,30 @@ def reaction(error_code: int, sent_epoch: int, current_epoch: int) -> Reaction:
 
 
 class Follower:
-    """Follows one leader in one epoch."""
+    """Follows one leader in one epoch. `must_ask`: not to fetch before `truncate` was called."""
 
-    __slots__ = ("leader_epoch", "offsets", "partition")
+    __slots__ = ("_policy", "leader_epoch", "must_ask", "offsets", "partition")
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, policy: TruncationPolicy) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
-        partition.prepare_to_follow()
+        self._policy = policy
+        partition.prepare_to_follow(policy)
         self.offsets = self._offsets()
+        self.must_ask = policy.must_ask(self.latest_epoch)
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The last epoch of which this log has anything."""
+        return self.partition.follower_log().latest_epoch()
 
     def _offsets(self) -> FetchOffsets:
         """What to ask for next: a follower always goes on from its own log's end."""
         log = self.partition.follower_log()
-        epoch = log.latest_epoch()
         return FetchOffsets(
-            log.log_end_offset, UNDEFINED if epoch is None else epoch, log.log_start_offset
+            log.log_end_offset,
+            self._policy.last_fetched_epoch(log.latest_epoch()),
+            log.log_start_offset,
         )
 
     def take(self, fetched: FetchedPartition) -> bool:
@@ -63,7 +78,7 @@ class Follower:
             BarnabasError: the batches are corrupt, or the disk failed.
         """
         if fetched.diverging_epoch != UNDEFINED:
-            self._truncate(EpochEnd(fetched.diverging_epoch, fetched.diverging_end_offset))
+            self.truncate(EpochEnd(fetched.diverging_epoch, fetched.diverging_end_offset))
             return True
         log = self.partition.follower_log()
         moved = bool(fetched.records)
@@ -92,19 +107,19 @@ class Follower:
                 log.truncate_fully_and_start_at(base_offset)
         log.append_as_follower(records)
 
-    def _truncate(self, leader: EpochEnd) -> None:
+    def truncate(self, leader: EpochEnd) -> None:
+        """Cut by where, in the leader's log, this one's latest epoch ended.
+
+        Where the two have different epochs there, the leader must be asked again, by the next
+        fetch or by another question.
+        """
         log = self.partition.follower_log()
         local = EpochEnd(*log.end_offset_for_epoch(leader.epoch))
-        decision = truncation(leader, local, log.log_end_offset, self.offsets.fetch_offset)
-        logger.info(
-            "%s: the leader's epoch %d ends at %d, here epoch %d at %d: truncating from %d to %d%s",
-            self.partition.topic_partition,
-            *leader,
-            *local,
-            log.log_end_offset,
-            decision.offset,
-            "" if decision.complete else ", then asking again",
-        )
+        unknown = log.high_watermark if self.must_ask else self.offsets.fetch_offset
+        decision = truncation(leader, local, log.log_end_offset, unknown)
+        self.must_ask = not decision.complete and self._policy.asks_before_fetching
+        if decision.offset < log.log_end_offset:
+            self._explain(leader, local, decision)
         self.partition.truncate(
             decision.offset,
             "leader-epoch",
@@ -112,6 +127,17 @@ class Follower:
             f" here epoch {local.epoch} at {local.end_offset}",
         )
         self.offsets = self._offsets()
+
+    def _explain(self, leader: EpochEnd, local: EpochEnd, decision: Truncation) -> None:
+        logger.info(
+            "%s: the leader's epoch %d ends at %d, here epoch %d at %d: truncating from %d to %d%s",
+            self.partition.topic_partition,
+            *leader,
+            *local,
+            self.partition.follower_log().log_end_offset,
+            decision.offset,
+            "" if decision.complete else ", then asking again",
+        )
 
     def back_in_range(self, leader: LeaderRange) -> bool:
         """Cut or restart the log so that the leader has what comes next; False: nothing to do."""

@@ -116,14 +116,28 @@ def laggards(
     leader_log_end_offset: int,
     now: float,
     max_lag: float,
+    max_messages: int | None = None,
 ) -> list[int]:
     """The ISR members that have not been caught up for `max_lag` seconds; never the leader."""
     return [
         member
         for member in members
         if member in followers
-        and not followers[member].is_caught_up(leader_log_end_offset, now, max_lag)
+        and (
+            not followers[member].is_caught_up(leader_log_end_offset, now, max_lag)
+            or is_too_far_behind(followers[member], leader_log_end_offset, max_messages)
+        )
     ]
+
+
+def is_too_far_behind(
+    follower: RemoteReplica, leader_log_end_offset: int, max_messages: int | None
+) -> bool:
+    """`replica.lag.max.messages`, gone from Kafka since 0.9 (KIP-16): no number of records is right
+    for a topic that is quiet by night, and one burst above it throws healthy followers out."""
+    return max_messages is not None and (
+        leader_log_end_offset - follower.log_end_offset > max_messages
+    )
 
 
 def describe_lag(
@@ -132,8 +146,15 @@ def describe_lag(
     leader_log_end_offset: int,
     now: float,
     max_lag: float,
+    max_messages: int | None = None,
 ) -> str:
     """Why a member is too late, for people: it is stuck, or slow, or never came."""
+    if follower.is_caught_up(leader_log_end_offset, now, max_lag):
+        behind = leader_log_end_offset - follower.log_end_offset
+        return (
+            f"broker {follower.broker_id} keeps up, but is {behind} records behind just now,"
+            f" replica.lag.max.messages is {max_messages}"
+        )
     limit = f"replica.lag.time.max.ms is {max_lag:g} s"
     name = f"broker {follower.broker_id}"
     if follower.log_end_offset == UNKNOWN_OFFSET and last_fetch_time == NEVER:

@@ -55,6 +55,7 @@ class LeaderEnvironment:
     alter_partitions: AlterPartitions
     flush_soon: FlushSoon | None = None
     gate: bool = True
+    max_lag_messages: int | None = None
     events: EventLog = field(default_factory=EventLog)
 
 
@@ -244,17 +245,21 @@ class Leadership:
             return
         environment, end = self._environment, self.log.log_end_offset
         late = laggards(
-            self.isr.committed, self.followers, end, environment.now(), environment.max_lag
+            self.isr.committed,
+            self.followers,
+            end,
+            environment.now(),
+            environment.max_lag,
+            environment.max_lag_messages,
         )
         if not late:
             self.guard_last_replica()
         elif self._is_durable_enough(len(self.isr.committed) - len(late)):
             logger.warning(
-                "%s: members %s have been behind for over %g s (they end at %s, the leader at %d),"
+                "%s: members %s are too far behind (they end at %s, the leader at %d),"
                 " asking to remove them from the ISR %s",
                 self.topic_partition,
                 late,
-                environment.max_lag,
                 [self.followers[broker_id].log_end_offset for broker_id in late],
                 end,
                 list(self.isr.committed),
@@ -268,7 +273,12 @@ class Leadership:
             follower.last_fetch_time, connected.session.last_fetch_time if connected else NEVER
         )
         return describe_lag(
-            follower, last_fetch, self.log.log_end_offset, environment.now(), environment.max_lag
+            follower,
+            last_fetch,
+            self.log.log_end_offset,
+            environment.now(),
+            environment.max_lag,
+            environment.max_lag_messages,
         )
 
     def _propose(self, proposal: InSyncReplicas, cause: str) -> None:

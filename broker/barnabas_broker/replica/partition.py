@@ -20,7 +20,7 @@ from barnabas_broker.replica.in_sync import NEVER
 from barnabas_broker.replica.leader_epoch import check_leader_epoch
 from barnabas_broker.replica.leadership import LeaderEnvironment, Leadership
 from barnabas_broker.replica.purgatory import Waiting
-from barnabas_broker.replica.truncation import start_of_fetching
+from barnabas_broker.replica.truncation import TruncationPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -162,15 +162,19 @@ class Partition:
 
     # ---- for the fetcher
 
-    def prepare_to_follow(self) -> None:
-        """Cut to the high watermark a log that has no epochs to be compared by."""
+    def prepare_to_follow(self, policy: TruncationPolicy) -> None:
+        """Cut what a new follower drops without asking anybody."""
         log = self.follower_log()
-        offset = start_of_fetching(
-            log.latest_epoch() is not None, log.log_end_offset, log.high_watermark
+        offset = policy.start_of_fetching(
+            log.latest_epoch(), log.log_end_offset, log.high_watermark
         )
         if offset < log.log_end_offset:
             self.truncate(
-                offset, "high-watermark", "the log has no leader epochs to be compared by"
+                offset,
+                "high-watermark",
+                "replica.truncation is high-watermark, and this is the follower's own"
+                if policy.by_high_watermark
+                else "the log has no leader epochs to be compared by",
             )
 
     def follower_log(self) -> Log:

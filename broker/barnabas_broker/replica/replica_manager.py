@@ -48,6 +48,7 @@ from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.partitions import Partitions
 from barnabas_broker.replica.produce_path import ProducePath
 from barnabas_broker.replica.roles import Roles, RolesContext
+from barnabas_broker.replica.truncation import TruncationPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -239,6 +240,14 @@ class ReplicaManager:
             pauses=self._context.runtime.pauses,
         )
 
+    def _truncation_policy(self) -> TruncationPolicy:
+        config = self._context.config
+        lookup = config[keys.REPLICA_TRUNCATION_LOOKUP]
+        return TruncationPolicy(
+            by_high_watermark=config[keys.REPLICA_TRUNCATION] == "high-watermark",
+            asks_before_fetching=lookup == "offsets-for-leader-epoch",
+        )
+
     def _fetcher_context(self) -> FetcherContext:
         config = self._context.config
         return FetcherContext(
@@ -254,6 +263,7 @@ class ReplicaManager:
             ),
             backoff=config[keys.REPLICA_FETCH_BACKOFF_MS] / 1000,
             timeout=config[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000,
+            truncation=self._truncation_policy(),
             pauses=self._context.runtime.pauses,
         )
 
@@ -267,6 +277,7 @@ class ReplicaManager:
                 broker_id=self._context.broker_id,
                 now=self._clock.monotonic,
                 max_lag=self._max_lag,
+                max_lag_messages=self._context.config[keys.REPLICA_LAG_MAX_MESSAGES],
                 is_alive=self._cache.is_alive,
                 alter_partitions=self._alter_partitions,
                 flush_soon=self._flush_soon if config[keys.LAST_REPLICA_FSYNC_ENABLE] else None,

@@ -3,8 +3,12 @@
 By leader epochs, never by the high watermark, which lags and so would cut committed records
 (KIP-101). The leader's answer names the epoch its end offset belongs to; without it, logs that
 went through several short-lived leaders could keep a stretch that differs (KIP-279).
+
+`TruncationPolicy` has the two switches: Kafka before 0.11, which did cut by the high watermark,
+and Kafka before 2.7, which asked for the leader's epoch before it fetched.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 UNDEFINED = -1
@@ -53,13 +57,42 @@ def diverges(last_fetched_epoch: int, fetch_offset: int, leader: EpochEnd) -> bo
     return leader.epoch < last_fetched_epoch or leader.end_offset < fetch_offset
 
 
-def start_of_fetching(has_epochs: bool, log_end_offset: int, high_watermark: int) -> int:
-    """Where a new follower begins: the leader's answer to its first fetch tells what to cut.
+@dataclass(frozen=True)
+class TruncationPolicy:
+    """How a follower finds out where to cut.
 
-    A log without any epoch cannot be compared; all that is known to be common is what lies below
-    the high watermark.
+    `by_high_watermark` (`replica.truncation=high-watermark`): at its own high watermark, whatever
+    the leader has, as Kafka did before 0.11; no epoch of its log travels, so that no leader can
+    object. It loses acknowledged records and lets logs fork: see `docs/guide/truncation.md`.
+
+    `asks_before_fetching` (`replica.truncation.lookup=offsets-for-leader-epoch`): by a request of
+    its own, as Kafka did from 0.11 to 2.6; else by what the leader answers to its first fetch.
     """
-    return log_end_offset if has_epochs else high_watermark
+
+    by_high_watermark: bool = False
+    asks_before_fetching: bool = False
+
+    def start_of_fetching(
+        self, latest_epoch: int | None, log_end_offset: int, high_watermark: int
+    ) -> int:
+        """Where a new follower begins; what lies above it is cut at once.
+
+        A log without any epoch cannot be compared; all that is known to be common is what lies
+        below the high watermark.
+        """
+        if self.by_high_watermark or latest_epoch is None:
+            return high_watermark
+        return log_end_offset
+
+    def must_ask(self, latest_epoch: int | None) -> bool:
+        """Whether the leader must say where the latest epoch ends before anything is fetched."""
+        return self.asks_before_fetching and not self.by_high_watermark and latest_epoch is not None
+
+    def last_fetched_epoch(self, latest_epoch: int | None) -> int:
+        """The epoch that travels with a fetch, by which the leader finds a divergence."""
+        if self.by_high_watermark or self.asks_before_fetching or latest_epoch is None:
+            return UNDEFINED
+        return latest_epoch
 
 
 class OutOfRange(NamedTuple):

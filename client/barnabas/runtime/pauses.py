@@ -21,6 +21,10 @@ class PausePoint(StrEnum):
     FOLLOWER_BEFORE_FETCH = "follower-before-fetch"
     """All that was fetched is in the log; the next fetch is not built yet. Peer: the leader."""
 
+    FOLLOWER_BEFORE_TRUNCATION = "follower-before-truncation"
+    """A new follower is about to ask where to cut its log, which it does only with
+    `replica.truncation.lookup=offsets-for-leader-epoch`. Peer: the leader."""
+
     FOLLOWER_BEFORE_APPLY = "follower-before-apply"
     """An answer has arrived; nothing of it is in the log yet. Peer: the leader."""
 
