@@ -13,7 +13,7 @@ import pytest
 from barnabas.error_code import ErrorCode
 from barnabas.messages.fetch import FetchPartition, FetchRequest
 from barnabas.record.reader import records_from
-from barnabas_broker.replica import follower_fetch, leadership, partition
+from barnabas_broker.replica import follower_fetch, leadership
 from barnabas_simulator.loop import run
 
 from tests.support.replication_world import TP, ReplicationWorld
@@ -24,10 +24,11 @@ BROKERS = (1, 2, 3)
 class Chaos:
     """One run: clients that go on, a nemesis, and a controller that keeps Kafka's rules."""
 
-    def __init__(self, seed: int, steps: int) -> None:
+    def __init__(self, seed: int, steps: int, **config: str) -> None:
         self.random = random.Random(seed)
         self.steps = steps
-        self.world = ReplicationWorld(seed, config={"replica.lag.time.max.ms": "4000"})
+        named = {name.replace("_", "."): value for name, value in config.items()}
+        self.world = ReplicationWorld(seed, config={"replica.lag.time.max.ms": "4000"} | named)
         self.acked: dict[int, bytes] = {}
         self.seen: dict[int, bytes] = {}
         self.cut: list[tuple[int, int]] = []
@@ -159,6 +160,12 @@ def test_nothing_acknowledged_or_seen_is_ever_missing(seed: int) -> None:
     assert len(chaos.seen) > 20
 
 
+@pytest.mark.parametrize("seed", range(200, 206))
+def test_nothing_is_missing_when_followers_ask_before_they_fetch(seed: int) -> None:
+    lookup = {"replica_truncation_lookup": "offsets-for-leader-epoch"}
+    run(Chaos(seed, steps=60, **lookup).run(), seed=seed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 200))
 def test_nothing_acknowledged_or_seen_is_ever_missing_in_many_runs(seed: int) -> None:
@@ -179,19 +186,24 @@ def _never_truncate(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(follower_fetch, "diverges", lambda *_: False)
 
 
-def _truncate_to_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    """Kafka before 0.11."""
-    patch.setattr(partition, "start_of_fetching", lambda _epochs, _end, hw: hw)
-
-
-@pytest.mark.parametrize("plant", [_commit_alone, _never_truncate, _truncate_to_high_watermark])
+@pytest.mark.parametrize("plant", [_commit_alone, _never_truncate])
 def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
+    assert _is_noticed()
+
+
+def test_truncation_by_high_watermark_is_found() -> None:
+    """Kafka before 0.11."""
+    assert _is_noticed(replica_truncation="high-watermark")
+
+
+def _is_noticed(**config: str) -> bool:
+    """Whether one of a few runs fails."""
     for seed in range(12):
         try:
-            run(Chaos(seed, steps=60).run(), seed=seed)
+            run(Chaos(seed, steps=60, **config).run(), seed=seed)
         except (AssertionError, IndexError):
-            return
-    pytest.fail("no run noticed")
+            return True
+    return False
