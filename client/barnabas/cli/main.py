@@ -36,7 +36,6 @@ _OWN_COMMANDS = {
     "replica": "barnabas.cli.replica",
     "topic": "barnabas.cli.topic",
 }
-_SINGLE_COMMANDS = ("consume", "produce")
 
 
 class LazyGroup(TyperGroup):
@@ -47,10 +46,9 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in _OWN_COMMANDS:
-            app = import_module(_OWN_COMMANDS[cmd_name]).app
-            command: Any = get_command(app) if cmd_name in _SINGLE_COMMANDS else get_group(app)
+            command: Any = _command_or_group(import_module(_OWN_COMMANDS[cmd_name]).app)
         elif (load := _contributed().get(cmd_name)) is not None:
-            command = get_group(load())
+            command = _command_or_group(load())
         else:
             return None
         command.name = cmd_name
@@ -72,6 +70,11 @@ class LazyGroup(TyperGroup):
             raise _failed(str(failure), 1) from None
         except Exception as error:
             raise _failed(*explain(error, settings_of(ctx))) from None
+
+
+def _command_or_group(app: typer.Typer) -> Any:
+    """A group says so with a callback; an app without one is its only command."""
+    return get_group(app) if app.registered_callback is not None else get_command(app)
 
 
 def _contributed() -> dict[str, Callable[[], Any]]:

@@ -1,0 +1,120 @@
+"""`barnabas lab`: a mechanism shown on a real cluster, after a question."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from barnabas.cli.output import note, print_json, print_rows
+from barnabas.cli.settings import (
+    CommandFailed,
+    Settings,
+    UsageFailed,
+    parse_assignments,
+    settings_of,
+)
+
+if TYPE_CHECKING:
+    from barnabas_broker.labs.lab import Lab, Outcome, Prediction
+
+app = typer.Typer(help="See one mechanism at work on a real cluster.")
+
+
+@app.command()
+def lab(
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(help="Which lab; default: list them all.", show_default=False)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a prediction.")] = False,
+    switch: Annotated[
+        bool,
+        typer.Option("--switch", help="Bring back the fault the lab is about: its checks fail."),
+    ] = False,
+    configs: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A broker config. Repeatable."),
+    ] = None,
+) -> None:
+    """Play a scenario on a cluster of its own: first a question, then what happens, then why.
+
+    Exit code 1 if something that had to hold did not.
+    """
+    from barnabas_broker.labs.catalog import LABS
+
+    settings = settings_of(context)
+    if name is None:
+        rows = [
+            {"lab": each.name, "shows": each.title, "page": each.page} for each in LABS.values()
+        ]
+        print_rows(settings, ("lab", "shows", "page"), rows)
+        return
+    if name not in LABS:
+        raise UsageFailed(f"there is no lab {name!r}; the labs are {', '.join(LABS)}")
+    given = parse_assignments(configs or [])
+    _play(settings, LABS[name], given, ask=not yes and not settings.json, switch=switch)
+
+
+def _play(
+    settings: Settings, chosen: "Lab", given: Mapping[str, str], *, ask: bool, switch: bool
+) -> None:
+    from barnabas_broker.labs.runner import run_lab
+    from barnabas_broker.local.errors import ClusterError
+
+    if switch and not chosen.switch:
+        raise UsageFailed(f"no setting brings the fault back that {chosen.name!r} is about")
+    note(chosen.title)
+    prediction = _predict(chosen.prediction) if ask else None
+    config = {**(chosen.switch if switch else {}), **given}
+    for key, value in config.items():
+        note(f"with {key}={value}")
+    try:
+        outcome = run_lab(chosen, note, config)
+    except ClusterError as error:
+        raise CommandFailed(str(error)) from None
+    if settings.json:
+        print_json(_row(outcome))
+    else:
+        _tell(chosen, outcome, prediction)
+    if not outcome.passed:
+        raise typer.Exit(1)
+
+
+def _predict(prediction: "Prediction") -> int:
+    """Ask until the answer is one of the choices."""
+    note(f"\n{prediction.question}")
+    for number, choice in enumerate(prediction.choices, 1):
+        note(f"  {number}. {choice}")
+    while True:
+        answer: int = typer.prompt("Your prediction", type=int, err=True)
+        if 1 <= answer <= len(prediction.choices):
+            note("")
+            return answer - 1
+
+
+def _row(outcome: "Outcome") -> dict[str, Any]:
+    return {
+        "lab": outcome.lab,
+        "passed": outcome.passed,
+        "seconds": round(outcome.seconds, 1),
+        "broken": outcome.broken,
+        "checks": [
+            {"claim": check.claim, "holds": check.holds, "seen": check.seen}
+            for check in outcome.checks
+        ],
+    }
+
+
+def _tell(chosen: "Lab", outcome: "Outcome", predicted: int | None) -> None:
+    asked = chosen.prediction
+    print()
+    if outcome.broken:
+        print(f"The scenario broke off: {outcome.broken}")
+    if not outcome.passed:
+        failed = [check.claim for check in outcome.checks if not check.holds]
+        print("FAILED" + (": " + "; ".join(failed) if failed else ""))
+    else:
+        right = asked.choices[asked.answer]
+        if predicted is not None:
+            print("You were right." if predicted == asked.answer else f"It was: {right}.")
+        print(asked.because)
+    print(f"{outcome.seconds:.1f} s. Read on: docs/guide/{chosen.page}.md")

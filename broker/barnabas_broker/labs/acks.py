@@ -1,0 +1,64 @@
+"""What acks=0, 1 and all promise, shown by the death of a leader that alone had the records."""
+
+from barnabas.errors import BarnabasError
+
+from barnabas_broker.labs.lab import Lab, Prediction
+from barnabas_broker.labs.stage import Stage
+
+TOPIC = "letters"
+LEADER, FOLLOWERS = 1, (2, 3)
+
+
+async def scenario(stage: Stage) -> None:
+    await stage.create_topic(TOPIC, replicas=(LEADER, *FOLLOWERS), min_insync_replicas="2")
+    await stage.produce(TOPIC, [b"before"], acks="all")
+    for broker in FOLLOWERS:
+        await stage.pause(broker)
+
+    answers: dict[str, BarnabasError | None] = {}
+    for acks, value in (("0", b"acks=0"), ("1", b"acks=1"), ("all", b"acks=all")):
+        answers[acks] = await stage.try_to_produce(
+            TOPIC, value, acks=acks if acks == "all" else int(acks)
+        )
+        said = answers[acks]
+        stage.say(f"    acks={acks}: {'done' if said is None else type(said).__name__}")
+    stage.check("acks=0 did not even ask", answers["0"] is None)
+    stage.check("acks=1 was acknowledged by the leader alone", answers["1"] is None)
+    stage.check(
+        "acks=all was not: no follower has the record", answers["all"] is not None, answers["all"]
+    )
+
+    stage.say("the leader dies with what only it has; then the followers wake up")
+    await stage.kill(LEADER)
+    for broker in FOLLOWERS:
+        await stage.resume(broker)
+    await stage.until("a follower leads", lambda: stage.led_by_another(TOPIC, LEADER))
+    await stage.produce(TOPIC, [b"after"], acks="all")
+    await stage.start(LEADER)
+    await stage.until("all are in sync", lambda: stage.isr_is(TOPIC, (1, 2, 3)))
+    seen = await stage.read(TOPIC)
+    stage.check("acks=all: everything acknowledged is there", {b"before", b"after"} <= set(seen))
+    stage.check("acks=1: an acknowledged record is gone", b"acks=1" not in seen, seen)
+    stage.check("acks=0: so is what nobody answered for", b"acks=0" not in seen)
+
+
+LAB = Lab(
+    name="acks",
+    title="acks=1 is a promise of one broker; acks=all of the whole ISR",
+    page="acks",
+    prediction=Prediction(
+        "Both followers are paused. Three records are sent, with acks=0, 1 and all. Then the\n"
+        "leader is killed and the followers take over. Which of the three survive?",
+        (
+            "those that were acknowledged: acks=1 and acks=all",
+            "only acks=all",
+            "none; and acks=all was never acknowledged",
+            "all: the leader had written them to its log",
+        ),
+        2,
+        "acks=1 means: one broker has it. That broker died. acks=all would have meant: every\n"
+        "member of the ISR has it; they had not, so the producer was told so.",
+    ),
+    scenario=scenario,
+    config={"replica.lag.time.max.ms": "30000", "zookeeper.session.timeout.ms": "12000"},
+)

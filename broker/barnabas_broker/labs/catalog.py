@@ -1,0 +1,31 @@
+"""All labs, in the order a learner needs them."""
+
+from barnabas_broker.labs import (
+    acks,
+    all_replicas_down,
+    broker_failover,
+    controller_failover,
+    create_delete_topic,
+    hw_advance,
+    isr_shrink,
+    preferred_leader,
+    split_brain,
+    unclean_election,
+)
+from barnabas_broker.labs.lab import Lab
+
+LABS: dict[str, Lab] = {
+    lab.name: lab
+    for lab in (
+        hw_advance.LAB,
+        isr_shrink.LAB,
+        acks.LAB,
+        broker_failover.LAB,
+        split_brain.LAB,
+        controller_failover.LAB,
+        create_delete_topic.LAB,
+        unclean_election.LAB,
+        all_replicas_down.LAB,
+        preferred_leader.LAB,
+    )
+}

@@ -1,0 +1,79 @@
+"""The paused leader that wakes up: two brokers believe they lead, and only one can commit."""
+
+import asyncio
+
+from barnabas import Producer
+from barnabas.errors import BarnabasError
+
+from barnabas_broker.labs.lab import Lab, Prediction
+from barnabas_broker.labs.stage import Stage
+
+TOPIC = "letters"
+SLEEPER = 1
+
+
+async def scenario(stage: Stage) -> None:
+    await stage.create_topic(TOPIC, replicas=(SLEEPER, 2, 3), min_insync_replicas="2")
+    await stage.produce(TOPIC, [b"before"], acks="all")
+    async with Producer(
+        stage.view.bootstrap, acks="all", delivery_timeout_ms=20_000, request_timeout_ms=20_000
+    ) as producer:
+        await producer.send_and_wait(TOPIC, b"known", partition=0)
+        await stage.pause(SLEEPER)
+        stage.say("a producer that knows of no other leader sends to the sleeping one")
+        late = asyncio.create_task(producer.send_and_wait(TOPIC, b"late", partition=0))
+        await stage.until("another broker leads", lambda: stage.led_by_another(TOPIC, SLEEPER))
+        await stage.produce(TOPIC, [b"after"], acks="all")
+        await stage.say_replicas(TOPIC)
+        stage.say("the old leader wakes; it does not know yet that it was replaced")
+        await stage.resume(SLEEPER)
+        offset = await _outcome(late)
+    await stage.until("it follows, in sync", lambda: stage.isr_is(TOPIC, (1, 2, 3)))
+    await stage.say_replicas(TOPIC)
+    seen = await stage.read(TOPIC)
+    stage.check(
+        "what both leaders acknowledged is one log",
+        seen[:3] == [b"before", b"known", b"after"],
+        seen,
+    )
+    stage.check(
+        "the late record was acknowledged only where it now stands",
+        offset is None or seen[offset : offset + 1] == [b"late"],
+        f"offset {offset}" if offset is not None else "it was refused",
+    )
+    replicas = (await stage.replicas(TOPIC)).values()
+    leaders = [r for r in replicas if r.is_leader]
+    stage.check("one leader", len(leaders) == 1, f"{len(leaders)}")
+    ends = {r.log_end_offset for r in replicas}
+    stage.check("all logs end alike", len(ends) == 1, sorted(ends))
+
+
+async def _outcome(late: "asyncio.Task[object]") -> int | None:
+    """The offset of the record sent to the sleeping leader; None when it was refused."""
+    try:
+        metadata = await late
+    except BarnabasError:
+        return None
+    offset: int = metadata.offset  # type: ignore[attr-defined]
+    return offset
+
+
+LAB = Lab(
+    name="split-brain",
+    title="Two brokers believe they lead: leader epochs let only one of them commit",
+    page="leader-epochs",
+    prediction=Prediction(
+        "A leader sleeps past its session, another broker is elected. The old leader wakes and\n"
+        "finds a produce request (acks=all) in its socket. What becomes of it?",
+        (
+            "it is appended and acknowledged: two histories exist",
+            "it is never acknowledged by the old leader: no follower fetches from it any more",
+            "the old leader notices at once that it was replaced",
+        ),
+        1,
+        "The old leader may append it. But to acknowledge it needs its ISR to fetch it, and they\n"
+        "follow a newer epoch. It is told, truncates to the new leader's log, and the producer\n"
+        "sends again to the right one.",
+    ),
+    scenario=scenario,
+)

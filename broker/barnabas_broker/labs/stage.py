@@ -1,0 +1,259 @@
+"""The stage of a lab: a real cluster, hands to break it with, and a place to say what is seen.
+
+A scenario reads like the story it tells:
+
+    await stage.create_topic("letters")
+    await stage.produce("letters", [b"a", b"b"])
+    leader = await stage.leader("letters")
+    await stage.kill(leader)
+    await stage.until("another broker leads", lambda: stage.led_by_another("letters", leader))
+    values = await stage.read("letters")
+    stage.check("no acknowledged record is lost", values == [b"a", b"b"], values)
+"""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from barnabas import Admin, Consumer, Producer
+from barnabas.errors import BarnabasError
+from barnabas.messages.metadata import PartitionMetadata
+from barnabas.messages.replicas import ReplicaDescription
+from barnabas.runtime import Address
+from barnabas.runtime.grpc_network import GrpcNetwork
+from barnabas.topic_partition import TopicPartition
+from barnabas_controller.zookeeper.kazoo_session import connect_kazoo
+from barnabas_controller.zookeeper.session import NoNode
+
+from barnabas_broker.labs.lab import Check
+from barnabas_broker.labs.view import View
+from barnabas_broker.local.cluster import LocalCluster
+from barnabas_broker.local.ports import HOST
+
+POLL_SECONDS = 0.02
+PATIENCE_SECONDS = 12.0
+
+
+class ScenarioBroken(Exception):
+    """What the scenario waits for does not happen: nothing can be learned from the rest."""
+
+
+class Stage:
+    """Everything a scenario may do. `tell` receives each line for the reader."""
+
+    def __init__(self, cluster: LocalCluster, tell: Callable[[str], None]) -> None:
+        self.cluster = cluster
+        self.checks: list[Check] = []
+        self._tell = tell
+
+    async def __aenter__(self) -> Self:
+        ports = {broker: self.cluster.layout.ports(broker)[0] for broker in self.cluster.broker_ids}
+        addresses = {broker: Address(HOST, port) for broker, port in ports.items()}
+        self.view = View(GrpcNetwork(), addresses)
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.view.close()
+
+    # ---- telling
+
+    def say(self, text: str) -> None:
+        """The next step, in a sentence."""
+        self._tell(text)
+
+    def check(self, claim: str, holds: bool, seen: object = "") -> None:
+        """Something the mechanism promises; the lab fails if it does not hold."""
+        self.checks.append(Check(claim, bool(holds), str(seen)))
+        self._tell(f"  {'✓' if holds else '✗'} {claim}" + (f": {seen}" if seen != "" else ""))
+
+    async def until(
+        self,
+        what: str,
+        condition: Callable[[], Awaitable[bool]],
+        within: float = PATIENCE_SECONDS,
+    ) -> float:
+        """Wait for a condition; the seconds it took.
+
+        Raises ScenarioBroken when it has not come `within` seconds.
+        """
+        now = asyncio.get_running_loop().time
+        began = now()
+        try:
+            async with asyncio.timeout(within):
+                while not await condition():  # noqa: ASYNC110 - what is asked is another process
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError:
+            raise ScenarioBroken(f"waited {within:g} s in vain until {what}") from None
+        return now() - began
+
+    # ---- topics and records
+
+    def admin(self) -> Admin:
+        """An admin client of the brokers that are not away; to be entered with `async with`."""
+        return Admin(self.view.bootstrap)
+
+    async def create_topic(
+        self,
+        topic: str,
+        partitions: int = 1,
+        replicas: Sequence[int] = (1, 2, 3),
+        **configs: str,
+    ) -> None:
+        """A topic on these brokers, the first of them its leader, all in sync when this returns.
+
+        Config names use _ for dots.
+        """
+        async with self.admin() as admin:
+            await admin.create_topic(
+                topic,
+                configs={name.replace("_", "."): value for name, value in configs.items()},
+                assignments={number: list(replicas) for number in range(partitions)},
+            )
+        await self.until(
+            f"all replicas of {topic} are in sync", lambda: self._in_sync(topic, len(replicas))
+        )
+
+    async def _in_sync(self, topic: str, replicas: int) -> bool:
+        """Every broker that is asked says so: they hear of a topic one by one."""
+        known = await self.view.knows(topic)
+        partitions = await self.view.partitions(topic)
+        return all(known.values()) and all(
+            p.leader_id >= 0 and len(p.in_sync_replicas) == replicas for p in partitions
+        )
+
+    async def produce(
+        self, topic: str, values: Sequence[bytes], partition: int = 0, **options: Any
+    ) -> list[int]:
+        """Send the values one by one; their offsets. Raises what the producer raises."""
+        async with Producer(self.view.bootstrap, **options) as producer:
+            offsets = []
+            for value in values:
+                metadata = await producer.send_and_wait(topic, value, partition=partition)
+                offsets.append(metadata.offset)
+            return offsets
+
+    async def try_to_produce(
+        self, topic: str, value: bytes, partition: int = 0, **options: Any
+    ) -> BarnabasError | None:
+        """The error a single send ends with; None when it was acknowledged."""
+        given = {"delivery_timeout_ms": 2_000, "request_timeout_ms": 1_000} | options
+        try:
+            await self.produce(topic, [value], partition, **given)
+        except BarnabasError as error:
+            return error
+        return None
+
+    async def read(self, topic: str, partition: int = 0) -> list[bytes]:
+        """Every record a consumer can see now, from the beginning."""
+        wanted = TopicPartition(topic, partition)
+        values: list[bytes] = []
+        async with Consumer(
+            bootstrap_servers=self.view.bootstrap, auto_offset_reset="earliest"
+        ) as consumer:
+            consumer.assign([wanted])
+            await consumer.seek_to_beginning(wanted)
+            end = (await consumer.end_offsets([wanted]))[wanted]
+            while await consumer.position(wanted) < end:
+                values += [record.value or b"" for record in await consumer.poll(timeout_ms=500)]
+        return values
+
+    # ---- the state of things
+
+    async def partition(self, topic: str, number: int = 0) -> PartitionMetadata:
+        """Leader, epoch and ISR, of the newest epoch any broker knows; no leader if none does."""
+        for partition in await self.view.partitions(topic):
+            if partition.partition == number:
+                return partition
+        return PartitionMetadata(number)
+
+    async def leader(self, topic: str, partition: int = 0) -> int:
+        """The leader's broker id, -1 for none."""
+        return (await self.partition(topic, partition)).leader_id
+
+    async def isr(self, topic: str, partition: int = 0) -> list[int]:
+        return sorted((await self.partition(topic, partition)).in_sync_replicas)
+
+    async def led_by_another(self, topic: str, than: int, partition: int = 0) -> bool:
+        return await self.leader(topic, partition) not in (than, -1)
+
+    async def led_by(self, topic: str, broker_id: int, partition: int = 0) -> bool:
+        return await self.leader(topic, partition) == broker_id
+
+    async def isr_is(self, topic: str, members: Sequence[int], partition: int = 0) -> bool:
+        return await self.isr(topic, partition) == sorted(members)
+
+    async def replicas(self, topic: str, partition: int = 0) -> dict[int, ReplicaDescription]:
+        """What each broker that is not away says of its own replica, by broker id."""
+        return await self.view.replicas(topic, partition)
+
+    async def say_replicas(self, topic: str, partition: int = 0) -> None:
+        """Show where each replica stands."""
+        for broker_id, replica in sorted((await self.replicas(topic, partition)).items()):
+            role = "leader  " if replica.is_leader else "follower"
+            self.say(
+                f"    broker {broker_id}  {role}  epoch {replica.leader_epoch}"
+                f"  LEO {replica.log_end_offset}  HW {replica.high_watermark}"
+                + (f"  ISR {replica.in_sync_replicas}" if replica.is_leader else "")
+            )
+
+    async def controller(self) -> int:
+        """The controller all present brokers agree on."""
+        found: set[int] = set()
+
+        async def agreed() -> bool:
+            found.clear()
+            found.update((await self.view.controllers()).values())
+            return len(found) == 1 and -1 not in found and not found & self.view.away
+
+        await self.until("the brokers agree on a controller", agreed)
+        return found.pop()
+
+    async def znode(self, path: str) -> str | None:
+        """What ZooKeeper holds at a path; None for nothing."""
+        session = await connect_kazoo(self.cluster.zookeeper_connect)(10_000, 10_000)
+        try:
+            data, _ = await session.get(path)
+        except NoNode:
+            return None
+        finally:
+            await session.close()
+        return data.decode()
+
+    # ---- breaking things
+
+    async def kill(self, broker_id: int) -> None:
+        """kill -9."""
+        self.say(f"kill -9 of broker {broker_id}")
+        self.view.away.add(broker_id)
+        await asyncio.to_thread(self.cluster.kill, broker_id)
+
+    async def stop(self, broker_id: int) -> None:
+        """SIGTERM: the broker hands over and stops in good order."""
+        self.say(f"SIGTERM to broker {broker_id}: it hands over and stops")
+        self.view.away.add(broker_id)
+        await asyncio.to_thread(self.cluster.stop_broker, broker_id)
+
+    async def start(self, broker_id: int, wait: bool = True) -> None:
+        """Start a broker that does not run; `wait` until it serves and is known."""
+        self.say(f"start broker {broker_id}")
+        await asyncio.to_thread(self.cluster.start_broker, broker_id, wait)
+        self.view.away.discard(broker_id)
+
+    async def pause(self, broker_id: int) -> None:
+        """SIGSTOP, as a long garbage collection or a sleeping virtual machine."""
+        self.say(f"pause broker {broker_id}")
+        self.view.away.add(broker_id)
+        self.cluster.signal(broker_id, signal.SIGSTOP)
+
+    async def resume(self, broker_id: int) -> None:
+        """SIGCONT."""
+        self.say(f"resume broker {broker_id}")
+        self.cluster.signal(broker_id, signal.SIGCONT)
+        self.view.away.discard(broker_id)

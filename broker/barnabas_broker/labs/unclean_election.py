@@ -1,0 +1,56 @@
+"""Nobody of the ISR is left: wait, or lose records."""
+
+from barnabas_broker.labs.lab import Lab, Prediction
+from barnabas_broker.labs.stage import Stage
+
+TOPIC = "letters"
+BEHIND, LEADER = 1, 2
+
+
+async def scenario(stage: Stage) -> None:
+    await stage.create_topic(TOPIC, replicas=(LEADER, BEHIND), min_insync_replicas="1")
+    await stage.produce(TOPIC, [b"first"], acks="all")
+    await stage.kill(BEHIND)
+    await stage.until("it leaves the ISR", lambda: stage.isr_is(TOPIC, (LEADER,)))
+    await stage.produce(TOPIC, [b"second"], acks="all")
+    stage.say('"second" is acknowledged: the ISR is the leader alone, and it has it')
+
+    await stage.kill(LEADER)
+    await stage.start(BEHIND)
+    await stage.until("the partition has no leader", lambda: _offline_or_led(stage))
+    leader = await stage.leader(TOPIC)
+    stage.check("the replica that is behind does not lead", leader != BEHIND, f"leader {leader}")
+    error = await stage.try_to_produce(TOPIC, b"third")
+    stage.check("nobody can write", error is not None, type(error).__name__)
+
+    await stage.start(LEADER)
+    await stage.until("it leads again", lambda: stage.led_by(TOPIC, LEADER))
+    await stage.until("both are in sync", lambda: stage.isr_is(TOPIC, (BEHIND, LEADER)))
+    seen = await stage.read(TOPIC)
+    stage.check("no acknowledged record is lost", seen[:2] == [b"first", b"second"], seen)
+
+
+async def _offline_or_led(stage: Stage) -> bool:
+    """The controller has decided about the partition after the leader's death."""
+    return await stage.leader(TOPIC) != LEADER
+
+
+LAB = Lab(
+    name="unclean-election",
+    title="Without a member of the ISR there is no leader, unless losing records is allowed",
+    page="elections",
+    prediction=Prediction(
+        "A follower died and missed a record. Then the leader dies, and the follower is back.\n"
+        "It is the only replica there is. Does it lead?",
+        (
+            "yes: a partition should be available",
+            "no: the partition waits for the last member of the ISR",
+            "yes, but it refuses to be written to",
+        ),
+        1,
+        "Only a member of the ISR has every acknowledged record. unclean.leader.election.enable\n"
+        'chooses availability instead: try `--switch` and see "second" vanish.',
+    ),
+    scenario=scenario,
+    switch={"unclean.leader.election.enable": "true"},
+)

@@ -1,0 +1,1 @@
+"""Mistakes, one a module; see `sitecustomize`."""
