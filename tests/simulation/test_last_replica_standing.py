@@ -40,12 +40,13 @@ def test_a_last_replica_that_flushed_returns_with_everything(seed: int, min_isr:
 
 @pytest.mark.parametrize("min_isr", [1, 2])
 def test_a_last_replica_that_trusts_its_page_cache_loses(min_isr: int) -> None:
-    losses = [
-        run(alone(seed, NO_FSYNC, min_isr), seed=seed, max_time=MAX_SECONDS) for seed in SEEDS
-    ]
-    assert any(losses)
-    if min_isr == 2:
-        assert any(b"all-" in value for lost in losses for value in lost), "even acks=all records"
+    """How much of a page cache survives is chance: one of some schedules shows it."""
+    wanted = b"all-" if min_isr == 2 else b"alone-"  # even acks=all records, with two
+    assert any(
+        wanted in value
+        for seed in range(16)
+        for value in run(alone(seed, NO_FSYNC, min_isr), seed=seed, max_time=MAX_SECONDS)
+    )
 
 
 async def exposed(seed: int, config: Mapping[str, str]) -> tuple[set[bytes], set[bytes]]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from barnabas.error_code import ErrorCode
+from barnabas.events import EventKind, EventLog
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +23,9 @@ class ControlRequest(Protocol):
 class ControllerFence:
     """Remembers the highest controller epoch seen; `broker_epoch` is this broker's own."""
 
-    def __init__(self, broker_epoch: Callable[[], int]) -> None:
+    def __init__(self, broker_epoch: Callable[[], int], events: EventLog | None = None) -> None:
         self._broker_epoch = broker_epoch
+        self._events = events if events is not None else EventLog()
         self.controller_epoch = 0
 
     def check(self, request: ControlRequest) -> ErrorCode:
@@ -37,6 +39,7 @@ class ControllerFence:
             logger.warning(
                 "ignoring %s for broker epoch %d, it is %d now", name, request.broker_epoch, own
             )
+            self._report(f"{name} was meant for an earlier life of this broker", request)
             return ErrorCode.STALE_BROKER_EPOCH
         if request.controller_epoch < self.controller_epoch:
             logger.warning(
@@ -46,6 +49,18 @@ class ControllerFence:
                 request.controller_epoch,
                 self.controller_epoch,
             )
+            self._report(f"{name} came from a controller that was replaced", request)
             return ErrorCode.STALE_CONTROLLER_EPOCH
         self.controller_epoch = request.controller_epoch
         return ErrorCode.NONE
+
+    def _report(self, cause: str, request: ControlRequest) -> None:
+        self._events.record(
+            EventKind.REQUEST_FENCED,
+            cause,
+            controller=request.controller_id,
+            controller_epoch=request.controller_epoch,
+            newest_controller_epoch=self.controller_epoch,
+            meant_for_broker_epoch=request.broker_epoch,
+            broker_epoch=self._broker_epoch(),
+        )

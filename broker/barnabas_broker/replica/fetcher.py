@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from barnabas.error_code import ErrorCode
 from barnabas.errors import BarnabasError, TransportError
+from barnabas.events import EventKind, EventLog, Value
 from barnabas.messages.fetch import FetchedPartition, FetchRequest, FetchResponse
 from barnabas.messages.offsets import EpochEndOffset, EpochPartition
 from barnabas.runtime import Address, Channel, Network, PausePoint, Pauses, Service, TaskScope
@@ -43,6 +44,7 @@ class FetcherContext:
     timeout: float
     truncation: TruncationPolicy = field(default_factory=TruncationPolicy)
     pauses: Pauses | None = None
+    events: EventLog = field(default_factory=EventLog)
 
 
 class LeaderFetcher:
@@ -137,7 +139,9 @@ class LeaderFetcher:
         if response is None:
             self._session.reset()
             return
-        self._unreachable = False
+        if self._unreachable:
+            self._unreachable = False
+            self._report(EventKind.FETCH_RESUMED, "the leader answers again")
         if self._pauses is not None:
             await self._pauses.at(PausePoint.FOLLOWER_BEFORE_APPLY, self.leader_id)
         if response.error_code:
@@ -202,6 +206,8 @@ class LeaderFetcher:
     async def _leader_unreachable(self, error: TransportError) -> None:
         level = logging.DEBUG if self._unreachable else logging.INFO
         logger.log(level, "cannot fetch from broker %d: %s", self.leader_id, error)
+        if not self._unreachable:
+            self._report(EventKind.FETCH_FAILED, str(error), backoff_ms=self._backoff_ms)
         self._unreachable = True
         self._session.reset()
         await self._rest(self._context.backoff)
@@ -287,7 +293,7 @@ class LeaderFetcher:
             self._last_pause.pop(key, None)
         except BarnabasError as error:
             logger.warning("%s: fetched data refused: %s", key, error)
-            self._pause(key)
+            self._pause(key, f"the fetched data was refused: {error}")
         except Exception:
             logger.exception("%s: fetching stops until the next LeaderAndIsr", key)
             self._drop(key)
@@ -303,14 +309,22 @@ class LeaderFetcher:
                 self._tasks.spawn(self._back_in_range(key, follower), f"range of {key}")
             case Reaction.GIVE_UP:
                 logger.info("%s: epoch %d is over, waiting for LeaderAndIsr", key, sent_epoch)
+                self._report(
+                    EventKind.FETCH_FAILED,
+                    f"the leader answered {code}: this follower waits for LeaderAndIsr",
+                    key,
+                    leader_epoch=sent_epoch,
+                )
                 self._drop(key)
             case Reaction.BACK_OFF:
                 logger.info("%s: broker %d answers %s", key, self.leader_id, code)
-                self._pause(key)
+                self._pause(key, f"the leader answered {code}")
 
-    def _pause(self, key: TopicPartition) -> None:
+    def _pause(self, key: TopicPartition, why: str) -> None:
         if key in self._followers:  # unless its disk failed, and it was dropped for that
             self._session.gone(key)
+            if key not in self._last_pause:  # the first of a row
+                self._report(EventKind.FETCH_FAILED, why, key, backoff_ms=self._backoff_ms)
             longer = 2 * self._last_pause.get(key, FIRST_PAUSE / 2)
             self._last_pause[key] = pause = min(longer, self._context.backoff)
             self._paused_until[key] = self._context.now() + pause
@@ -341,4 +355,15 @@ class LeaderFetcher:
         if moved:
             self._session.moved(key)
         else:
-            self._pause(key)  # asking the same again at once would get the same answer
+            # asking the same again at once would get the same answer
+            self._pause(key, "the leader's log does not hold the offset asked for")
+
+    @property
+    def _backoff_ms(self) -> int:
+        return int(self._context.backoff * 1000)
+
+    def _report(
+        self, kind: EventKind, cause: str, key: TopicPartition | None = None, **details: Value
+    ) -> None:
+        """Without `key`: of all partitions followed here."""
+        self._context.events.record(kind, cause, key, leader=self.leader_id, **details)

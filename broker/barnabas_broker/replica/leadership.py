@@ -22,7 +22,7 @@ from barnabas.topic_partition import TopicPartition
 
 from barnabas_broker.log.log import Appended, Log
 from barnabas_broker.replica.alter_partition import AlterPartitions, Verdict, verdict
-from barnabas_broker.replica.high_watermark import holds_back, next_high_watermark
+from barnabas_broker.replica.high_watermark import Hold, holds_back, next_high_watermark, what_holds
 from barnabas_broker.replica.in_sync import (
     NEVER,
     InSyncReplicas,
@@ -184,16 +184,11 @@ class Leadership:
 
     def advance_high_watermark(self) -> bool:
         """Move the high watermark if everybody who counts has more; wake who waited for it."""
-        log, maximal = self.log, self.isr.maximal
-        end = log.log_end_offset
+        log = self.log
         moved_to = next_high_watermark(
             log.high_watermark,
-            end if self._last_replica is None else self._last_replica.durable_end,
-            [
-                follower.log_end_offset
-                for follower in self.followers.values()
-                if self._holds_back(follower, follower.broker_id in maximal, end)
-            ],
+            self._countable_end,
+            self._awaited().values(),
             in_sync_count=len(self.isr.committed),
             min_in_sync=self.min_in_sync if self._environment.gate else 0,
         )
@@ -202,6 +197,34 @@ class Leadership:
         log.maybe_increment_high_watermark(moved_to)
         self._waiting.high_watermark_moved(moved_to, self._outcome_of_committed())
         return True
+
+    def what_holds_high_watermark(self) -> Hold:
+        """Why it is below the log's end, if it is."""
+        return what_holds(
+            self.log.high_watermark,
+            self.log.log_end_offset,
+            self._countable_end,
+            self._awaited(),
+            in_sync_count=len(self.isr.committed),
+            min_in_sync=self.min_in_sync if self._environment.gate else 0,
+        )
+
+    @property
+    def _countable_end(self) -> int:
+        return (
+            self.log.log_end_offset
+            if self._last_replica is None
+            else self._last_replica.durable_end
+        )
+
+    def _awaited(self) -> dict[int, int]:
+        """The log ends of the followers that the high watermark waits for."""
+        maximal, end = self.isr.maximal, self.log.log_end_offset
+        return {
+            broker_id: follower.log_end_offset
+            for broker_id, follower in self.followers.items()
+            if self._holds_back(follower, broker_id in maximal, end)
+        }
 
     def _holds_back(self, follower: RemoteReplica, in_maximal_isr: bool, end: int) -> bool:
         if in_maximal_isr:

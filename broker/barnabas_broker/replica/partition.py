@@ -8,7 +8,7 @@ one turn of the event loop: nobody sees half of it.
 import logging
 
 from barnabas.error_code import ErrorCode
-from barnabas.errors import KafkaStorageError, NotLeaderOrFollowerError
+from barnabas.errors import KafkaError, KafkaStorageError, NotLeaderOrFollowerError
 from barnabas.events import EventKind
 from barnabas.messages.control import LeaderAndIsrPartition
 from barnabas.messages.replicas import RemoteReplica as RemoteReplicaDescription
@@ -17,7 +17,7 @@ from barnabas.topic_partition import TopicPartition
 
 from barnabas_broker.log.log import Log
 from barnabas_broker.replica.in_sync import NEVER
-from barnabas_broker.replica.leader_epoch import check_leader_epoch
+from barnabas_broker.replica.leader_epoch import NO_EPOCH, check_leader_epoch
 from barnabas_broker.replica.leadership import LeaderEnvironment, Leadership
 from barnabas_broker.replica.purgatory import Waiting
 from barnabas_broker.replica.truncation import TruncationPolicy
@@ -42,6 +42,7 @@ class Partition:
         self.leader_epoch = -1
         self.replicas: tuple[int, ...] = ()
         self.leadership: Leadership | None = None
+        self._last_refused = (NO_EPOCH, NO_EPOCH)
         self._partition_epoch = 0
         self._environment = environment
 
@@ -155,10 +156,28 @@ class Partition:
         """
         if self.offline:
             raise KafkaStorageError(f"{self.topic_partition}: its log directory has failed")
-        check_leader_epoch(requested_epoch, self.leader_epoch)
+        if requested_epoch != self.leader_epoch:
+            self._check_leader_epoch(requested_epoch)
         if self.leadership is None:
             raise NotLeaderOrFollowerError(f"{self.topic_partition} is led by {self.leader_id}")
         return self.leadership
+
+    def _check_leader_epoch(self, requested: int) -> None:
+        """Refuse another epoch; the first of its kind is an event, for its sender asks again."""
+        try:
+            check_leader_epoch(requested, self.leader_epoch)
+        except KafkaError as error:
+            if self._last_refused != (requested, self.leader_epoch):
+                self._last_refused = (requested, self.leader_epoch)
+                self._environment.events.record(
+                    EventKind.REQUEST_FENCED,
+                    str(error),
+                    self.topic_partition,
+                    error=error.code.name,
+                    requested_epoch=requested,
+                    leader_epoch=self.leader_epoch,
+                )
+            raise
 
     # ---- for the fetcher
 
@@ -240,6 +259,7 @@ class Partition:
             leader_id=self.leader_id,
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
+            offline=self.offline,
         )
         if self.log is not None:
             described.log_start_offset = self.log.log_start_offset
@@ -248,7 +268,11 @@ class Partition:
             described.log_end_offset = self.log.log_end_offset
             described.size_bytes = self.log.size_bytes
         if self.leadership is not None:
+            hold = self.leadership.what_holds_high_watermark()
             described.in_sync_replicas = list(self.leadership.isr.committed)
+            described.min_in_sync_replicas = self.leadership.min_in_sync
+            described.held_back_by = list(hold.by)
+            described.held_back_because = hold.because
             described.followers = self._describe_followers(self.leadership)
         return described
 

@@ -43,6 +43,7 @@ from barnabas_broker.replica.fetchers import Fetchers
 from barnabas_broker.replica.follower_fetch import FollowerFetches
 from barnabas_broker.replica.leadership import LeaderEnvironment
 from barnabas_broker.replica.metadata_cache import MetadataCache
+from barnabas_broker.replica.offset_moves import INTERVAL_SECONDS, OffsetMoves
 from barnabas_broker.replica.offsets import OffsetLookups
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.partitions import Partitions
@@ -79,7 +80,7 @@ class ReplicaManager:
         self._cache = context.metadata_cache
         self.partitions = Partitions(self._cache)
         self._tasks = TaskScope("replica manager")
-        self._fence = ControllerFence(context.broker_epoch)
+        self._fence = ControllerFence(context.broker_epoch, context.events)
         self._deadlines = Deadlines(self._clock.monotonic)
         self._alter_partitions = AlterPartitions(self._alter_partition_context())
         self._fetchers = Fetchers(self._fetcher_context())
@@ -103,6 +104,7 @@ class ReplicaManager:
         """Start the ISR check. The high watermarks are written only after the first LeaderAndIsr:
         a fresh broker would overwrite the file with less than it holds."""
         self._tasks.spawn(self._check_in_sync_replicas(), "ISR check")
+        self._tasks.spawn(self._look_for_offset_moves(), "offset moves")
 
     async def shutdown(self) -> None:
         """Stop fetching, answer whoever waits, and write the high watermarks."""
@@ -205,6 +207,12 @@ class ReplicaManager:
                     partition.leadership.maybe_shrink_isr()
                     partition.leadership.advance_high_watermark()
 
+    async def _look_for_offset_moves(self) -> None:
+        moves = OffsetMoves(self._context.events)
+        while True:
+            await asyncio.sleep(INTERVAL_SECONDS)
+            moves.look(self.partitions)
+
     async def _checkpoint_high_watermarks(self) -> None:
         interval = self._context.config[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000
         while True:
@@ -265,6 +273,7 @@ class ReplicaManager:
             timeout=config[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000,
             truncation=self._truncation_policy(),
             pauses=self._context.runtime.pauses,
+            events=self._context.events,
         )
 
     def _roles_context(self) -> RolesContext:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from barnabas.error_code import ErrorCode
 from barnabas.errors import KafkaError
+from barnabas.events import EventKind
 from barnabas.messages.control import (
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
@@ -123,6 +124,16 @@ class Roles:
                 appointment.controller_epoch,
                 partition.leader_epoch,
             )
+            if appointment.leader_epoch < partition.leader_epoch:  # else it is only said again
+                self._context.environment.events.record(
+                    EventKind.REQUEST_FENCED,
+                    f"an appointment with leader epoch {appointment.leader_epoch} came late,"
+                    f" it is {partition.leader_epoch} now",
+                    partition.topic_partition,
+                    error=ErrorCode.STALE_CONTROLLER_EPOCH.name,
+                    requested_epoch=appointment.leader_epoch,
+                    leader_epoch=partition.leader_epoch,
+                )
             return ErrorCode.STALE_CONTROLLER_EPOCH
         return ErrorCode.NONE
 
@@ -232,6 +243,13 @@ class Roles:
             ):
                 return ErrorCode.FENCED_LEADER_EPOCH
             self._fetchers.stop([key])
+            if not item.delete_partition:
+                self._context.environment.events.record(
+                    EventKind.REPLICA_STOPPED,
+                    item.cause or "the controller said so",
+                    key,
+                    leader_epoch=partition.leader_epoch,
+                )
             partition.waiting.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if not item.delete_partition:
             return ErrorCode.NONE
@@ -239,6 +257,9 @@ class Roles:
             partition.stop()
             self._partitions.remove(key)
         logger.info("%s: replica deleted", key)
+        self._context.environment.events.record(
+            EventKind.REPLICA_DELETED, item.cause or "the controller said so", key
+        )
         return await self._delete_log(key)
 
     async def _delete_log(self, key: TopicPartition) -> ErrorCode:

@@ -30,6 +30,7 @@ class EventKind(StrEnum):
     BECAME_LEADER = "became-leader"
     BECAME_FOLLOWER = "became-follower"
     REPLICA_STOPPED = "replica-stopped"
+    REPLICA_DELETED = "replica-deleted"
     REPLICA_OFFLINE = "replica-offline"
     LOG_TRUNCATED = "log-truncated"
     ISR_CHANGE_PROPOSED = "isr-change-proposed"

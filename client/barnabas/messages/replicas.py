@@ -25,7 +25,11 @@ class RemoteReplica:
 
 @dataclass(slots=True)
 class ReplicaDescription:
-    """One local replica. `in_sync_replicas` and `followers` are filled by the leader only."""
+    """One local replica; `offline`: its log directory has failed.
+
+    The last five are filled by the leader only. `held_back_because` says why the high watermark is
+    below the log's end, empty where it is not; `held_back_by` are the followers it waits for.
+    """
 
     topic: str
     partition: int
@@ -40,6 +44,10 @@ class ReplicaDescription:
     size_bytes: int = 0
     in_sync_replicas: list[int] = field(default_factory=list)
     followers: list[RemoteReplica] = field(default_factory=list)
+    min_in_sync_replicas: int = -1
+    held_back_by: list[int] = field(default_factory=list)
+    held_back_because: str = ""
+    offline: bool = False
 
 
 @dataclass(slots=True)
