@@ -268,7 +268,7 @@ class LeaderFetcher:
             follower.truncate(EpochEnd(answer.leader_epoch, answer.end_offset))
         except BarnabasError as error:
             logger.warning("%s: cannot be truncated: %s", key, error)
-            self._pause(key)
+            self._pause(key, f"the log cannot be truncated: {error}")
             return
         self._lookups.note(key, follower)
         self._session.moved(key)
