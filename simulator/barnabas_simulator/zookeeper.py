@@ -132,6 +132,8 @@ class MemoryZooKeeper:
         self._opened = 0
         self._clients: dict[str, MemoryClient] = {}
         self._watches: dict[tuple[WatchKind, str], dict[Watching, None]] = {}
+        # Called with the paths that a request has just changed, before its sender hears of it.
+        self.on_write: Callable[[list[str]], None] | None = None
 
     def client(self, name: str = "client") -> MemoryClient:
         """The process of that name; the same object at every call."""
@@ -270,6 +272,8 @@ class MemoryZooKeeper:
                 session.lose_connection()
                 return
         reply = self._answer(message)
+        if self.on_write is not None and self.tree.changed:
+            self.on_write([event.path for event in self.tree.changed])
         if hit:
             session.lose_connection()
         elif session.link is not None:
