@@ -1,6 +1,7 @@
 """Reassignment at the controller: who is told what, in which order, and what ZooKeeper says."""
 
 import json
+from dataclasses import replace
 
 from barnabas.error_code import ErrorCode
 from barnabas.events import EventKind
@@ -262,6 +263,31 @@ def test_a_topic_being_deleted_waits_for_its_reassignment_and_takes_no_other() -
         await world.until_some(gone)
         for broker_id in (1, 2, 3):
             assert FLIGHTS in world.brokers[broker_id].stops(delete=True)
+
+    run_world(test)
+
+
+def test_a_new_controller_goes_on_where_the_dead_one_was() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3, 8)
+        await world.create_topic("flights", {0: [1, 2]})
+        await reassign(world, [8, 2])
+        state = await world.state(FLIGHTS)
+        assert state is not None
+        await world.kill_and_expire(9)
+        await world.until(lambda: world.controller() is not None)
+        told = await world.until_state(FLIGHTS, lambda s: s.leader_epoch > state.leader_epoch)
+
+        def told_again() -> bool:
+            role = world.brokers[8].role(FLIGHTS)
+            return role is not None and role.leader_epoch == told.leader_epoch
+
+        await world.until(told_again)
+        # The ISR grows, and before anything follows from that, the controller is dead again.
+        grown = replace(told, isr=(*told.isr, 8))
+        await world.store.put(znodes.state_path(FLIGHTS), znodes.encode_state(grown))
+        await world.store.remove(znodes.CONTROLLER)
+        await until_home(world, 8, 2)
 
     run_world(test)
 
