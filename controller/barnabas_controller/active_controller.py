@@ -31,6 +31,7 @@ from barnabas_controller.request_batch import ControlRequest
 from barnabas_controller.topic_changes import TopicChanges
 from barnabas_controller.topic_deletion import TopicDeletion
 from barnabas_controller.topic_growth import TopicGrowth
+from barnabas_controller.znodes import Broker
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class ActiveController:
             settings,
             ControllerContext(),
             store,
-            BrokerChannels(runtime.network, settings(), self._on_response, runtime.pauses),
+            BrokerChannels(runtime, settings(), self._on_response, self._on_evidence),
             lambda name, handler: enqueue(self, name, handler),
             events,
         )
@@ -80,6 +81,12 @@ class ActiveController:
 
     def start_timers(self) -> None:
         self._scope.spawn(self._rebalance.run(), "preferred leader rebalance")
+
+    def _on_evidence(self, broker: Broker, evidence: str) -> None:
+        self.reign.enqueue(
+            f"broker {broker.broker_id} seems to be dead",
+            lambda: self.brokers.on_evidence(broker, evidence),
+        )
 
     def _on_response(self, broker_id: int, request: ControlRequest, response: Message) -> None:
         """Only answers that can change something get a turn on the queue."""

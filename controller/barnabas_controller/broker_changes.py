@@ -1,7 +1,9 @@
 """Brokers come, die and come back: the controller follows `/brokers/ids`.
 
 A broker that restarts faster than anyone looks shows up as the same id with a higher epoch; it is
-treated as one that died and came back. Disks that fail while their broker lives end here too.
+treated as one that died and came back. Evidence of a death comes before the session's end: the
+broker is then a suspect, until its session ends or it registers anew. Disks that fail while their
+broker lives end here too.
 """
 
 import logging
@@ -73,6 +75,27 @@ class BrokerChanges:
             await self._on_startup(ids, "restarted")
         await self._on_gone(dead)
 
+    async def on_evidence(self, suspect: Broker, evidence: str) -> None:
+        """This life of a broker seems to be over, though its session is not.
+
+        What follows is what its session's end would bring, less what could not be undone if the
+        evidence is wrong: nobody is elected from outside the ISR, and what it leads with nobody to
+        take over it goes on leading.
+        """
+        context, broker_id = self._context, suspect.broker_id
+        registered = context.brokers.get(broker_id)
+        if registered is None or registered.epoch != suspect.epoch:
+            return  # its session has ended, or it has registered anew, meanwhile
+        if context.is_suspected(broker_id):
+            return
+        context.suspects[broker_id] = suspect.epoch
+        cause = f"broker {broker_id} is suspected to be dead: {evidence}"
+        logger.warning("%s", cause)
+        self._reign.events.record(
+            EventKind.BROKER_SUSPECTED, evidence, broker=broker_id, broker_epoch=suspect.epoch
+        )
+        await self._on_replicas_offline(context.replicas_on([broker_id]), cause)
+
     async def _on_gone(self, broker_ids: list[int]) -> None:
         """Their registrations have vanished; whoever had asked to stop did not die."""
         events = self._reign.events
@@ -125,6 +148,7 @@ class BrokerChanges:
         for broker_id in broker_ids:
             self._context.brokers.pop(broker_id, None)
             self._context.shutting_down.discard(broker_id)
+            self._context.suspects.pop(broker_id, None)
             self._context.failed_replicas.pop(broker_id, None)
         await self._on_replicas_offline(self._context.replicas_on(broker_ids), cause)
 

@@ -2,6 +2,8 @@
 
 So every broker sees the controller's decisions in the order they were made. A request is sent again
 until the broker has answered or is gone from ZooKeeper: each is harmless when received twice.
+
+The stream is held open also between requests: its end is how a broker's death is noticed.
 """
 
 import asyncio
@@ -11,9 +13,10 @@ from collections.abc import Callable
 from barnabas.errors import KafkaError, TransportError
 from barnabas.messages import SERVICES
 from barnabas.messages.control import LeaderAndIsrRequest
-from barnabas.runtime import Channel, Message, Network, PausePoint, Pauses, Service, TaskScope
+from barnabas.runtime import Channel, Message, PausePoint, Pauses, Runtime, Service, TaskScope
 
 from barnabas_controller.config import ControllerConfig
+from barnabas_controller.lifeline import Lifeline
 from barnabas_controller.request_batch import ControlRequest
 from barnabas_controller.znodes import Broker
 
@@ -23,6 +26,8 @@ RETRY_SECONDS = 0.1
 
 # broker id, what was asked, what was answered; called on the event loop, must only enqueue
 OnResponse = Callable[[int, ControlRequest, Message], None]
+# which life of a broker is dead, and why that is believed; the same holds
+OnEvidence = Callable[[Broker, str], None]
 
 
 class BrokerChannels:
@@ -30,19 +35,23 @@ class BrokerChannels:
 
     def __init__(
         self,
-        network: Network,
+        runtime: Runtime,
         config: ControllerConfig,
         on_response: OnResponse,
-        pauses: Pauses | None = None,
+        on_evidence: OnEvidence,
     ) -> None:
-        self._network = network
-        self._pauses = pauses
+        self._runtime = runtime
         self._config = config
         self._on_response = on_response
+        self._on_evidence = on_evidence
         self._queues: dict[int, _BrokerQueue] = {}
 
-    def add(self, broker: Broker) -> None:
-        """Start sending to a broker that registered."""
+    def add(self, broker: Broker, had_stream: bool = False) -> None:
+        """Start sending to a broker that registered.
+
+        `had_stream`: this broker has had a stream to it, in this life of it, before it became
+        controller.
+        """
         endpoint = broker.endpoint(self._config.inter_broker_listener)
         if endpoint is None:
             logger.error(
@@ -51,10 +60,15 @@ class BrokerChannels:
                 self._config.inter_broker_listener,
             )
             return
-        channel = self._network.connect(endpoint.address, Service.CONTROL)
+        network = self._runtime.network
+        channel = network.connect(endpoint.address, Service.CONTROL)
         timeout = self._config.request_timeout
-        queue = _BrokerQueue(broker.broker_id, channel, timeout, self._on_response, self._pauses)
+        pauses = self._runtime.pauses
+        queue = _BrokerQueue(broker.broker_id, channel, timeout, self._on_response, pauses)
         self._queues[broker.broker_id] = queue
+        if self._config.suspects_on_evidence:
+            now = self._runtime.clock.monotonic
+            queue.watch(Lifeline(network, channel, now, broker, self._on_evidence, had_stream))
 
     async def remove(self, broker_id: int) -> None:
         """Drop a broker and all it was still to be told."""
@@ -92,6 +106,9 @@ class _BrokerQueue:
         self._requests: asyncio.Queue[ControlRequest] = asyncio.Queue()
         self._scope = TaskScope(f"control of broker {broker_id}")
         self._scope.spawn(self._run(), "sender")
+
+    def watch(self, lifeline: Lifeline) -> None:
+        self._scope.spawn(lifeline.run(), "lifeline")
 
     def put(self, request: ControlRequest) -> None:
         self._requests.put_nowait(request)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class ControllerConfig:
     """Names and defaults are Kafka's; `request_timeout` (`controller.socket.timeout.ms`) and the
-    interval are in seconds."""
+    interval are in seconds. `suspects_on_evidence` is not Kafka's: see `failure.detection`."""
 
     inter_broker_listener: str = "PLAINTEXT"
     delete_topic_enable: bool = True
@@ -15,3 +15,4 @@ class ControllerConfig:
     leader_imbalance_per_broker_percentage: int = 10
     leader_imbalance_check_interval_seconds: float = 300.0
     request_timeout: float = 30.0
+    suspects_on_evidence: bool = True

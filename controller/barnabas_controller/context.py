@@ -28,12 +28,15 @@ class ControllerContext:
 
     `brokers` are the registered ones; `shutting_down` those of them that asked to stop. A broker
     in both still gets requests, and may serve what nobody else can, but is not online.
+    `suspects` are lives of brokers (by id, the broker epoch) that are still registered and for
+    whose death there is evidence: not online either, and it ends only with a new broker epoch.
     `failed_replicas` are those a live broker cannot open because their disk failed. Dicts to None
     are sets with an order.
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
     shutting_down: set[int] = field(default_factory=set)
+    suspects: dict[int, int] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
     assignments: dict[str, dict[int, ReplicaAssignment]] = field(default_factory=dict)
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
@@ -48,17 +51,30 @@ class ControllerContext:
     # Brokers
 
     def live_brokers(self) -> list[int]:
-        """Registered and not shutting down, by id."""
-        return sorted(self.brokers.keys() - self.shutting_down)
+        """Registered, not shutting down and not suspected, by id."""
+        return [b for b in sorted(self.brokers.keys() - self.shutting_down) if self.is_trusted(b)]
 
     def registered_brokers(self) -> list[int]:
         """Those that can be talked to, by id."""
         return sorted(self.brokers)
 
+    def is_suspected(self, broker_id: int) -> bool:
+        """Registered, with evidence that this very life of it is over."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and self.suspects.get(broker_id) == broker.epoch
+
+    def is_trusted(self, broker_id: int) -> bool:
+        """Registered, and nothing speaks against it."""
+        return broker_id in self.brokers and not self.is_suspected(broker_id)
+
+    def suspected_brokers(self) -> list[int]:
+        """By id."""
+        return [broker_id for broker_id in sorted(self.suspects) if self.is_suspected(broker_id)]
+
     def is_online(self, broker_id: int, partition: TopicPartition) -> bool:
         """Whether this broker can serve this partition."""
         return (
-            broker_id in self.brokers
+            self.is_trusted(broker_id)
             and broker_id not in self.shutting_down
             and partition not in self.failed_replicas.get(broker_id, ())
         )

@@ -34,7 +34,8 @@ from barnabas.runtime import Runtime, TaskScope
 from barnabas_controller import znodes
 from barnabas_controller.active_controller import ActiveController
 from barnabas_controller.config import ControllerConfig
-from barnabas_controller.controller_election import current_controller, elect
+from barnabas_controller.controller_election import Incumbent, current_controller, depose, elect
+from barnabas_controller.controller_watch import ControllerWatch
 from barnabas_controller.errors import ControllerMoved
 from barnabas_controller.failover import fail_over
 from barnabas_controller.fenced_store import FencedStore
@@ -83,6 +84,7 @@ class Controller:
         self._store = Store(setup.session, setup.events)
         self._queue: asyncio.Queue[_Event] = asyncio.Queue()
         self._scope = TaskScope(f"controller of broker {setup.broker_id}")
+        self._watch = ControllerWatch(setup.runtime, setup.config, self._on_controller_dead)
         self._active: ActiveController | None = None
         self.active_controller_id = -1
 
@@ -105,6 +107,7 @@ class Controller:
     async def stop(self) -> None:
         """Take no further part. `/controller` vanishes when the broker closes its session."""
         await self._scope.close()
+        await self._watch.close()
         await self._resign("the broker is stopping")
         self._drop_events()
 
@@ -215,6 +218,7 @@ class Controller:
     async def _run(self) -> None:
         while self._setup.session.state not in OVER:
             await self._handle(await self._queue.get())
+        await self._watch.close()
         await self._resign("the ZooKeeper session is over")
         self._drop_events()
 
@@ -249,13 +253,31 @@ class Controller:
         """Look who is controller; stand for election if nobody is."""
         current = await current_controller(self._store, self._watch_controller)
         previous = self.active_controller_id
-        self.active_controller_id = -1 if current is None else current[0]
-        if self._active is not None and (current is None or not current[1]):
+        self.active_controller_id = -1 if current is None else current.broker_id
+        mine = current is not None and current.session_id == self._setup.session.session_id
+        if self._active is not None and not mine:
             await self._resign(f"broker {self.active_controller_id} is controller")
         if current is None:
             await self._stand_for_election(previous)
-        elif current[1] and self._active is None:  # an earlier reign of this session ended badly
+        elif not mine:
+            await self._watch.follow(self._store, current)
+        elif self._active is None:  # an earlier reign of this session ended badly
             await self._store.remove(znodes.CONTROLLER)
+
+    def _on_controller_dead(self, incumbent: Incumbent, why: str) -> None:
+        async def handle() -> None:
+            await self._depose(incumbent, why)
+
+        self._enqueue(_Event(f"controller {incumbent.broker_id} seems to be dead", handle))
+
+    async def _depose(self, incumbent: Incumbent, why: str) -> None:
+        """What follows is an election, as `/controller` is watched."""
+        cause = f"controller {incumbent.broker_id} is suspected to be dead: {why}"
+        logger.warning("%s", cause)
+        if await depose(self._store, incumbent):
+            self._setup.events.record(
+                EventKind.CONTROLLER_DEPOSED, cause, broker=incumbent.broker_id
+            )
 
     async def _stand_for_election(self, previous: int) -> None:
         """`previous`: who was controller when this broker last looked; -1: nobody was."""
@@ -277,7 +299,9 @@ class Controller:
         setup.events.record(
             EventKind.CONTROLLER_ELECTED, why, epoch=epoch.number, previous=previous
         )
-        await fail_over(self._active)
+        predecessor = self._watch.testimony
+        await self._watch.close()
+        await fail_over(self._active, predecessor)
 
     async def _resign(self, why: str) -> None:
         """Stop ruling; nothing is written."""

@@ -5,6 +5,7 @@ there is never a controller without an epoch of its own.
 """
 
 import logging
+from typing import NamedTuple
 
 from barnabas_controller import znodes
 from barnabas_controller.errors import ControllerMoved, MalformedZnode
@@ -13,7 +14,9 @@ from barnabas_controller.retrying import until_answered
 from barnabas_controller.store import Store
 from barnabas_controller.zookeeper.session import (
     BadVersion,
+    Check,
     Create,
+    Delete,
     NodeExists,
     Operation,
     SetData,
@@ -25,8 +28,16 @@ from barnabas_controller.zookeeper.session import (
 logger = logging.getLogger(__name__)
 
 
-async def current_controller(store: Store, watch: Watch | None = None) -> tuple[int, bool] | None:
-    """Its broker id, and whether it is this session; None without one. The watch is armed always.
+class Incumbent(NamedTuple):
+    """Whose `/controller` is, and which one it is: every election creates another znode."""
+
+    broker_id: int
+    session_id: int
+    czxid: int
+
+
+async def current_controller(store: Store, watch: Watch | None = None) -> Incumbent | None:
+    """Who is controller; None without one. The watch is armed always.
 
     Ownership of the ephemeral znode decides, not the id in it. The id of a malformed one is -1.
     """
@@ -36,12 +47,43 @@ async def current_controller(store: Store, watch: Watch | None = None) -> tuple[
     if found is None:
         return None
     data, stat = found
-    mine = stat.ephemeral_owner == store.session.session_id
     try:
-        return znodes.decode_controller(data), mine
+        broker_id = znodes.decode_controller(data)
     except MalformedZnode as error:
         logger.error("the controller cannot be known: %s", error)
-        return -1, mine
+        broker_id = -1
+    return Incumbent(broker_id, stat.ephemeral_owner, stat.czxid)
+
+
+async def broker_of(store: Store, incumbent: Incumbent) -> znodes.Broker | None:
+    """The controller's registration; None if it has none of the same session."""
+    found = await store.get(znodes.broker_path(incumbent.broker_id))
+    if found is None or found[1].ephemeral_owner != incumbent.session_id:
+        return None
+    try:
+        return znodes.decode_broker(incumbent.broker_id, found[0], found[1].czxid)
+    except MalformedZnode as error:
+        logger.error("the controller cannot be watched: %s", error)
+        return None
+
+
+async def depose(store: Store, incumbent: Incumbent) -> bool:
+    """Delete the `/controller` of a controller that is dead; False if it is gone already.
+
+    The epoch is read before the znode is seen to be still the incumbent's, and nobody can be
+    elected while it is there: so this is the epoch of its election, and the multi, which checks
+    it, cannot hit a successor's znode.
+    """
+    _, version = await _read_epoch(store)
+    stat = await store.exists(znodes.CONTROLLER)
+    if stat is None or stat.czxid != incumbent.czxid:
+        return False
+    operations: list[Operation] = [
+        Check(znodes.CONTROLLER_EPOCH, version),
+        Delete(znodes.CONTROLLER, stat.version),
+    ]
+    results = await until_answered(lambda: store.session.multi(operations))
+    return not any(isinstance(result, ZooKeeperError) for result in results)
 
 
 async def elect(store: Store, broker_id: int, now_ms: int) -> ControllerEpoch:
@@ -68,7 +110,7 @@ async def elect(store: Store, broker_id: int, now_ms: int) -> ControllerEpoch:
 async def _won_unheard(store: Store, epoch: int) -> ControllerEpoch:
     """Whether the election was won by an attempt whose answer was lost."""
     controller = await current_controller(store)
-    if controller is not None and controller[1]:
+    if controller is not None and controller.session_id == store.session.session_id:
         number, version = await _read_epoch(store)
         if number == epoch:
             return ControllerEpoch(number, version)

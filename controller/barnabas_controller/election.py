@@ -54,11 +54,14 @@ def elect_offline(
     online: Collection[int],
     unclean_allowed: bool,
     cause: str,
+    suspected: Collection[int] = (),
 ) -> Elected | Refused:
     """The leader is gone: the first replica that is online and in sync takes over.
 
     With none, and only if data may be lost, the first replica that is online (an unclean
-    election): it starts with an ISR of its own and the mark RECOVERING (KIP-704).
+    election): it starts with an ISR of its own and the mark RECOVERING (KIP-704). Never while a
+    member of the ISR is only suspected to be dead: evidence may be wrong, and would then cost data
+    that is there.
     """
     live = tuple(replica for replica in assignment if replica in online)
     leader = next((replica for replica in live if replica in state.isr), None)
@@ -67,6 +70,12 @@ def elect_offline(
         return Elected(state.with_leader(leader, isr), live, cause)
     if not live:
         return Refused(f"{cause}; none of the replicas {list(assignment)} is online")
+    doubtful = [replica for replica in state.isr if replica in suspected]
+    if doubtful:
+        return Refused(
+            f"{cause}; online are {list(live)} but none is in the ISR {list(state.isr)}, of which "
+            f"{doubtful} are suspected only: their ZooKeeper sessions decide"
+        )
     if not unclean_allowed:
         return Refused(
             f"{cause}; online are {list(live)} but none is in the ISR {list(state.isr)}, "
@@ -134,13 +143,20 @@ def elect_for_controlled_shutdown(
 
 
 def remove_from_isr(
-    state: LeaderAndIsr, replica: int, assignment: Sequence[int], cause: str
+    state: LeaderAndIsr,
+    replica: int,
+    assignment: Sequence[int],
+    cause: str,
+    only_suspected: bool = False,
 ) -> Decision:
     """A replica went offline: out of the ISR with it, unless it is the last member.
 
-    If it led there is no leader now. The last member stays in the ISR, for only that replica
-    is known to have every acknowledged record.
+    If it led there is no leader now; one that is only suspected to be dead goes on leading, for
+    nobody could take over. The last member stays in the ISR, for only that replica is known to have
+    every acknowledged record.
     """
+    if only_suspected and replica == state.leader:
+        return Unchanged(f"{replica} is suspected, but nobody can take over from it")
     if replica not in state.isr:
         return Unchanged(f"{replica} is not in the ISR {list(state.isr)}")
     leader = NO_LEADER if replica == state.leader else state.leader

@@ -10,10 +10,12 @@ here it comes back sooner, and the controller that would have noticed may be gon
 import logging
 from collections.abc import Mapping
 
+from barnabas.events import EventKind
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.active_controller import ActiveController
 from barnabas_controller.context import ControllerContext
+from barnabas_controller.lifeline import Testimony
 from barnabas_controller.reassignment import in_progress
 
 logger = logging.getLogger(__name__)
@@ -21,16 +23,21 @@ logger = logging.getLogger(__name__)
 ISR_CHANGES = "/isr_change_notification"
 
 
-async def fail_over(active: ActiveController) -> None:
-    """Bring a new reign to work; raises ControllerMoved if it is over before that."""
+async def fail_over(active: ActiveController, predecessor: Testimony | None = None) -> None:
+    """Bring a new reign to work; raises ControllerMoved if it is over before that.
+
+    `predecessor` is what this broker knows of the one that was controller before: if it died, its
+    partitions move now.
+    """
     reign = active.reign
     context = reign.context
     cause = f"broker {reign.broker_id} became controller, epoch {reign.store.epoch.number}"
     # Notes of an older time tell of state that is about to be read anyway.
     await reign.store.delete_children(ISR_CHANGES)
     await active.disks.start()
-    written_at = await _read_cluster(active)
+    written_at = await _read_cluster(active, predecessor)
     cause += _absent(context)
+    cause += _suspected(active, predecessor)
     wishes = await reign.store.store.topics_to_delete(active.deletion.watch)
     await active.deletion.start(wishes)
     reign.update_metadata(context.registered_brokers())
@@ -60,7 +67,27 @@ def _absent(context: ControllerContext) -> str:
     return f", and {noun} {', '.join(map(str, absent))} had no registration in ZooKeeper"
 
 
-async def _read_cluster(active: ActiveController) -> Mapping[TopicPartition, int]:
+def _suspected(active: ActiveController, predecessor: Testimony | None) -> str:
+    """Take over the suspicion, if it is of the life that is registered; says so."""
+    if predecessor is None or predecessor.verdict is None:
+        return ""
+    context, broker = active.reign.context, predecessor.broker
+    context.suspects[broker.broker_id] = broker.epoch
+    if not context.is_suspected(broker.broker_id):
+        del context.suspects[broker.broker_id]
+        return ""
+    active.reign.events.record(
+        EventKind.BROKER_SUSPECTED,
+        predecessor.verdict,
+        broker=broker.broker_id,
+        broker_epoch=broker.epoch,
+    )
+    return f", and broker {broker.broker_id} is suspected to be dead: {predecessor.verdict}"
+
+
+async def _read_cluster(
+    active: ActiveController, predecessor: Testimony | None
+) -> Mapping[TopicPartition, int]:
     """Fill the context; returns the transaction that wrote each partition's state."""
     reign = active.reign
     context, store = reign.context, reign.store.store
@@ -74,5 +101,6 @@ async def _read_cluster(active: ActiveController) -> Mapping[TopicPartition, int
     states = await store.written_states(context.partitions())
     context.leadership = {partition: written.state for partition, written in states.items()}
     for broker in context.brokers.values():
-        reign.channels.add(broker)
+        known = predecessor if predecessor and predecessor.broker == broker else None
+        reign.channels.add(broker, had_stream=known is not None and known.had_stream)
     return {partition: written.zxid for partition, written in states.items()}

@@ -109,7 +109,8 @@ class PartitionStateMachine:
             replicas = self._context.replicas(partition)
             online = self._context.online_replicas(partition)
             allowed = unclean.get(partition.topic, False)
-            return elect_offline(state, replicas, online, allowed, cause)
+            suspected = self._context.suspected_brokers()
+            return elect_offline(state, replicas, online, allowed, cause, suspected)
 
         await self._elect(old, decide, batch)
         self._reign.send(batch)
@@ -130,8 +131,9 @@ class PartitionStateMachine:
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
             replicas = context.replicas(partition)
+            trusted = [b for b in context.brokers if context.is_trusted(b)]
             return elect_for_controlled_shutdown(
-                state, replicas, context.brokers, context.shutting_down, cause
+                state, replicas, trusted, context.shutting_down, cause
             )
 
         await self._elect_online(partitions, decide)

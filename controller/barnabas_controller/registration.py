@@ -15,6 +15,7 @@ from barnabas_controller.retrying import until_answered
 from barnabas_controller.store import Store
 from barnabas_controller.zookeeper.session import (
     Create,
+    Delete,
     NodeExists,
     Operation,
     SetData,
@@ -53,6 +54,31 @@ async def register_broker(
                 await _until_gone(store, znodes.broker_path(broker.broker_id))
     except TimeoutError:
         raise _duplicate(broker) from None
+
+
+async def register_anew(store: Store, broker: znodes.Broker, now_ms: int) -> int:
+    """Give up this session's registration for another one; returns the new broker epoch.
+
+    One multi, so that nobody sees the broker absent. For one that lives and learns that the
+    controller suspects it: only a new epoch says that this is news. Raises DuplicateBrokerId if the
+    znode is another session's.
+    """
+    path = znodes.broker_path(broker.broker_id)
+    found = await store.get(path)
+    operations: list[Operation] = [
+        Create(path, ephemeral=True),
+        SetData(path, znodes.encode_broker(broker, now_ms), 0),
+    ]
+    if found is not None:
+        if found[1].ephemeral_owner != store.session.session_id:
+            raise _duplicate(broker)
+        operations.insert(0, Delete(path, found[1].version))
+    *_, written = await until_answered(lambda: store.session.multi(operations))
+    if isinstance(written, Stat):
+        logger.info("broker %d registered anew, epoch %d", broker.broker_id, written.czxid)
+        return written.czxid
+    # Applied by an attempt whose answer was lost, or the znode was changed by somebody else.
+    return await register_anew(store, broker, now_ms)
 
 
 def _duplicate(broker: znodes.Broker) -> DuplicateBrokerId:

@@ -92,7 +92,9 @@ class ReplicaStateMachine:
 
     async def _to_offline(self, replicas: list[Replica], batch: RequestBatch, cause: str) -> None:
         for replica in replicas:
-            batch.stop_replica(replica.broker_id, replica.partition, False, cause)
+            # A suspect that lives after all may lead what nobody else can.
+            if not self._context.is_suspected(replica.broker_id):
+                batch.stop_replica(replica.broker_id, replica.partition, False, cause)
         ordered = sorted(replicas, key=lambda replica: replica.broker_id)
         for broker_id, group in groupby(ordered, key=lambda replica: replica.broker_id):
             await self._leave_isrs(broker_id, [r.partition for r in group], batch, cause)
@@ -103,7 +105,8 @@ class ReplicaStateMachine:
         context = self._context
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
-            return remove_from_isr(state, broker_id, context.replicas(partition), cause)
+            replicas, suspected = context.replicas(partition), context.is_suspected(broker_id)
+            return remove_from_isr(state, broker_id, replicas, cause, suspected)
 
         known = [p for p in partitions if p in context.leadership]
         outcome = await change_leadership(self._reign, known, decide)

@@ -167,6 +167,7 @@ class RequestBatch:
                     broker.epoch,
                     partitions,
                     endpoints,
+                    context.suspected_brokers(),
                 ),
             )
             for broker in self._registered(self._informed)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 
-from barnabas.runtime import Address, Channel, Handler, Listener, Service
+from barnabas.runtime import Address, Channel, Handler, Knock, Listener, Service
 from barnabas.runtime.stream import FrameStream, StreamBroken
 from barnabas.runtime.stream_channel import StreamChannel
 from barnabas_broker.rpc.acceptor import Acceptor, Limits
@@ -60,6 +60,7 @@ class MemoryNetwork:
         self.listeners: dict[Address, _MemoryListener] = {}
         self._connections: dict[_Connection, None] = {}
         self.links = Links(self.random)
+        self._rejections: dict[Link, None] = {}
         self._next_port = FIRST_FREE_PORT
 
     def node(self, name: str, limits: Limits | None = None) -> "MemoryNode":
@@ -93,6 +94,19 @@ class MemoryNetwork:
         self.links.cut((sender, receiver), False)
         for connection in self._between(sender, receiver):
             connection.resume()
+
+    def reject(self, one: str, other: str) -> None:
+        """A firewall between two hosts resets their connections and refuses new ones."""
+        self._rejections[link_of(one, other)] = self._rejections[link_of(other, one)] = None
+        self.reset(one, other)
+
+    def admit(self, one: str, other: str) -> None:
+        """Undo `reject`."""
+        self._rejections.pop(link_of(one, other), None)
+        self._rejections.pop(link_of(other, one), None)
+
+    def is_rejected(self, one: str, other: str) -> bool:
+        return link_of(one, other) in self._rejections
 
     def is_cut(self, sender: str, receiver: str) -> bool:
         return self.links.swallows((sender, receiver))
@@ -159,6 +173,10 @@ class MemoryNetwork:
         return [connection for connection in self._connections if connection.hosts in links]
 
 
+class _ConnectTimeout(StreamBroken):
+    """Nobody has refused, and nobody has answered."""
+
+
 class MemoryNode:
     """One node's door to the network: implements `Network`, and `listen` implements `Listen`."""
 
@@ -187,6 +205,16 @@ class MemoryNode:
         network.listeners[address] = listener
         return listener
 
+    async def knock(self, address: Address, timeout: float) -> Knock:
+        try:
+            async with asyncio.timeout(timeout):
+                await self._reach(address)
+        except (TimeoutError, _ConnectTimeout):
+            return Knock.SILENT
+        except StreamBroken:
+            return Knock.REFUSED
+        return Knock.ANSWERED
+
     async def _open_stream(self, address: Address, service: Service) -> FrameStream:
         listener = await self._reach(address)
         if service not in listener.acceptor.services:
@@ -204,6 +232,8 @@ class MemoryNode:
             listener = network.listeners.get(address)
             if listener is None and not network.links.is_dark(address.host):
                 raise StreamBroken("connection refused")
+            if network.is_rejected(self.name, address.host):
+                raise StreamBroken("connection refused")
             here, there = self.name, listener.node if listener else address.host
             if not network.is_cut(here, there) and not network.is_cut(there, here):
                 await asyncio.sleep(network.latency())
@@ -211,7 +241,7 @@ class MemoryNode:
                     return listener
                 raise StreamBroken("connection reset")
             if asyncio.get_running_loop().time() >= deadline:
-                raise StreamBroken("connecting timed out")
+                raise _ConnectTimeout("connecting timed out")
             await asyncio.sleep(conditions.connect_retry)
 
 

@@ -7,7 +7,7 @@ from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 from typing import Protocol
 
-from barnabas.runtime import Address, Channel, Listener, Service
+from barnabas.runtime import Address, Channel, Knock, Listener, Service
 from barnabas.runtime.grpc_network import GrpcNetwork
 from barnabas_broker.rpc.acceptor import Limits
 from barnabas_broker.rpc.grpc_server import GrpcListen
@@ -30,6 +30,10 @@ class World(Protocol):
 
     def unused_address(self) -> Address: ...
 
+    async def knock(self, address: Address, timeout: float = 1.0) -> Knock: ...
+
+    async def silent_address(self) -> Address: ...
+
     async def start_mortal(self, port: int = 0) -> Address: ...
 
     async def kill_mortal(self) -> None: ...
@@ -42,6 +46,7 @@ class GrpcWorld:
         self._network = GrpcNetwork(LIMITS.max_message_bytes)
         self._channels: list[Channel] = []
         self._listeners: list[Listener] = []
+        self._sockets: list[socket.socket] = []
         self._mortal: Process | None = None
 
     async def listen(
@@ -61,6 +66,22 @@ class GrpcWorld:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             return Address("127.0.0.1", taken.getsockname()[1])
 
+    async def knock(self, address: Address, timeout: float = 1.0) -> Knock:
+        return await self._network.knock(address, timeout)
+
+    async def silent_address(self) -> Address:
+        """A listener that accepts nothing, its queue full: the kernel drops what comes then."""
+        full = socket.create_server(("127.0.0.1", 0), backlog=0)
+        address = Address("127.0.0.1", full.getsockname()[1])
+        self._sockets.append(full)
+        for _ in range(2):
+            waiting = socket.socket()
+            waiting.setblocking(False)
+            waiting.connect_ex(address)
+            self._sockets.append(waiting)
+        await asyncio.sleep(0.05)
+        return address
+
     async def start_mortal(self, port: int = 0) -> Address:
         self._mortal = await asyncio.create_subprocess_exec(
             sys.executable, str(PEER_PROGRAM), str(port), stdout=PIPE
@@ -76,6 +97,8 @@ class GrpcWorld:
 
     async def close(self) -> None:
         await self.kill_mortal()
+        for each in self._sockets:
+            each.close()
         for channel in self._channels:
             await channel.close()
         for listener in self._listeners:
@@ -105,6 +128,14 @@ class MemoryWorld:
 
     def unused_address(self) -> Address:
         return Address("server", self.network.free_port())
+
+    async def knock(self, address: Address, timeout: float = 1.0) -> Knock:
+        return await self._client.knock(address, timeout)
+
+    async def silent_address(self) -> Address:
+        address = await self.start_mortal()
+        self.network.cut("client", "mortal")
+        return address
 
     async def start_mortal(self, port: int = 0) -> Address:
         handlers = ScriptedPeer().handlers(Service.DATA)

@@ -10,7 +10,7 @@ from barnabas.errors import InvalidArgumentError, MaybeApplied, Refused
 from barnabas.messages import SERVICES
 from barnabas.messages.metadata import MetadataRequest
 from barnabas.messages.produce import ProduceResponse
-from barnabas.runtime import Address, Channel, Listener, Service
+from barnabas.runtime import Address, Channel, Knock, Listener, Service
 from barnabas_broker.rpc.acceptor import Limits
 from barnabas_broker.rpc.exchange import REQUEST_OVERHEAD
 
@@ -212,6 +212,73 @@ async def test_closing_a_channel_fails_its_calls(peer: ScriptedPeer, channel: Ch
     await channel.close()
     with pytest.raises(MaybeApplied, match="closed"):
         await call
+
+
+# ---- connections that are watched
+
+
+async def test_the_end_of_a_connection_is_told_without_a_call_in_flight(world: World) -> None:
+    channel = world.connect(await world.start_mortal())
+    ended = await channel.open(timeout=5)
+    await channel.call(produce("echo"), timeout=5)
+    await world.kill_mortal()
+    async with asyncio.timeout(1):
+        assert await ended
+    with pytest.raises(Refused):
+        await channel.open(timeout=5)
+
+
+async def test_opening_and_calling_share_one_connection(
+    world: World, peer: ScriptedPeer, channel: Channel
+) -> None:
+    await channel.open(timeout=5)
+    ended = await channel.open(timeout=5)
+    await channel.call(produce("echo"), timeout=5)
+    with pytest.raises(MaybeApplied):
+        await channel.call(produce("drop"), timeout=5)
+    async with asyncio.timeout(1):
+        await ended
+    assert len({sender.address for sender in peer.senders}) == 1
+
+
+async def test_who_stops_waiting_for_the_end_harms_nobody(channel: Channel) -> None:
+    ended = await channel.open(timeout=5)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await ended
+    assert echoed(await channel.call(produce("echo"), timeout=5)) == ("echo", 0)
+
+
+async def test_closing_a_channel_ends_its_connection(channel: Channel) -> None:
+    ended = await channel.open(timeout=5)
+    await channel.close()
+    assert "closed" in await ended
+    with pytest.raises(Refused, match="closed"):
+        await channel.open(timeout=5)
+
+
+async def test_knocking_tells_a_listener_from_an_empty_address(
+    world: World, listener: Listener
+) -> None:
+    assert await world.knock(listener.address) is Knock.ANSWERED
+    assert await world.knock(world.unused_address()) is Knock.REFUSED
+
+
+async def test_a_dead_peer_refuses_as_soon_as_its_connection_has_ended(world: World) -> None:
+    address = await world.start_mortal()
+    ended = await world.connect(address).open(timeout=5)
+    await world.kill_mortal()
+    await ended
+    before = time.monotonic()
+    while await world.knock(address) is not Knock.REFUSED:
+        assert time.monotonic() - before < 1.0
+        await asyncio.sleep(0.005)
+
+
+async def test_a_peer_that_does_not_answer_is_silent(world: World) -> None:
+    before = time.monotonic()
+    assert await world.knock(await world.silent_address(), timeout=0.3) is Knock.SILENT
+    assert time.monotonic() - before < 1.0
 
 
 # ---- handlers that fail

@@ -51,7 +51,7 @@ def test_a_silent_broker_is_dead_when_its_session_expires() -> None:
         await world.until_state(FLIGHTS, lambda s: s.leader == 2)
         assert 6 <= world.clock.monotonic() - before < 7
 
-    run_world(test)
+    run_world(test, dataclasses.replace(QUIET, suspects_on_evidence=False))
 
 
 def test_a_followers_death_takes_it_out_of_the_isr_and_raises_the_leader_epoch() -> None:

@@ -11,7 +11,7 @@ from barnabas.messages.control import (
     LeaderAndIsrRequest,
     UpdateMetadataRequest,
 )
-from barnabas.runtime import Address, Channel, Service
+from barnabas.runtime import Address, Channel, Knock, Service
 from barnabas.topic_partition import TopicPartition
 from barnabas_controller import znodes
 from barnabas_controller.controller import Controller, ControllerSetup
@@ -31,7 +31,8 @@ def test_the_first_broker_becomes_controller_with_epoch_1() -> None:
         assert world.controller() is world.brokers[1]
         assert world.brokers[1].controller.epoch == 1
         assert await world.store.get(znodes.CONTROLLER_EPOCH) is not None
-        assert await current_controller(world.store) == (1, False)
+        controller = await current_controller(world.store)
+        assert controller is not None and controller.broker_id == 1
         await world.until(lambda: world.brokers[2].controller.active_controller_id == 1)
 
     run_world(test)
@@ -177,6 +178,10 @@ class BrokenNetwork:
         channel: Channel = self._network.connect(address, service)
         return channel
 
+    async def knock(self, address: Address, timeout: float) -> Knock:
+        answer: Knock = await self._network.knock(address, timeout)
+        return answer
+
 
 def test_a_controller_that_fails_unforeseen_gives_up_its_reign() -> None:
     async def test(world: ControlWorld) -> None:
@@ -211,7 +216,9 @@ def test_an_election_whose_answer_was_lost_was_won_all_the_same() -> None:
         store = type(world.store)(session)
         epoch = await elect(store, 7, 0)
         assert epoch == ControllerEpoch(1, 1)
-        assert await current_controller(store) == (7, True)
+        current = await current_controller(store)
+        assert current is not None
+        assert (current.broker_id, current.session_id) == (7, session.session_id)
         with pytest.raises(ControllerMoved):
             await elect(world.store, 8, 0)
 

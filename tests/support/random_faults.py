@@ -50,6 +50,7 @@ class RandomFaults:
     seed: int
     steps: int = 25
     power_loss: bool = True
+    detection: str = "evidence"
     acts: list[str] = field(default_factory=list)
     histories: dict[TopicPartition, History] = field(
         default_factory=lambda: {partition: History() for partition in PARTITIONS}
@@ -61,7 +62,9 @@ class RandomFaults:
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
-        self._cluster = SimulatedCluster(self.seed, config=CONFIG)
+        self._cluster = SimulatedCluster(
+            self.seed, config={**CONFIG, "failure.detection": self.detection}
+        )
         self._cuts: list[tuple[int, int]] = []
         self._without_zookeeper: list[int] = []
         self._stop = False
@@ -309,7 +312,7 @@ class RandomFaults:
         return {broker_id: node.czxid for broker_id, node in nodes.items() if node is not None}
 
 
-def run_seed(seed: int, **options: bool | int) -> RandomFaults:
+def run_seed(seed: int, **options: bool | int | str) -> RandomFaults:
     """One run on virtual time; raises what it found wrong."""
     faults = RandomFaults(seed, **options)  # type: ignore[arg-type]
     run(faults.run(), seed=seed, max_time=MAX_SECONDS)

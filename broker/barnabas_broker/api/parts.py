@@ -21,7 +21,8 @@ class BrokerParts:
     `controller` and `store` are functions because both belong to a ZooKeeper session and are
     replaced with it; they return None while there is no session. `registered` is set once the
     broker has its first broker epoch: before that it cannot tell orders for itself from those for
-    an earlier process at the same address.
+    an earlier process at the same address. `register_anew` gives up a broker epoch that is no
+    longer trusted, and takes another.
     """
 
     broker_id: int
@@ -34,3 +35,4 @@ class BrokerParts:
     cluster_id: str
     registered: asyncio.Event
     events: EventLog
+    register_anew: Callable[[int, str], None]

@@ -10,4 +10,8 @@ async def handle_update_metadata(
     parts: BrokerParts, request: UpdateMetadataRequest, peer: Peer
 ) -> UpdateMetadataResponse:
     await parts.registered.wait()
-    return parts.replica_manager.update_metadata(request)
+    response = parts.replica_manager.update_metadata(request)
+    if not response.error_code and parts.broker_id in request.suspected_brokers:
+        why = f"controller {request.controller_id} suspects this broker to be dead"
+        parts.register_anew(request.broker_epoch, why)
+    return response

@@ -268,6 +268,13 @@ LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS = Key(
 CONTROLLER_SOCKET_TIMEOUT_MS = Key(
     "controller.socket.timeout.ms", integer(1, MAX_INT), 30000, "Control requests fail after, ms."
 )
+FAILURE_DETECTION = Key(
+    "failure.detection",
+    one_of("evidence", "session"),
+    "evidence",
+    "Not Kafka's. evidence: a control stream that ended and a refused reconnection move leaders at"
+    " once; session: only the end of the ZooKeeper session does, as in Kafka.",
+)
 CONTROLLED_SHUTDOWN_ENABLE = Key(
     "controlled.shutdown.enable", boolean, True, "Move leadership away before stopping."
 )

@@ -24,6 +24,7 @@ class MetadataCache:
     def __init__(self) -> None:
         self.controller_id = NO_CONTROLLER
         self._brokers: dict[int, dict[str, BrokerEndpoint]] = {}
+        self._suspects: frozenset[int] = frozenset()
         self._topics: dict[str, dict[int, UpdateMetadataPartition]] = {}
         self._topic_ids: dict[str, str] = {}
         self._updated: asyncio.Future[None] | None = None
@@ -35,6 +36,7 @@ class MetadataCache:
         for endpoint in request.live_brokers:
             brokers.setdefault(endpoint.broker_id, {})[endpoint.listener] = endpoint
         self._brokers = brokers
+        self._suspects = frozenset(request.suspected_brokers)
         for state in request.partitions:
             if state.leader == LEADER_DURING_DELETE:
                 self._remove(state)
@@ -55,14 +57,18 @@ class MetadataCache:
     # ---- brokers
 
     def broker_ids(self) -> list[int]:
-        """The live brokers, sorted."""
+        """The registered brokers, sorted."""
         return sorted(self._brokers)
 
+    def alive(self) -> list[int]:
+        """The registered brokers that nobody suspects to be dead, sorted."""
+        return sorted(self._brokers.keys() - self._suspects)
+
     def is_alive(self, broker_id: int) -> bool:
-        return broker_id in self._brokers
+        return broker_id in self._brokers and broker_id not in self._suspects
 
     def endpoints(self, listener: str) -> list[BrokerEndpoint]:
-        """The address of each live broker on one listener, sorted by broker id."""
+        """The address of each registered broker on one listener, sorted by broker id."""
         return [
             endpoints[listener]
             for _, endpoints in sorted(self._brokers.items())
@@ -70,7 +76,7 @@ class MetadataCache:
         ]
 
     def address_of(self, broker_id: int, listener: str) -> Address | None:
-        """Where a live broker is reached through a listener; None if it is not."""
+        """Where a registered broker is reached through a listener; None if it is not."""
         endpoint = self._brokers.get(broker_id, {}).get(listener)
         return Address(endpoint.host, endpoint.port) if endpoint is not None else None
 

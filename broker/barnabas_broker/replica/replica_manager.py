@@ -142,7 +142,7 @@ class ReplicaManager:
         refusal = self._fence.check(request)
         if refusal:
             return UpdateMetadataResponse(refusal)
-        before = self._cache.broker_ids()
+        before = self._cache.alive()
         self._cache.update(request)
         self._fetchers.learn(request.live_brokers, self._context.config.inter_broker_listener)
         if any(not self._cache.is_alive(broker_id) for broker_id in before):

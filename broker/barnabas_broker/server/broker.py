@@ -162,6 +162,7 @@ class Broker:
             cluster_id=cluster_id,
             registered=self.membership.registered,
             events=self.events,
+            register_anew=self.membership.register_anew,
         )
         for listener in self.config.listeners:
             inter_broker = listener.name == self.config.inter_broker_listener
@@ -211,6 +212,7 @@ class Broker:
                 config[keys.LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS]
             ),
             request_timeout=config[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
+            suspects_on_evidence=config[keys.FAILURE_DETECTION] == "evidence",
         )
 
     def _config_listeners(self) -> ConfigListeners:

@@ -16,7 +16,8 @@ from barnabas.runtime import Runtime, TaskScope
 from barnabas_controller import znodes
 from barnabas_controller.config import ControllerConfig
 from barnabas_controller.controller import Controller, ControllerSetup
-from barnabas_controller.registration import ensure_cluster_id, register_broker
+from barnabas_controller.errors import DuplicateBrokerId
+from barnabas_controller.registration import ensure_cluster_id, register_anew, register_broker
 from barnabas_controller.store import Store
 from barnabas_controller.zookeeper.session import (
     Connect,
@@ -68,6 +69,7 @@ class Membership:
         self.store: Store | None = None
         self.controller: Controller | None = None
         self.broker_epoch = -1
+        self._given_up_epoch = -1
         self.registered = asyncio.Event()
 
     async def connect(self, predecessor: tuple[int, bytes] | None) -> str:
@@ -92,6 +94,26 @@ class Membership:
         if self._session is not None:
             await self._session.close()
         self.store = None
+
+    def register_anew(self, broker_epoch: int, why: str) -> None:
+        """Take a new broker epoch, if this is still the present one; returns at once."""
+        if broker_epoch == self.broker_epoch != self._given_up_epoch and self.store is not None:
+            self._given_up_epoch = broker_epoch
+            self._tasks.spawn(self._register_anew(self.store, why), "register anew")
+
+    async def _register_anew(self, store: Store, why: str) -> None:
+        assert self._broker is not None
+        logger.warning("registering anew, for %s", why)
+        try:
+            epoch = await register_anew(store, self._broker, self._runtime.clock.wall_ms())
+        except SessionExpired:
+            return  # a new session is on its way, and with it a new registration
+        except DuplicateBrokerId as error:
+            self._on_lost(f"cannot register anew: {error}")
+            return
+        if store is self.store:
+            self.broker_epoch = epoch
+            self._events.record(EventKind.REGISTERED_ANEW, why, broker_epoch=epoch)
 
     def ask_for_roles(self) -> None:
         """Have the controller tell this broker all its roles once more; returns at once.

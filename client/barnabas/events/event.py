@@ -18,6 +18,7 @@ class EventKind(StrEnum):
     BROKER_STOPPING = "broker-stopping"
     SESSION_LOST = "session-lost"
     SESSION_REGAINED = "session-regained"
+    REGISTERED_ANEW = "registered-anew"
     LOG_DIRECTORY_FAILED = "log-directory-failed"
     LOG_RECOVERED = "log-recovered"
 
@@ -47,9 +48,11 @@ class EventKind(StrEnum):
     # the controller
     CONTROLLER_ELECTED = "controller-elected"
     CONTROLLER_RESIGNED = "controller-resigned"
+    CONTROLLER_DEPOSED = "controller-deposed"
     BROKER_REGISTERED = "broker-registered"
     BROKER_RESTARTED = "broker-restarted"
     BROKER_GONE = "broker-gone"
+    BROKER_SUSPECTED = "broker-suspected"
     CONTROLLED_SHUTDOWN = "controlled-shutdown"
     LEADER_ELECTED = "leader-elected"
     ELECTION_REFUSED = "election-refused"

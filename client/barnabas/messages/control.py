@@ -85,13 +85,18 @@ class UpdateMetadataPartition:
 
 @dataclass(slots=True)
 class UpdateMetadataRequest:
-    """The whole list of live brokers, and the partitions that changed."""
+    """The whole list of registered brokers, and the partitions that changed.
+
+    `suspected_brokers` are those of them for whose death there is evidence; one that receives this
+    lives, and registers anew.
+    """
 
     controller_id: int
     controller_epoch: int
     broker_epoch: int
     partitions: list[UpdateMetadataPartition] = field(default_factory=list)
     live_brokers: list[BrokerEndpoint] = field(default_factory=list)
+    suspected_brokers: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ not suit a cluster.
 
 import asyncio
 import os
+from collections.abc import Awaitable
 from typing import Any
 
 # gRPC's own handlers run in every fork of the program, also one that is about to become another
@@ -16,7 +17,8 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 import grpc
 from grpc import aio
 
-from barnabas.runtime.network import Address, Channel, Message, Service
+from barnabas.runtime.knocking import knock
+from barnabas.runtime.network import Address, Channel, Knock, Message, Service
 from barnabas.runtime.stream import FrameStream, StreamBroken
 from barnabas.runtime.stream_channel import StreamChannel
 
@@ -71,6 +73,11 @@ class GrpcNetwork:
     def connect(self, address: Address, service: Service) -> Channel:
         return _GrpcChannel(address, service, self._max_message_bytes)
 
+    async def knock(self, address: Address, timeout: float) -> Knock:
+        """By a plain socket: gRPC repeats its last failure while it backs off, and does not say in
+        so many words whether it was refused or ran out of time."""
+        return await knock(address, timeout)
+
 
 class _GrpcChannel:
     """A `StreamChannel` together with the gRPC channel its streams come from."""
@@ -84,6 +91,9 @@ class _GrpcChannel:
         ]
         self._grpc: aio.Channel | None = None
         self._frames = StreamChannel(address, service, self._open_stream, max_message_bytes)
+
+    async def open(self, timeout: float) -> Awaitable[str]:
+        return await self._frames.open(timeout)
 
     async def call(self, request: Message, timeout: float) -> Message:
         return await self._frames.call(request, timeout)

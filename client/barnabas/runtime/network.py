@@ -54,6 +54,15 @@ class Peer:
 Handler = Callable[[Message, Peer], Awaitable[Message | None]]
 
 
+class Knock(Enum):
+    """What became of one attempt to connect to an address."""
+
+    ANSWERED = "somebody listens there"
+    REFUSED = "refused: nobody listens there"
+    FAILED = "failed: the network said that nobody can be reached there"
+    SILENT = "no answer in time"  # which says nothing: a full queue, a cut wire, a slow machine
+
+
 class DropConnection(Exception):
     """Raised by a handler: close the connection this request came from, without an answer."""
 
@@ -62,6 +71,14 @@ class Channel(Protocol):
     """One connection to one service of a peer; connects when first used, reconnects by itself."""
 
     address: Address
+
+    async def open(self, timeout: float) -> Awaitable[str]:
+        """Connect now, unless connected; `timeout` in seconds.
+
+        What is returned completes when that very connection has ended, with the reason, whether a
+        call was in flight or not. Raises `errors.Refused` if there is no connection in time.
+        """
+        ...
 
     async def call(self, request: Message, timeout: float) -> Message:
         """Send a request and return its response; `timeout` in seconds covers connecting too.
@@ -82,7 +99,14 @@ class Channel(Protocol):
 
 
 class Network(Protocol):
-    """Opens channels."""
+    """Opens channels, and looks whether anybody is there."""
+
+    async def knock(self, address: Address, timeout: float) -> Knock:
+        """Try to connect to an address, and hang up; `timeout` in seconds. Never raises.
+
+        Where a name stands for several addresses, one that answers or is silent decides.
+        """
+        ...
 
     def connect(self, address: Address, service: Service) -> Channel:
         """A channel to a service at an address; nothing is sent yet."""

@@ -24,6 +24,25 @@ logger = logging.getLogger(__name__)
 OpenStream = Callable[[], Awaitable[FrameStream]]
 
 
+class _Life:
+    """One life of the stream, from the wish to open it to its end."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.is_open: asyncio.Future[bool] = loop.create_future()
+        self.ended: asyncio.Future[str] = loop.create_future()
+
+    def opened(self) -> None:
+        if not self.is_open.done():
+            self.is_open.set_result(True)
+
+    def end(self, reason: str) -> None:
+        if not self.ended.done():
+            self.ended.set_result(reason)
+        if not self.is_open.done():
+            self.is_open.set_result(False)
+
+
 class StreamChannel:
     """Implements `Channel`; see there for what callers may rely on."""
 
@@ -37,8 +56,19 @@ class StreamChannel:
         self._outgoing: deque[Call] = deque()
         self._something_to_write = asyncio.Event()
         self._scope = TaskScope(f"channel {self._name}")
-        self._running = False
+        self._life: _Life | None = None
         self._closed = False
+
+    async def open(self, timeout: float) -> Awaitable[str]:
+        life = self._living()
+        try:
+            async with asyncio.timeout(timeout):
+                opened = await asyncio.shield(life.is_open)
+        except TimeoutError:
+            raise Refused(f"no connection to {self._name} within {timeout:g} s") from None
+        if not opened:
+            raise Refused(life.ended.result())
+        return asyncio.shield(life.ended)
 
     async def call(self, request: Message, timeout: float) -> Message:
         return await self._submit(request, timeout, wants_answer=True)
@@ -48,36 +78,50 @@ class StreamChannel:
 
     async def close(self) -> None:
         self._closed = True
-        self._calls.fail_all(f"the channel to {self._name} was closed")
+        reason = f"the channel to {self._name} was closed"
+        self._calls.fail_all(reason)
+        if self._life is not None:
+            self._life.end(reason)
         await self._scope.close()
 
     async def _submit(self, request: Message, timeout: float, wants_answer: bool) -> Message:
-        if self._closed:
-            raise Refused(f"the channel to {self._name} is closed")
+        self._check_open()
         call = self._calls.start(request, timeout, wants_answer)
         self._outgoing.append(call)
         self._something_to_write.set()
-        if not self._running:
-            self._running = True
-            self._scope.spawn(self._run(), "stream")
+        self._living()
         return await self._calls.outcome(call)
 
-    async def _run(self) -> None:
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Refused(f"the channel to {self._name} is closed")
+
+    def _living(self) -> _Life:
+        """The present life of the stream; begins one if there is none."""
+        self._check_open()
+        if self._life is None:
+            self._life = _Life()
+            self._scope.spawn(self._run(self._life), "stream")
+        return self._life
+
+    async def _run(self, life: _Life) -> None:
         """One life of the stream: until it breaks, or the channel is closed."""
         reason = f"the channel to {self._name} was closed"
         try:
-            reason = await self._live()
+            reason = await self._live(life)
         finally:
-            self._running = False
+            self._life = None
             self._outgoing.clear()
             self._calls.fail_all(reason)
+            life.end(reason)
 
-    async def _live(self) -> str:
+    async def _live(self, life: _Life) -> str:
         """Open the stream and serve it; returns why it ended."""
         try:
             stream = await self._open_stream()
         except StreamBroken as error:
             return f"cannot reach {self._name}: {error}"
+        life.opened()
         writer = self._scope.spawn(self._write(stream), "writer")
         try:
             while (frame := await stream.read()) is not None:

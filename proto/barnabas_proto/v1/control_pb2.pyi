@@ -144,18 +144,20 @@ class UpdateMetadataPartition(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., controller_epoch: _Optional[int] = ..., leader: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., replicas: _Optional[_Iterable[int]] = ..., offline_replicas: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class UpdateMetadataRequest(_message.Message):
-    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_brokers")
+    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_brokers", "suspected_brokers")
     CONTROLLER_ID_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     LIVE_BROKERS_FIELD_NUMBER: _ClassVar[int]
+    SUSPECTED_BROKERS_FIELD_NUMBER: _ClassVar[int]
     controller_id: int
     controller_epoch: int
     broker_epoch: int
     partitions: _containers.RepeatedCompositeFieldContainer[UpdateMetadataPartition]
     live_brokers: _containers.RepeatedCompositeFieldContainer[BrokerEndpoint]
-    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[UpdateMetadataPartition, _Mapping]]] = ..., live_brokers: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ...) -> None: ...
+    suspected_brokers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[UpdateMetadataPartition, _Mapping]]] = ..., live_brokers: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ..., suspected_brokers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class UpdateMetadataResponse(_message.Message):
     __slots__ = ("error_code",)
