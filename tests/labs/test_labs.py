@@ -29,6 +29,7 @@ MISTAKES = {
     "controller-failover": "controller_not_watched",
     "create-delete-topic": "deletion_forgets_the_dead",
     "all-replicas-down": "always_unclean",
+    "reassign": "moved_too_soon",
 }
 
 

@@ -9,6 +9,7 @@ from barnabas_broker.labs import (
     hw_advance,
     isr_shrink,
     preferred_leader,
+    reassign,
     split_brain,
     unclean_election,
 )
@@ -27,5 +28,6 @@ LABS: dict[str, Lab] = {
         unclean_election.LAB,
         all_replicas_down.LAB,
         preferred_leader.LAB,
+        reassign.LAB,
     )
 }
