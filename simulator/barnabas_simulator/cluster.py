@@ -17,11 +17,21 @@ exact run, which `Trace` can prove.
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 
-from barnabas.runtime import Pauses, Runtime
+from barnabas.runtime import (
+    Address,
+    Handler,
+    Listen,
+    Listener,
+    Message,
+    Pauses,
+    Peer,
+    Runtime,
+    Service,
+)
 from barnabas_broker.config import Config
 from barnabas_broker.server.broker import Broker, World
 
@@ -34,6 +44,11 @@ from barnabas_simulator.zookeeper import MemoryClient, MemoryZooKeeper
 
 CLIENT_PORT = 9092
 INTERNAL_PORT = 19092
+
+
+Order = Callable[[Broker, Message], Callable[[Message | None], None]]
+"""An observer of the controllers' orders: called as one arrives, with who is told what; what it
+returns is called with the answer."""
 
 
 class BrokerFailed(Exception):
@@ -74,6 +89,7 @@ class SimulatedCluster:
         self._births = 0
         self.exits: list[tuple[int, str]] = []
         """Brokers whose process ended by itself, and why."""
+        self.on_order: Order | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -174,6 +190,11 @@ class SimulatedCluster:
         """Whether a living broker has started."""
         return self._lives[broker_id].serving.is_set()
 
+    def brokers(self) -> dict[str, Broker]:
+        """The living broker objects by the names of their lives; those yet to be made are left
+        out."""
+        return {life.name: life.broker for life in self._lives.values() if life.broker is not None}
+
     def cut(self, sender: int, receiver: int) -> None:
         """Swallow what one living broker sends to another; ends with either's life."""
         self.network.cut(self._lives[sender].name, self._lives[receiver].name)
@@ -217,7 +238,7 @@ class SimulatedCluster:
         world = World(
             runtime=self._runtime(life.name, self.pauses.of(broker_id)),
             disk=self.disks[broker_id],
-            listen=node.listen,
+            listen=self._observed(life, node.listen),
             connect_zookeeper=life.zookeeper.connect,
         )
         life.broker = Broker(self._broker_config(broker_id), world)
@@ -226,6 +247,30 @@ class SimulatedCluster:
         reason = await life.broker.failed  # or until killed or stopped
         await life.broker.stop()
         raise BrokerFailed(reason)
+
+    def _observed(self, life: _Life, listen: Listen) -> Listen:
+        """The door of a broker, with `on_order` looking at what comes through it."""
+
+        async def listen_observed(
+            name: str, address: Address, handlers: Mapping[Service, Handler]
+        ) -> Listener:
+            handle = handlers.get(Service.CONTROL)
+            if handle is not None:
+                handlers = {**handlers, Service.CONTROL: self._observe_orders(life, handle)}
+            return await listen(name, address, handlers)
+
+        return listen_observed
+
+    def _observe_orders(self, life: _Life, handle: Handler) -> Handler:
+        async def handle_observed(request: Message, peer: Peer) -> Message | None:
+            if self.on_order is None or life.broker is None:
+                return await handle(request, peer)
+            answered = self.on_order(life.broker, request)
+            response = await handle(request, peer)
+            answered(response)
+            return response
+
+        return handle_observed
 
     def _runtime(self, name: str, pauses: Pauses | None = None) -> Runtime:
         return Runtime(

@@ -14,8 +14,9 @@ takes the pages for clean: they can be read, no later flush writes them, and a p
 import errno
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from barnabas_broker.disk.disk import Buffer, File, Lock
 
@@ -24,6 +25,16 @@ Change = bytes | int
 
 
 SECTOR = 512
+
+
+class Stored(Protocol):
+    """What an observer sees of a file: `data` until the next `cuts` only grows."""
+
+    @property
+    def data(self) -> bytearray: ...
+
+    @property
+    def cuts(self) -> int: ...
 
 
 def _failure(code: int) -> OSError:
@@ -39,6 +50,7 @@ class _Content:
     changes: list[Change] = field(default_factory=list)
     unwritten: list[range] = field(default_factory=list)  # what a failed flush left behind
     modified_ms: int = 0
+    cuts: int = 0  # how often bytes were taken away; between two cuts a file only grows
 
     def flush(self) -> None:
         flushed = bytearray(self.data)
@@ -57,6 +69,7 @@ class _Content:
         _apply(self.data, change)
         self.changes.append(change)
         if isinstance(change, int):
+            self.cuts += 1
             self.unwritten = [range(r.start, min(r.stop, change)) for r in self.unwritten]
 
     def _first_change(self) -> int:
@@ -76,6 +89,7 @@ class _Content:
         if chance.random() < 0.5:
             _forget_sectors(data, first, self.flushed, chance)
         self.data, self.flushed, self.changes = data, bytes(data), []
+        self.cuts += 1
 
 
 def _apply(data: bytearray, change: Change) -> None:
@@ -187,6 +201,8 @@ class MemoryDisk:
     def __init__(self, seed: int = 0, now_ms: Callable[[], int] = lambda: 0) -> None:
         self.now_ms = now_ms
         self.life = 0
+        self.losses = 0
+        """How often it has forgotten something that was written."""
         self.locks: dict[str, MemoryLock] = {}
         self.free_bytes: int | None = None
         self.read_only = False
@@ -201,18 +217,33 @@ class MemoryDisk:
         self.life += 1
         self.locks.clear()
         if not keep_unflushed:
+            self.losses += 1
             self._root.lose_power(self._chance)
 
     def wipe(self) -> None:
         """A new, empty disk is in its place; only between two lives of its owner."""
         self.life += 1
         self.locks.clear()
+        self.losses += 1
         self._root = _Directory()
 
     def repair(self) -> None:
         """No write fails any more."""
         self.free_bytes, self.read_only, self.broken = None, False, False
         self.fail_next_write = self.fail_next_flush = False
+
+    def look_into(self, path: str) -> Mapping[str, Stored]:
+        """The files of a directory as they are now, also on a disk that fails; for observers."""
+        directory = self._find(path)
+        if not isinstance(directory, _Directory):
+            return {}
+        return {n: node for n, node in directory.entries.items() if isinstance(node, _Content)}
+
+    def directories(self, path: str) -> list[str]:
+        """The names of the directories in a directory; for observers."""
+        directory = self._find(path)
+        entries = directory.entries if isinstance(directory, _Directory) else {}
+        return sorted(name for name, node in entries.items() if isinstance(node, _Directory))
 
     # ---- faults
 

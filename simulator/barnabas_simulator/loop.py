@@ -16,7 +16,7 @@ import heapq
 import random
 from asyncio.base_events import BaseEventLoop
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
@@ -49,6 +49,7 @@ class VirtualLoop(BaseEventLoop):
     # BaseEventLoop's own, of which the type stubs say nothing.
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
+    _clock_resolution: float
 
     def __init__(self, seed: int | None = None, max_time: float = 24 * 3600.0) -> None:
         super().__init__()
@@ -60,6 +61,9 @@ class VirtualLoop(BaseEventLoop):
         self._still: dict[str, _Parked] = {}  # the nodes that do not run: the dead and the paused
         self._tasks: dict[asyncio.Task[Any], str] = {}
         self._selector = self
+        self.after_turn: Callable[[set[str]], None] | None = None
+        """Called after each turn with the nodes that ran; what it raises ends the run."""
+        self._running: set[str] = set()
         self.set_task_factory(_remembering_task)
 
     def time(self) -> float:
@@ -87,7 +91,20 @@ class VirtualLoop(BaseEventLoop):
         raise Stuck(f"{what} at {self._now:.6f} s; {self._waiting()}")
 
     def _process_events(self, event_list: list[Any]) -> None:
-        """There are no files here."""
+        """There are no files here; but it is now known whose handles this turn will run."""
+        if self.after_turn is not None:
+            self._running = {_node_of(handle) for handle in self._ready}
+            self._running.update(_node_of(timer) for timer in self._due())
+
+    def _due(self) -> Iterator[asyncio.TimerHandle]:
+        """The timers of this turn: the top of the heap."""
+        timers, waiting = self._scheduled, [0]
+        end = self._now + self._clock_resolution
+        while waiting:
+            index = waiting.pop()
+            if index < len(timers) and timers[index].when() < end:
+                yield timers[index]
+                waiting += [2 * index + 1, 2 * index + 2]
 
     def _write_to_self(self) -> None:
         """There is no other thread to be woken by."""
@@ -103,6 +120,8 @@ class VirtualLoop(BaseEventLoop):
         if self._order is not None and len(self._ready) > 1:
             self._interleave_nodes(self._order)
         super()._run_once()  # type: ignore[misc]
+        if self.after_turn is not None:
+            self.after_turn(self._running)
 
     def _interleave_nodes(self, order: random.Random) -> None:
         """Mix the nodes' ready handles at random; within a node they keep their order."""

@@ -126,6 +126,8 @@ class MemoryZooKeeper:
         self.latency = latency
         self.tree = Tree()
         self.running = True
+        self.observers: list[Callable[[list[WatchEvent]], None]] = []
+        """Told of every change the moment it is made, before any watch."""
         self._wall_ms = wall_ms
         self._context = Context()  # its own, so that no client's death takes its timers along
         self._sessions: dict[int, ServerSession] = {}
@@ -316,6 +318,9 @@ class MemoryZooKeeper:
         self._watches.get((watching.kind, watching.path), {}).pop(watching, None)
 
     def _fire(self, events: list[WatchEvent]) -> None:
+        if events:
+            for observe in self.observers:
+                observe(events)
         for event in events:
             for kind in _FIRES[event.type]:
                 for watching in self._watches.pop((kind, event.path), {}):

@@ -27,6 +27,7 @@ from barnabas.topic_partition import TopicPartition
 from barnabas_controller import znodes
 from barnabas_controller.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.invariants import Invariants
 from barnabas_simulator.loop import run
 
 from tests.support.delivery import History, judge
@@ -51,6 +52,7 @@ class RandomFaults:
     steps: int = 25
     power_loss: bool = True
     detection: str = "evidence"
+    checked: bool = True
     acts: list[str] = field(default_factory=list)
     histories: dict[TopicPartition, History] = field(
         default_factory=lambda: {partition: History() for partition in PARTITIONS}
@@ -65,6 +67,7 @@ class RandomFaults:
         self._cluster = SimulatedCluster(
             self.seed, config={**CONFIG, "failure.detection": self.detection}
         )
+        self.invariants = Invariants(self._cluster)
         self._cuts: list[tuple[int, int]] = []
         self._without_zookeeper: list[int] = []
         self._stop = False
@@ -72,6 +75,8 @@ class RandomFaults:
 
     async def run(self) -> None:
         cluster = self._cluster
+        if self.checked:
+            self.invariants.install()
         await cluster.start()
         async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
             await admin.create_topic(
@@ -90,6 +95,8 @@ class RandomFaults:
         consuming.cancel()
         records = await self._read_back()
         judge(self.histories, records).assert_good()
+        if self.checked:
+            await self.invariants.at_rest()
         for partition, seen in self.seen.items():
             lost = seen.items() - dict(records[partition]).items()
             assert not lost, f"{partition}: a consumer has seen what is lost now: {sorted(lost)}"
@@ -110,6 +117,7 @@ class RandomFaults:
                 for partition in PARTITIONS:
                     value = b"%d" % number
                     self.histories[partition].sent.append(value)
+                    self.invariants.sent(partition, value)
                     handle = await producer.send(TOPIC, value, partition=partition.partition)
                     waiting = asyncio.create_task(self._await(partition, value, handle))
                     self._waiting.append(waiting)
@@ -120,7 +128,9 @@ class RandomFaults:
                 await asyncio.gather(*self._waiting)
 
     async def _await(self, partition: TopicPartition, value: bytes, handle: DeliveryHandle) -> None:
-        self.histories[partition].acked[value] = (await handle).offset
+        offset = (await handle).offset
+        self.histories[partition].acked[value] = offset
+        self.invariants.acked(partition, offset, value)
 
     # ---- the consumers
 
@@ -132,6 +142,7 @@ class RandomFaults:
                 for record in await consumer.poll(timeout_ms=500):
                     tp = TopicPartition(record.topic, record.partition)
                     self.seen[tp][record.offset] = record.value or b""
+                    self.invariants.consumed(tp, record.offset, record.value or b"")
 
     def _consumer(self, name: str) -> Consumer:
         return Consumer(
@@ -149,6 +160,7 @@ class RandomFaults:
                 for record in await consumer.poll(timeout_ms=500):
                     tp = TopicPartition(record.topic, record.partition)
                     consumed[tp].append((record.offset, record.value or b""))
+                    self.invariants.consumed(tp, record.offset, record.value or b"")
         return consumed
 
     # ---- the nemesis
@@ -166,6 +178,7 @@ class RandomFaults:
         self._random.choices(acts, [4, 6, 6, 4, 3, 4, 2, 2, 3, 0.3])[0]()
 
     def _note(self, act: str) -> None:
+        self.invariants.note(act)
         self.acts.append(f"{asyncio.get_running_loop().time():.3f} {act}")
 
     def _one(self, brokers: list[int]) -> int | None:
@@ -281,6 +294,7 @@ class RandomFaults:
 
     async def _heal(self) -> None:
         self._note("heal")
+        self.invariants.healed()
         while self._cuts:
             self._heal_a_cut()
         self._reunite()

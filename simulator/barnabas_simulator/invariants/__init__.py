@@ -1,0 +1,11 @@
+"""The invariants of replication and control, checked while a simulation runs.
+
+I1 to I12 and I20 are safety, after every step or sampled; L1 to L6 liveness, once faults have
+stopped. `Invariants` is the checker; each rule is a function of its own, with its source.
+"""
+
+from barnabas_simulator.invariants.checker import Invariants
+from barnabas_simulator.invariants.truth import FaultBudget
+from barnabas_simulator.invariants.violation import InvariantViolation
+
+__all__ = ["FaultBudget", "InvariantViolation", "Invariants"]

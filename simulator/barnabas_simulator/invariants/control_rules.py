@@ -1,0 +1,65 @@
+"""Invariants of what controllers write and order: I2, I10, I11."""
+
+from collections.abc import Sequence
+
+from barnabas.error_code import ErrorCode
+from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
+
+from barnabas_simulator.invariants.rule import rule
+
+ANY_EPOCH = -1
+
+
+@rule("I2 LeaderInIsr")
+def leader_in_isr(
+    before: LeaderAndIsr | None, after: LeaderAndIsr, replicas: Sequence[int]
+) -> str | None:
+    """In ZooKeeper the ISR is never empty and holds replicas alone, each once; the leader is one of
+    it, or there is none; and a new leader comes from the ISR before, unless the election was
+    unclean and says so (KIP-704). (Gustafson, LeaderInIsr; Vanlightly, IsrNonEmpty.)"""
+    if not after.isr or len(set(after.isr)) != len(after.isr):
+        return f"no ISR: {after}"
+    if replicas and not set(after.isr) <= set(replicas):
+        return f"the ISR holds more than the replicas {list(replicas)}: {after}"
+    if after.leader == NO_LEADER:
+        return None
+    if after.leader not in after.isr:
+        return f"the leader is not in the ISR: {after}"
+    if before is not None and after.leader not in before.isr and not is_unclean(before, after):
+        return f"the new leader is not of the ISR before: {before}, then {after}"
+    return None
+
+
+def is_unclean(before: LeaderAndIsr | None, after: LeaderAndIsr) -> bool:
+    """Whether this change was an unclean election that is marked as one."""
+    return (
+        before is not None
+        and after.leader != NO_LEADER
+        and after.leader not in before.isr
+        and after.recovery_state == RECOVERING
+    )
+
+
+@rule("I10 ControllerFencing")
+def writes_are_fenced(state: LeaderAndIsr, controller_epoch: int) -> str | None:
+    """No controller writes a state once another has been elected. (Kafka's multi with a check of
+    `/controller_epoch`.)"""
+    if state.controller_epoch >= controller_epoch:
+        return None
+    return f"controller epoch {controller_epoch} rules, but an older one wrote {state}"
+
+
+@rule("I10 ControllerFencing")
+def orders_are_fenced(order: str, sent_by: int, newest: int, answer: int) -> str | None:
+    """No broker obeys a controller older than the newest it had obeyed when the order arrived."""
+    if sent_by >= newest or answer != ErrorCode.NONE:
+        return None
+    return f"{order} of controller epoch {sent_by} was obeyed, after one of {newest}"
+
+
+@rule("I11 BrokerEpoch")
+def orders_are_for_this_life(order: str, meant_for: int, own: int, answer: int) -> str | None:
+    """No order to one life of a broker has an effect in the next. (KIP-380.)"""
+    if meant_for == ANY_EPOCH or meant_for >= own or answer != ErrorCode.NONE:
+        return None
+    return f"{order} for broker epoch {meant_for} was obeyed by the life with epoch {own}"

@@ -1,0 +1,97 @@
+"""Invariants of what must not be lost: I4, I4b, I9, I12, and I20 of the files beside the logs."""
+
+import posixpath
+from collections.abc import Mapping
+
+from barnabas_broker.log.checkpoint_file import decode_epochs, decode_offsets
+from barnabas_broker.log.errors import MalformedCheckpoint
+from barnabas_controller.leader_and_isr import LeaderAndIsr
+
+from barnabas_simulator.disk import MemoryDisk
+from barnabas_simulator.invariants.image import LogImage
+from barnabas_simulator.invariants.rule import rule
+from barnabas_simulator.invariants.truth import Truth
+from barnabas_simulator.invariants.view import Replica
+
+
+@rule("I4 LeaderCompleteness")
+def leader_completeness(leader: Replica, image: LogImage, truth: Truth) -> str | None:
+    """Who begins to lead has every committed record and all that clients were told, by bytes.
+    (Vanlightly, LeaderCompleteness.)"""
+    if leader.log_end < truth.high_watermark:
+        return f"the log ends below the true high watermark {truth.high_watermark}; {leader}"
+    missing = truth.missing_from(image, leader.log_start)
+    if missing is not None:
+        return f"the committed {missing} is not in the log; {leader}"
+    for offset, told in truth.unsettled.items():
+        value = image.value_at(offset)
+        if value != told:
+            return f"a client was told of {told!r} at {offset}, the log has {value!r}; {leader}"
+    return None
+
+
+@rule("I4b CandidateCompleteness")
+def candidate_completeness(
+    member: Replica, state: LeaderAndIsr, true_high_watermark: int
+) -> str | None:
+    """Every running member of ZooKeeper's ISR has all below the true high watermark, for it may be
+    elected at any moment. (Vanlightly, LeaderCandidateCompleteness.)"""
+    if member.broker_id not in state.isr or member.log_end >= true_high_watermark:
+        return None
+    return (
+        f"a member of the ISR ends below the true high watermark {true_high_watermark};"
+        f" {state}; {member}"
+    )
+
+
+@rule("I9 NoGlobalLoss")
+def no_global_loss(stored: Mapping[int, LogImage], truth: Truth) -> str | None:
+    """Some disk has every committed record. (Vanlightly, NoCommittedRecordLostGlobally.)"""
+    if not truth.committed:
+        return None
+    missing = {}
+    for broker_id, image in stored.items():
+        start = image.batches[0].base_offset if image.batches else 0
+        lacks = truth.missing_from(image, start)
+        if lacks is None:
+            return None
+        missing[broker_id] = lacks.base_offset
+    return f"no disk has all below {truth.high_watermark}; each lacks what begins at: {missing}"
+
+
+@rule("I12 ConsistentRead")
+def consistent_read(truth: Truth, offset: int, value: bytes) -> str | None:
+    """An offset has one value for ever: the same for who wrote it, for every reader, and below the
+    true high watermark. (Vanlightly, ConsistentRead.)"""
+    for what, known in (
+        ("acknowledged", truth.acked),
+        ("consumed", truth.consumed),
+        ("committed", truth.values),
+    ):
+        if known.get(offset, value) != value:
+            return f"at offset {offset} there is {value!r}, but {known[offset]!r} was {what}"
+    return None
+
+
+CHECKPOINTS = {
+    "replication-offset-checkpoint": decode_offsets,
+    "recovery-point-offset-checkpoint": decode_offsets,
+    "log-start-offset-checkpoint": decode_offsets,
+    "leader-epoch-checkpoint": decode_epochs,
+}
+
+
+@rule("I20 Disk")
+def checkpoints_parse(disk: MemoryDisk, directory: str) -> str | None:
+    """Whatever a crash leaves, each checkpoint file is one that was written: old or new, never
+    mixed, never cut short."""
+    for name, stored in disk.look_into(directory).items():
+        if name in CHECKPOINTS:
+            data = bytes(stored.data)
+            try:
+                CHECKPOINTS[name](data)
+            except MalformedCheckpoint as error:
+                return f"{posixpath.join(directory, name)}: {error}; it holds {data!r}"
+            if not data.endswith(b"\n"):
+                return f"{posixpath.join(directory, name)} is cut short; it holds {data!r}"
+    return None

@@ -1,0 +1,90 @@
+"""What must be so once faults have stopped: L1 to L6. Each says what is still missing, or None."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_simulator.invariants.rule import rule
+from barnabas_simulator.invariants.truth import Truth
+from barnabas_simulator.invariants.view import Replica
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The cluster at one moment: who is to serve, and the replicas of each partition by broker.
+
+    `unresolved` are the produces that have had no answer yet; `since`: when the faults stopped.
+    """
+
+    live: Collection[int]
+    replicas: Mapping[TopicPartition, Mapping[int, Replica]]
+    unresolved: Mapping[TopicPartition, Collection[bytes]]
+    since: float
+
+
+@rule("L1 EveryPartitionHasALeader")
+def has_leader(truth: Truth, rest: Rest) -> str | None:
+    """ZooKeeper's leader lives, and leads in the epoch that is there."""
+    state = truth.state
+    leader = rest.replicas[truth.partition].get(state.leader)
+    if leader is None:
+        return f"nobody leads; {state}; live are {sorted(rest.live)}"
+    if leader.led_epoch != state.leader_epoch:
+        return f"the leader does not know that it leads; {state}; {leader}"
+    return None
+
+
+@rule("L2 IsrIsLiveReplicas")
+def isr_is_full(truth: Truth, rest: Rest) -> str | None:
+    """The ISR is all the replicas that live."""
+    wanted = {replica for replica in truth.replicas if replica in rest.live}
+    if set(truth.state.isr) == wanted:
+        return None
+    return f"the ISR is not {sorted(wanted)}; {truth.state}; {_replicas(truth, rest)}"
+
+
+@rule("L3 EveryProduceResolves")
+def produces_resolve(truth: Truth, rest: Rest) -> str | None:
+    """Every record that was sent has been acknowledged or refused."""
+    waiting = rest.unresolved.get(truth.partition, ())
+    if not waiting:
+        return None
+    return (
+        f"{len(waiting)} records have had no answer: {list(waiting)[:3]}; {_replicas(truth, rest)}"
+    )
+
+
+@rule("L4 NothingUnseen")
+def nothing_unseen(truth: Truth, rest: Rest) -> str | None:
+    """Consumers that read on have read all that was acknowledged; asked where any has read."""
+    if not truth.consumed:
+        return None
+    unseen = sorted(truth.acked.keys() - truth.consumed.keys())
+    return f"offsets {unseen[:5]} were acknowledged and not read" if unseen else None
+
+
+@rule("L5 HighWatermarkReachesTheEnd")
+def high_watermark_at_end(truth: Truth, rest: Rest) -> str | None:
+    """All replicas that live end where the leader ends, and all know that it is committed."""
+    replicas = [r for r in rest.replicas[truth.partition].values() if r.broker_id in rest.live]
+    ends = {offset for r in replicas for offset in (r.high_watermark, r.log_end)}
+    return None if len(ends) <= 1 else f"the ends differ; {_replicas(truth, rest)}"
+
+
+@rule("L6 NoLivelock")
+def leadership_settles(truth: Truth, rest: Rest, now: float, per_minute: int) -> str | None:
+    """Leadership moves at most so often in a minute once faults have stopped."""
+    changes = [at for at in truth.leader_changes if at >= rest.since]
+    allowed = per_minute * max(1.0, (now - rest.since) / 60)
+    if len(changes) <= allowed:
+        return None
+    return f"{len(changes)} changes of the leader in {now - rest.since:.1f} s"
+
+
+LIVENESS = (has_leader, isr_is_full, produces_resolve, nothing_unseen, high_watermark_at_end)
+
+
+def _replicas(truth: Truth, rest: Rest) -> str:
+    found: Sequence[Replica] = list(rest.replicas[truth.partition].values())
+    return "; ".join(str(replica) for replica in found)

@@ -1,0 +1,150 @@
+"""What the checker looks at: the brokers that run, the state znodes, the disks.
+
+`View` is all it needs, so that a test with a controller played by hand can be checked too;
+`ClusterView` is that of a `SimulatedCluster`.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.replica.partitions import Partitions
+from barnabas_controller import znodes
+from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.zookeeper.session import EventType, WatchEvent
+
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.disk import MemoryDisk
+
+NO_CONTROLLER = -1
+
+
+class Running(NamedTuple):
+    """A broker's process; `life` tells it from the one before and the one after."""
+
+    broker_id: int
+    life: str
+    partitions: Partitions
+
+
+class StateChange(NamedTuple):
+    """A partition's state znode was written, `state` None: deleted, while the number in
+    `/controller_epoch` was `controller_epoch`."""
+
+    partition: TopicPartition
+    state: LeaderAndIsr | None
+    replicas: tuple[int, ...]
+    controller_epoch: int
+
+
+class View(Protocol):
+    """`changes` gives each change of a state znode once, in order."""
+
+    @property
+    def disks(self) -> dict[int, MemoryDisk]: ...
+
+    def running(self) -> Sequence[Running]: ...
+
+    def changes(self) -> Sequence[StateChange]: ...
+
+
+class Replica(NamedTuple):
+    """One replica in its broker's memory, at one moment. `maximal_isr`: None unless it leads."""
+
+    broker_id: int
+    life: str
+    leader_epoch: int
+    partition_epoch: int
+    log_start: int
+    high_watermark: int
+    log_end: int
+    epochs: tuple[tuple[int, int], ...]
+    led_epoch: int | None
+    maximal_isr: tuple[int, ...] | None
+
+    def __str__(self) -> str:
+        role = f"leads epoch {self.led_epoch}" if self.led_epoch is not None else "follows"
+        return (
+            f"broker {self.broker_id} {role} (leader epoch {self.leader_epoch}, partition epoch"
+            f" {self.partition_epoch}): log {self.log_start}..{self.log_end}, high watermark"
+            f" {self.high_watermark}, epochs {[list(entry) for entry in self.epochs]}"
+            + ("" if self.maximal_isr is None else f", maximal ISR {list(self.maximal_isr)}")
+        )
+
+
+def replica_of(running: Running, partition: Partition) -> Replica | None:
+    """The replica, if its log is open."""
+    log, leadership = partition.log, partition.leadership
+    if log is None:
+        return None
+    return Replica(
+        running.broker_id,
+        running.life,
+        partition.leader_epoch,
+        partition.partition_epoch,
+        log.log_start_offset,
+        log.high_watermark,
+        log.log_end_offset,
+        tuple((entry.epoch, entry.start_offset) for entry in log.leader_epochs.entries),
+        leadership.epoch if leadership is not None else None,
+        leadership.isr.maximal if leadership is not None else None,
+    )
+
+
+class ClusterView:
+    """See the module; made before the cluster starts."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self._tree = cluster.zookeeper.tree
+        self._changes: list[StateChange] = []
+        cluster.zookeeper.observers.append(self._observe)
+
+    @property
+    def disks(self) -> dict[int, MemoryDisk]:
+        return self._cluster.disks
+
+    def running(self) -> Sequence[Running]:
+        return [
+            Running(broker.broker_id, life, broker.replica_manager.partitions)
+            for life, broker in self._cluster.brokers().items()
+        ]
+
+    def changes(self) -> Sequence[StateChange]:
+        changes = self._changes
+        if changes:
+            self._changes = []
+        return changes
+
+    def _observe(self, events: list[WatchEvent]) -> None:
+        for event in events:
+            if event.path.endswith("/state") and event.type is not EventType.CHILDREN:
+                partition = _partition_of(event.path)
+                if partition is not None:
+                    with contextlib.suppress(MalformedZnode):  # written by a test, not by us
+                        self._changes.append(self._change_of(partition))
+
+    def _change_of(self, partition: TopicPartition) -> StateChange:
+        node = self._tree.find(znodes.state_path(partition))
+        topic = self._tree.find(znodes.topic_path(partition.topic))
+        epoch = self._tree.find(znodes.CONTROLLER_EPOCH)
+        state, replicas = None, tuple[int, ...]()
+        if node is not None:
+            state = znodes.decode_state(partition, node.data, node.version)
+        if topic is not None:
+            assignment = znodes.decode_topic(partition.topic, topic.data).partitions
+            if partition.partition in assignment:
+                replicas = tuple(assignment[partition.partition].replicas)
+        number = NO_CONTROLLER if epoch is None else znodes.decode_controller_epoch(epoch.data)
+        return StateChange(partition, state, replicas, number)
+
+
+def _partition_of(path: str) -> TopicPartition | None:
+    """From `/brokers/topics/<topic>/partitions/<number>/state`."""
+    parts = path.split("/")
+    if len(parts) == 7 and parts[1:3] == ["brokers", "topics"] and parts[5].isdigit():
+        return TopicPartition(parts[3], int(parts[5]))
+    return None
