@@ -21,6 +21,8 @@ from barnabas_controller.controlled_shutdown import ControlledShutdown
 from barnabas_controller.disk_failures import DiskFailures
 from barnabas_controller.fenced_store import FencedStore
 from barnabas_controller.isr_changes import IsrChanges
+from barnabas_controller.isr_notifications import IsrNotifications
+from barnabas_controller.leader_elections import LeaderElections
 from barnabas_controller.partition_states import PartitionStateMachine
 from barnabas_controller.preferred_rebalance import PreferredRebalance
 from barnabas_controller.reassignment_requests import ReassignmentRequests
@@ -74,6 +76,8 @@ class ActiveController:
             reign, self.partitions, self.replicas, self.deletion, self.reassignments
         )
         self.disks = DiskFailures(reign, self.replicas)
+        self.isr_notifications = IsrNotifications(reign, self.reassignments.on_isr_changed)
+        self.elections = LeaderElections(reign, self.partitions)
         self.isr_changes = IsrChanges(reign, self.reassignments.on_isr_changed)
         self.shutdown = ControlledShutdown(reign, self.partitions, self.replicas)
         self._rebalance = PreferredRebalance(reign, self.partitions)

@@ -22,6 +22,7 @@ from barnabas.messages.control import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
 )
+from barnabas.messages.elections import ElectLeadersRequest, ElectLeadersResponse
 from barnabas.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -144,6 +145,14 @@ class Controller:
             f"ControlledShutdown of broker {request.broker_id}",
             lambda active: active.shutdown.shut_down(request),
             ControlledShutdownResponse(ErrorCode.NOT_CONTROLLER),
+        )
+
+    async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        """Hold elections in their turn; NOT_CONTROLLER when not active."""
+        return await self._ask(
+            f"ElectLeaders ({request.election_type})",
+            lambda active: active.elections.elect_leaders(request),
+            ElectLeadersResponse(ErrorCode.NOT_CONTROLLER),
         )
 
     async def alter_partition_reassignments(

@@ -44,7 +44,7 @@ def first_leader(
     """The first state of a new partition: all live replicas are in sync, for all are empty."""
     live = tuple(replica for replica in assignment if replica in online)
     if not live:
-        return Refused(f"none of the assigned replicas {list(assignment)} is online")
+        return Refused(f"NoReplicaOnline: none of the replicas {list(assignment)} is online")
     return LeaderAndIsr(live[0], 0, live, controller_epoch)
 
 
@@ -69,7 +69,9 @@ def elect_offline(
         isr = tuple(replica for replica in state.isr if replica in online)
         return Elected(state.with_leader(leader, isr), live, cause)
     if not live:
-        return Refused(f"{cause}; none of the replicas {list(assignment)} is online")
+        return Refused(
+            f"{cause}; NoReplicaOnline: none of the replicas {list(assignment)} is online"
+        )
     doubtful = [replica for replica in state.isr if replica in suspected]
     if doubtful:
         return Refused(
@@ -78,8 +80,8 @@ def elect_offline(
         )
     if not unclean_allowed:
         return Refused(
-            f"{cause}; online are {list(live)} but none is in the ISR {list(state.isr)}, "
-            "and unclean.leader.election.enable is false"
+            f"{cause}; NoReplicaOnline: no member of the ISR {list(state.isr)} is, "
+            f"{list(live)} are not in it, and unclean.leader.election.enable is false"
         )
     recovering = replace(state.with_leader(live[0], live[:1]), recovery_state=RECOVERING)
     return Elected(

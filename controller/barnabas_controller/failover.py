@@ -20,8 +20,6 @@ from barnabas_controller.reassignment import in_progress
 
 logger = logging.getLogger(__name__)
 
-ISR_CHANGES = "/isr_change_notification"
-
 
 async def fail_over(active: ActiveController, predecessor: Testimony | None = None) -> None:
     """Bring a new reign to work; raises ControllerMoved if it is over before that.
@@ -32,8 +30,7 @@ async def fail_over(active: ActiveController, predecessor: Testimony | None = No
     reign = active.reign
     context = reign.context
     cause = f"broker {reign.broker_id} became controller, epoch {reign.store.epoch.number}"
-    # Notes of an older time tell of state that is about to be read anyway.
-    await reign.store.delete_children(ISR_CHANGES)
+    await active.isr_notifications.start()
     await active.disks.start()
     written_at = await _read_cluster(active, predecessor)
     cause += _absent(context)
@@ -47,6 +44,7 @@ async def fail_over(active: ActiveController, predecessor: Testimony | None = No
     await active.reassignment_requests.on_znode_changed()
     await active.reassignments.resume(cause)
     await active.deletion.resume()
+    await active.elections.on_znode_changed()
     active.start_timers()
     logger.info(
         "%s: brokers %s, %d topics, %d partitions",

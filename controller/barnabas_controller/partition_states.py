@@ -96,8 +96,13 @@ class PartitionStateMachine:
         leaderless = self._context.partitions_without_leader()
         await self.elect([p for p in leaderless if topic in (None, p.topic)], cause)
 
-    async def elect(self, partitions: Iterable[TopicPartition], cause: str) -> None:
-        """To ONLINE: a first leader for new partitions, an offline election for the others."""
+    async def elect(
+        self, partitions: Iterable[TopicPartition], cause: str, even_unclean: bool = False
+    ) -> dict[TopicPartition, Decision]:
+        """To ONLINE: a first leader for new partitions, an offline election for the others.
+
+        Returns what became of the latter. `even_unclean`: whatever the topics' settings say.
+        """
         legal = self._legal(partitions, PartitionState.ONLINE)
         new = [p for p in legal if self._context.partition_state(p) is PartitionState.NEW]
         old = [p for p in legal if self._context.partition_state(p) is not PartitionState.NEW]
@@ -108,14 +113,17 @@ class PartitionStateMachine:
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
             replicas = self._context.replicas(partition)
             online = self._context.online_replicas(partition)
-            allowed = unclean.get(partition.topic, False)
+            allowed = even_unclean or unclean.get(partition.topic, False)
             suspected = self._context.suspected_brokers()
             return elect_offline(state, replicas, online, allowed, cause, suspected)
 
-        await self._elect(old, decide, batch)
+        outcome = await self._elect(old, decide, batch)
         self._reign.send(batch)
+        return outcome
 
-    async def elect_preferred(self, partitions: Iterable[TopicPartition], cause: str) -> None:
+    async def elect_preferred(
+        self, partitions: Iterable[TopicPartition], cause: str
+    ) -> dict[TopicPartition, Decision]:
         """Hand leadership to the head of the assignment where that is possible."""
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
@@ -123,7 +131,7 @@ class PartitionStateMachine:
             online = self._context.online_replicas(partition)
             return elect_preferred(state, replicas, online, cause)
 
-        await self._elect_online(partitions, decide)
+        return await self._elect_online(partitions, decide)
 
     async def elect_for_shutdown(self, partitions: Iterable[TopicPartition], cause: str) -> None:
         """Hand leadership away from brokers that are shutting down."""
@@ -138,14 +146,17 @@ class PartitionStateMachine:
 
         await self._elect_online(partitions, decide)
 
-    async def _elect_online(self, partitions: Iterable[TopicPartition], decide: Decide) -> None:
+    async def _elect_online(
+        self, partitions: Iterable[TopicPartition], decide: Decide
+    ) -> dict[TopicPartition, Decision]:
         batch = self._reign.batch()
-        await self._elect(self._legal(partitions, PartitionState.ONLINE), decide, batch)
+        outcome = await self._elect(self._legal(partitions, PartitionState.ONLINE), decide, batch)
         self._reign.send(batch)
+        return outcome
 
     async def _elect(
         self, partitions: list[TopicPartition], decide: Decide, batch: RequestBatch
-    ) -> None:
+    ) -> dict[TopicPartition, Decision]:
         outcome = await change_leadership(self._reign, partitions, decide)
         for partition, decision in outcome.items():
             if isinstance(decision, Elected):
@@ -158,6 +169,7 @@ class PartitionStateMachine:
                 report_refusal(self._reign, partition, decision)
             elif isinstance(decision, Unchanged):
                 logger.debug("%s: %s", partition, decision.reason)
+        return outcome
 
     async def _give_first_leaders(
         self, partitions: list[TopicPartition], batch: RequestBatch

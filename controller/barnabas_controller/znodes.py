@@ -24,6 +24,8 @@ CONFIG_CHANGES = "/config/changes"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 CLUSTER_ID = "/cluster/id"
+PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
+ISR_CHANGES = "/isr_change_notification"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 
@@ -34,7 +36,7 @@ PERSISTENT_PATHS = (
     CONFIG_CHANGES,
     DELETE_TOPICS,
     "/brokers/seqid",
-    "/isr_change_notification",
+    ISR_CHANGES,
     "/latest_producer_id_block",
     LOG_DIR_EVENTS,
     TOPIC_CONFIGS,

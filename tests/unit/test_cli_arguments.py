@@ -50,6 +50,7 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         "cluster",
         "config",
         "consume",
+        "election",
         "lab",
         "log",
         "produce",
@@ -86,6 +87,11 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         ["config", "alter", "--broker-default", "--set", "retention.ms"],
         ["config", "alter", "--topic", "t", "--set", "a=1", "--delete", "a"],
         ["topic", "alter", "t"],
+        ["election", "run", "--all"],
+        ["election", "run", "--type", "unclean"],
+        ["election", "run", "--type", "odd", "--all"],
+        ["election", "run", "--type", "preferred", "--topic", "t", "--all"],
+        ["election", "run", "--type", "preferred", "--partition", "0", "--all"],
     ],
 )
 def test_wrong_usage_exits_with_2_and_says_why(arguments: list[str]) -> None:

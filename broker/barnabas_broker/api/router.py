@@ -17,6 +17,7 @@ from barnabas.messages import (
     DescribeConfigsRequest,
     DescribeEventsRequest,
     DescribeReplicasRequest,
+    ElectLeadersRequest,
     FetchRequest,
     IncrementalAlterConfigsRequest,
     LeaderAndIsrRequest,
@@ -38,6 +39,7 @@ from barnabas_broker.api.delete_topics import handle_delete_topics
 from barnabas_broker.api.describe_configs import handle_describe_configs
 from barnabas_broker.api.describe_events import handle_describe_events
 from barnabas_broker.api.describe_replicas import handle_describe_replicas
+from barnabas_broker.api.elect_leaders import handle_elect_leaders
 from barnabas_broker.api.fetch import handle_fetch, handle_replica_fetch
 from barnabas_broker.api.incremental_alter_configs import handle_incremental_alter_configs
 from barnabas_broker.api.leader_and_isr import handle_leader_and_isr
@@ -68,6 +70,7 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         DeleteTopicsRequest: handle_delete_topics,
         DescribeConfigsRequest: handle_describe_configs,
         IncrementalAlterConfigsRequest: handle_incremental_alter_configs,
+        ElectLeadersRequest: handle_elect_leaders,
         DescribeReplicasRequest: handle_describe_replicas,
         DescribeEventsRequest: handle_describe_events,
         CreatePartitionsRequest: handle_create_partitions,

@@ -21,7 +21,7 @@ from barnabas.cluster.default_runtime import default_runtime
 from barnabas.cluster.lifetime import Lifetime
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int
 from barnabas.error_code import ErrorCode
-from barnabas.errors import BarnabasError, NotControllerError, raise_for
+from barnabas.errors import BarnabasError, NotControllerError, error_for, raise_for
 from barnabas.messages.configs import (
     ConfigDescription,
     DescribeConfigsRequest,
@@ -29,6 +29,7 @@ from barnabas.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from barnabas.messages.elections import ElectLeadersRequest, ElectLeadersResponse
 from barnabas.messages.metadata import BrokerInfo, MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas.messages.offsets import LATEST_TIMESTAMP, ListedOffset
 from barnabas.messages.reassignments import (
@@ -182,6 +183,40 @@ class Admin:
             lambda r: any(t.error_code == ErrorCode.NOT_CONTROLLER for t in r.topics),
         )
         _all_or_raise(response.topics)
+
+    # Elections
+
+    async def elect_leaders(
+        self,
+        election_type: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        timeout_ms: int = 30_000,
+    ) -> dict[TopicPartition, BarnabasError | None]:
+        """Have leaders elected: of these partitions, or of all that need it.
+
+        "preferred" hands leadership to the first replica of the assignment, if it is in sync.
+        "unclean" gives a partition without a leader any replica that lives, in sync or not:
+        acknowledged records may be lost. Returns for each partition None, or why it has no such
+        leader: `ElectionNotNeededError`, `PreferredLeaderNotAvailableError`,
+        `EligibleLeadersNotAvailableError`, `UnknownTopicOrPartitionError`, `InvalidTopicError`
+        while its topic is being deleted. Raises `InvalidRequestError` for another type.
+        """
+        check_int("timeout_ms", timeout_ms, 0)
+        names = [PartitionName(*partition) for partition in partitions or ()]
+        request = ElectLeadersRequest(election_type, partitions is None, names, timeout_ms)
+        response: ElectLeadersResponse = await self._ask_controller(
+            request, timeout_ms / 1000 + _NETWORK_MARGIN
+        )
+        raise_for(response.error_code, response.error_message or "election")
+        return {
+            TopicPartition(result.topic, result.partition): error_for(
+                result.error_code, result.error_message
+            )
+            if result.error_code
+            else None
+            for result in response.partitions
+        }
 
     # Reassignment
 

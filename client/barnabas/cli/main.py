@@ -32,6 +32,7 @@ INTERRUPTED = 130
 _OWN_COMMANDS = {
     "config": "barnabas.cli.config",
     "consume": "barnabas.cli.consume",
+    "election": "barnabas.cli.election",
     "produce": "barnabas.cli.produce",
     "replica": "barnabas.cli.replica",
     "topic": "barnabas.cli.topic",

@@ -25,6 +25,7 @@ from barnabas.messages.control import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
+from barnabas.messages.elections import ElectLeadersRequest, ElectLeadersResponse
 from barnabas.messages.events import DescribeEventsRequest, DescribeEventsResponse
 from barnabas.messages.fetch import FetchRequest, FetchResponse
 from barnabas.messages.metadata import MetadataRequest, MetadataResponse
@@ -72,6 +73,8 @@ __all__ = [
     "DescribeEventsResponse",
     "DescribeReplicasRequest",
     "DescribeReplicasResponse",
+    "ElectLeadersRequest",
+    "ElectLeadersResponse",
     "FetchRequest",
     "FetchResponse",
     "IncrementalAlterConfigsRequest",
@@ -107,6 +110,7 @@ SERVICES: dict[Service, dict[type[Any], type[Any]]] = {
         DeleteTopicsRequest: DeleteTopicsResponse,
         DescribeConfigsRequest: DescribeConfigsResponse,
         IncrementalAlterConfigsRequest: IncrementalAlterConfigsResponse,
+        ElectLeadersRequest: ElectLeadersResponse,
         DescribeReplicasRequest: DescribeReplicasResponse,
         DescribeEventsRequest: DescribeEventsResponse,
         CreatePartitionsRequest: CreatePartitionsResponse,

@@ -13,6 +13,7 @@ from barnabas.admin import (
     NewTopic,
 )
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
+from barnabas.errors import BarnabasError
 from barnabas.messages.configs import ConfigDescription
 from barnabas.messages.metadata import TopicMetadata
 from barnabas.messages.offsets import ListedOffset
@@ -124,6 +125,18 @@ class Admin(Blocking):
     ) -> dict[TopicPartition, OngoingReassignment]:
         """What is being reassigned now: of these partitions, or of all."""
         return self._call(self._admin.list_partition_reassignments(partitions))
+
+    def elect_leaders(
+        self,
+        election_type: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        timeout_ms: int = 30_000,
+    ) -> dict[TopicPartition, BarnabasError | None]:
+        """Have "preferred" or "unclean" leaders elected: of these partitions, or where needed."""
+        return self._call(
+            self._admin.elect_leaders(election_type, partitions, timeout_ms=timeout_ms)
+        )
 
     def list_topics(self) -> list[str]:
         """The names of all topics, in order."""

@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AdminRequest(_message.Message):
-    __slots__ = ("correlation_id", "metadata", "create_topics", "delete_topics", "describe_configs", "describe_replicas", "describe_events", "create_partitions", "alter_partition_reassignments", "list_partition_reassignments", "incremental_alter_configs")
+    __slots__ = ("correlation_id", "metadata", "create_topics", "delete_topics", "describe_configs", "describe_replicas", "describe_events", "create_partitions", "alter_partition_reassignments", "list_partition_reassignments", "incremental_alter_configs", "elect_leaders")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     CREATE_TOPICS_FIELD_NUMBER: _ClassVar[int]
@@ -21,6 +21,7 @@ class AdminRequest(_message.Message):
     ALTER_PARTITION_REASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     LIST_PARTITION_REASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     INCREMENTAL_ALTER_CONFIGS_FIELD_NUMBER: _ClassVar[int]
+    ELECT_LEADERS_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     metadata: MetadataRequest
     create_topics: CreateTopicsRequest
@@ -32,10 +33,11 @@ class AdminRequest(_message.Message):
     alter_partition_reassignments: AlterPartitionReassignmentsRequest
     list_partition_reassignments: ListPartitionReassignmentsRequest
     incremental_alter_configs: _configs_pb2.IncrementalAlterConfigsRequest
-    def __init__(self, correlation_id: _Optional[int] = ..., metadata: _Optional[_Union[MetadataRequest, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsRequest, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsRequest, _Mapping]] = ..., describe_configs: _Optional[_Union[_configs_pb2.DescribeConfigsRequest, _Mapping]] = ..., describe_replicas: _Optional[_Union[DescribeReplicasRequest, _Mapping]] = ..., describe_events: _Optional[_Union[DescribeEventsRequest, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitionsRequest, _Mapping]] = ..., alter_partition_reassignments: _Optional[_Union[AlterPartitionReassignmentsRequest, _Mapping]] = ..., list_partition_reassignments: _Optional[_Union[ListPartitionReassignmentsRequest, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[_configs_pb2.IncrementalAlterConfigsRequest, _Mapping]] = ...) -> None: ...
+    elect_leaders: ElectLeadersRequest
+    def __init__(self, correlation_id: _Optional[int] = ..., metadata: _Optional[_Union[MetadataRequest, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsRequest, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsRequest, _Mapping]] = ..., describe_configs: _Optional[_Union[_configs_pb2.DescribeConfigsRequest, _Mapping]] = ..., describe_replicas: _Optional[_Union[DescribeReplicasRequest, _Mapping]] = ..., describe_events: _Optional[_Union[DescribeEventsRequest, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitionsRequest, _Mapping]] = ..., alter_partition_reassignments: _Optional[_Union[AlterPartitionReassignmentsRequest, _Mapping]] = ..., list_partition_reassignments: _Optional[_Union[ListPartitionReassignmentsRequest, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[_configs_pb2.IncrementalAlterConfigsRequest, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeadersRequest, _Mapping]] = ...) -> None: ...
 
 class AdminResponse(_message.Message):
-    __slots__ = ("correlation_id", "metadata", "create_topics", "delete_topics", "describe_configs", "describe_replicas", "describe_events", "create_partitions", "alter_partition_reassignments", "list_partition_reassignments", "incremental_alter_configs", "failure")
+    __slots__ = ("correlation_id", "metadata", "create_topics", "delete_topics", "describe_configs", "describe_replicas", "describe_events", "create_partitions", "alter_partition_reassignments", "list_partition_reassignments", "incremental_alter_configs", "elect_leaders", "failure")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     CREATE_TOPICS_FIELD_NUMBER: _ClassVar[int]
@@ -47,6 +49,7 @@ class AdminResponse(_message.Message):
     ALTER_PARTITION_REASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     LIST_PARTITION_REASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     INCREMENTAL_ALTER_CONFIGS_FIELD_NUMBER: _ClassVar[int]
+    ELECT_LEADERS_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     metadata: MetadataResponse
@@ -59,8 +62,9 @@ class AdminResponse(_message.Message):
     alter_partition_reassignments: AlterPartitionReassignmentsResponse
     list_partition_reassignments: ListPartitionReassignmentsResponse
     incremental_alter_configs: _configs_pb2.IncrementalAlterConfigsResponse
+    elect_leaders: ElectLeadersResponse
     failure: _failure_pb2.Failure
-    def __init__(self, correlation_id: _Optional[int] = ..., metadata: _Optional[_Union[MetadataResponse, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsResponse, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsResponse, _Mapping]] = ..., describe_configs: _Optional[_Union[_configs_pb2.DescribeConfigsResponse, _Mapping]] = ..., describe_replicas: _Optional[_Union[DescribeReplicasResponse, _Mapping]] = ..., describe_events: _Optional[_Union[DescribeEventsResponse, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitionsResponse, _Mapping]] = ..., alter_partition_reassignments: _Optional[_Union[AlterPartitionReassignmentsResponse, _Mapping]] = ..., list_partition_reassignments: _Optional[_Union[ListPartitionReassignmentsResponse, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[_configs_pb2.IncrementalAlterConfigsResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
+    def __init__(self, correlation_id: _Optional[int] = ..., metadata: _Optional[_Union[MetadataResponse, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsResponse, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsResponse, _Mapping]] = ..., describe_configs: _Optional[_Union[_configs_pb2.DescribeConfigsResponse, _Mapping]] = ..., describe_replicas: _Optional[_Union[DescribeReplicasResponse, _Mapping]] = ..., describe_events: _Optional[_Union[DescribeEventsResponse, _Mapping]] = ..., create_partitions: _Optional[_Union[CreatePartitionsResponse, _Mapping]] = ..., alter_partition_reassignments: _Optional[_Union[AlterPartitionReassignmentsResponse, _Mapping]] = ..., list_partition_reassignments: _Optional[_Union[ListPartitionReassignmentsResponse, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[_configs_pb2.IncrementalAlterConfigsResponse, _Mapping]] = ..., elect_leaders: _Optional[_Union[ElectLeadersResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
 
 class MetadataRequest(_message.Message):
     __slots__ = ("topics", "all_topics", "allow_auto_topic_creation")
@@ -307,6 +311,40 @@ class ListPartitionReassignmentsResponse(_message.Message):
     error_code: int
     partitions: _containers.RepeatedCompositeFieldContainer[OngoingReassignment]
     def __init__(self, error_code: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[OngoingReassignment, _Mapping]]] = ...) -> None: ...
+
+class ElectLeadersRequest(_message.Message):
+    __slots__ = ("election_type", "all", "partitions", "timeout_ms")
+    ELECTION_TYPE_FIELD_NUMBER: _ClassVar[int]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    election_type: str
+    all: bool
+    partitions: _containers.RepeatedCompositeFieldContainer[PartitionName]
+    timeout_ms: int
+    def __init__(self, election_type: _Optional[str] = ..., all: bool = ..., partitions: _Optional[_Iterable[_Union[PartitionName, _Mapping]]] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+
+class ElectionResult(_message.Message):
+    __slots__ = ("topic", "partition", "error_code", "error_message")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    error_code: int
+    error_message: str
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., error_code: _Optional[int] = ..., error_message: _Optional[str] = ...) -> None: ...
+
+class ElectLeadersResponse(_message.Message):
+    __slots__ = ("error_code", "error_message", "partitions")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    error_code: int
+    error_message: str
+    partitions: _containers.RepeatedCompositeFieldContainer[ElectionResult]
+    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[ElectionResult, _Mapping]]] = ...) -> None: ...
 
 class DescribeReplicasRequest(_message.Message):
     __slots__ = ("topics",)
