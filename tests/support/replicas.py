@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from barnabas import Admin
 from barnabas.messages.replicas import ReplicaDescription
 from barnabas.topic_partition import TopicPartition
 
 
-async def replicas(bootstrap: str, key: TopicPartition) -> dict[int, ReplicaDescription]:
+async def replicas(
+    bootstrap: str, key: TopicPartition, **client: Any
+) -> dict[int, ReplicaDescription]:
     """The replicas on all brokers that answer, by broker."""
-    async with Admin(bootstrap_servers=bootstrap) as admin:
+    async with Admin(bootstrap_servers=bootstrap, **client) as admin:
         answers = await admin.describe_replicas([key.topic])
     return {
         answer.broker_id: replica
@@ -25,12 +28,13 @@ async def until_replicas(
     key: TopicPartition,
     condition: Callable[[dict[int, ReplicaDescription]], bool],
     within: float = 20.0,
+    **client: Any,
 ) -> dict[int, ReplicaDescription]:
     """Ask until the replicas are as wanted; TimeoutError that shows what they were last."""
     found: dict[int, ReplicaDescription] = {}
     try:
         async with asyncio.timeout(within):
-            while not condition(found := await replicas(bootstrap, key)):
+            while not condition(found := await replicas(bootstrap, key, **client)):
                 await asyncio.sleep(0.02)
     except TimeoutError:
         raise TimeoutError(f"{key} is not as wanted: {found}") from None

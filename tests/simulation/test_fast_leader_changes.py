@@ -1,0 +1,102 @@
+"""KIP-279 with the real controller: three elections, and no replica sees the records of the other.
+
+    offset     0 .. 9      10 .. 14          10 .. 19
+    broker 1   epoch 0                       a later epoch, led alone
+    broker 2   epoch 0     led alone         and now leads again
+
+Broker 1 must find that they part at 10. The leader's answer to its last epoch is an end of 15, in
+another epoch: with the offset alone, 1 would keep its own 10 to 14.
+"""
+
+import pytest
+from barnabas import Admin, Producer
+from barnabas.record.reader import records_from
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.replica import follower
+from barnabas_broker.replica.truncation import EpochEnd, Truncation
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.support.replicas import until_replicas
+
+KEY = TopicPartition("fast", 0)
+LOOKUPS = ("fetch", "offsets-for-leader-epoch")
+COMMON = [b"common-%d" % number for number in range(10)]
+OF_TWO = [b"two-%d" % number for number in range(5)]
+OF_ONE = [b"one-%d" % number for number in range(10)]
+
+
+async def _led_by(cluster: SimulatedCluster, broker_id: int) -> None:
+    await until_replicas(
+        cluster.bootstrap,
+        KEY,
+        lambda found: broker_id in found and found[broker_id].is_leader,
+        within=60.0,
+        runtime=cluster.client_runtime("looker"),
+    )
+
+
+async def _produce(cluster: SimulatedCluster, values: list[bytes], acks: int | str = 1) -> None:
+    runtime = cluster.client_runtime("producer")
+    async with Producer(cluster.bootstrap, runtime=runtime, acks=acks) as producer:
+        for value in values:
+            await producer.send_and_wait(KEY.topic, value, partition=0)
+
+
+async def _story(lookup: str) -> tuple[list[bytes], list[bytes]]:
+    """The values of both replicas in the end."""
+    config = {"replica.truncation.lookup": lookup, "auto.leader.rebalance.enable": "false"}
+    cluster = SimulatedCluster(seed=3, config=config)
+    await cluster.start()
+    async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+        await admin.create_topic(
+            KEY.topic,
+            assignments={0: [1, 2]},
+            configs={"unclean.leader.election.enable": "true", "min.insync.replicas": "1"},
+        )
+    await _led_by(cluster, 1)
+    await _produce(cluster, COMMON, acks="all")
+    cluster.kill(1)
+    await _led_by(cluster, 2)
+    await _produce(cluster, OF_TWO)
+    cluster.kill(2)
+    cluster.start_broker(1)
+    await _led_by(cluster, 1)
+    await _produce(cluster, OF_ONE)
+    cluster.kill(1)
+    cluster.start_broker(2)
+    await _led_by(cluster, 2)
+    cluster.start_broker(1)
+    await until_replicas(
+        cluster.bootstrap,
+        KEY,
+        lambda found: 2 in found and sorted(found[2].in_sync_replicas) == [1, 2],
+        within=60.0,
+        runtime=cluster.client_runtime("looker"),
+    )
+    return _values(cluster, 1), _values(cluster, 2)
+
+
+def _values(cluster: SimulatedCluster, broker_id: int) -> list[bytes]:
+    folder, disk = f"/data/{KEY}", cluster.disks[broker_id]
+    logs = [name for name in disk.list(folder) if name.endswith(".log")]
+    data = b"".join(disk.read_file(f"{folder}/{name}") for name in logs)
+    return [record.value or b"" for record in records_from(data, 0)]
+
+
+@pytest.mark.parametrize("lookup", LOOKUPS)
+def test_replicas_agree_after_fast_leader_changes(lookup: str) -> None:
+    one, two = run(_story(lookup), seed=3, max_time=600.0)
+    assert one == two == COMMON + OF_TWO
+
+
+def test_without_the_epoch_in_the_answer_they_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KIP-101 as it was in 0.11: only the offset of the answer is used."""
+
+    def by_offset_alone(leader: EpochEnd, _local: EpochEnd, end: int, _: int) -> Truncation:
+        return Truncation(min(leader.end_offset, end), True)
+
+    monkeypatch.setattr(follower, "truncation", by_offset_alone)
+    one, two = run(_story("offsets-for-leader-epoch"), seed=3, max_time=600.0)
+    assert two == COMMON + OF_TWO
+    assert one == COMMON + OF_ONE[:5]

@@ -1,0 +1,97 @@
+"""Kafka before 0.11 and after, the same schedule under both rules, with the real controller.
+
+The same stories are told on real processes in `tests/integration/test_truncation_switch.py`.
+"""
+
+import asyncio
+from typing import Any
+
+import pytest
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.log.checkpoint_file import decode_offsets
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+from barnabas_simulator.pauses import MemoryPauseControl
+
+from tests.support.truncation_stories import (
+    RULES,
+    Told,
+    check_divergence,
+    check_loss,
+    divergence,
+    loss,
+)
+
+KEY = TopicPartition("story", 0)
+
+
+class SimulatedStage:
+    """A `Stage` on virtual time."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self.bootstrap = cluster.bootstrap
+        self.client: dict[str, Any] = {"runtime": cluster.client_runtime("client")}
+
+    @property
+    def pauses(self) -> MemoryPauseControl:
+        return self._cluster.pauses
+
+    async def kill(self, broker_id: int) -> None:
+        self._cluster.kill(broker_id)
+
+    async def lose_power(self, flushed: int, unflushed: int) -> None:
+        self._cluster.kill(flushed)
+        self._cluster.kill(unflushed, keep_unflushed=False)
+
+    async def start(self, broker_id: int) -> None:
+        self._cluster.start_broker(broker_id)
+        await self._cluster.serving()
+
+    async def stop(self, broker_id: int) -> None:
+        await self._cluster.stop_broker(broker_id)
+
+    async def session_over(self, broker_id: int) -> None:
+        await asyncio.sleep(10.0)
+
+    def on_disk(self, broker_id: int, key: TopicPartition) -> bytes:
+        disk = self._cluster.disks[broker_id]
+        folder = f"/data/{key}"
+        logs = [name for name in disk.list(folder) if name.endswith(".log")]
+        return b"".join(disk.read_file(f"{folder}/{name}") for name in logs)
+
+    def durable_high_watermark(self, broker_id: int, key: TopicPartition) -> int:
+        path = "/data/replication-offset-checkpoint"
+        disk = self._cluster.disks[broker_id]
+        return decode_offsets(disk.read_file(path)).get(key, 0) if disk.exists(path) else 0
+
+
+async def _stage(rule: str, brokers: int, seed: int = 0) -> SimulatedStage:
+    config = {"replica.truncation": rule, "auto.leader.rebalance.enable": "false"}
+    cluster = SimulatedCluster(seed, brokers, config)
+    await cluster.start()
+    return SimulatedStage(cluster)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_acknowledged_record_is_lost_by_high_watermark_and_kept_by_epochs(rule: str) -> None:
+    async def story() -> Told:
+        return await loss(await _stage(rule, brokers=3), KEY)
+
+    check_loss(rule, run(story(), max_time=300.0))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_logs_fork_by_high_watermark_and_agree_by_epochs(rule: str) -> None:
+    """The disk decides what a power loss leaves of m2; the story is about those that lost it."""
+
+    def told(seed: int) -> Told:
+        async def story() -> Told:
+            return await divergence(await _stage(rule, brokers=2, seed=seed), KEY)
+
+        return run(story(), seed=seed, max_time=300.0)
+
+    lost = [one for one in map(told, range(6)) if one.end_after_epoch_bump == 1]
+    assert lost, "no disk lost what was not flushed"
+    for one in lost:
+        check_divergence(rule, one)
