@@ -68,7 +68,9 @@ class DynamicConfig(Config):
 
     def source_of_topic_key(self, name: str) -> Source:
         """Where a topic without an override of its own takes the value from."""
-        spellings = BROKER_KEYS_OF_TIMES.get(name) or (BROKER_KEY_OF_TOPIC_KEY[name],)
+        if name in BROKER_KEY_OF_TOPIC_KEY:
+            return self.source_of(BROKER_KEY_OF_TOPIC_KEY[name].name)
+        spellings = BROKER_KEYS_OF_TIMES.get(name, ())
         found = (self.source_of(key.name) for key in spellings)
         return next((source for source in found if source is not Source.DEFAULT), Source.DEFAULT)
 

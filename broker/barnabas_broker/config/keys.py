@@ -244,6 +244,20 @@ REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = Key(
     5000,
     "Time between writes of the high watermarks, ms.",
 )
+LEADER_REPLICATION_THROTTLED_RATE = Key(
+    "leader.replication.throttled.rate",
+    integer(0),
+    MAX_LONG,
+    "Throttled replicas are sent at most so many bytes a second.",
+    dynamic=True,
+)
+FOLLOWER_REPLICATION_THROTTLED_RATE = Key(
+    "follower.replication.throttled.rate",
+    integer(0),
+    MAX_LONG,
+    "Throttled replicas fetch at most so many bytes a second.",
+    dynamic=True,
+)
 AUTO_LEADER_REBALANCE_ENABLE = Key(
     "auto.leader.rebalance.enable",
     boolean,

@@ -12,6 +12,11 @@ from barnabas_broker.config.key import (
     integer,
     one_of,
 )
+from barnabas_broker.config.throttled_replicas import (
+    NO_REPLICAS,
+    ThrottledReplicas,
+    throttled_replicas,
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class LogConfig:
     compression_type: str = "producer"
     cleanup_policy: str = "delete"
     unclean_leader_election_enable: bool = False
+    leader_replication_throttled_replicas: ThrottledReplicas = NO_REPLICAS
+    follower_replication_throttled_replicas: ThrottledReplicas = NO_REPLICAS
 
 
 def _key(name: str, parse, doc: str, is_list: bool = False) -> Key:  # type: ignore[no-untyped-def, type-arg]
@@ -72,6 +79,18 @@ TOPIC_KEYS: dict[str, Key] = {  # type: ignore[type-arg]
         ),
         _key("cleanup.policy", one_of("delete"), "What becomes of old segments.", is_list=True),
         _key("unclean.leader.election.enable", boolean, "Elect outside the ISR if it is dead."),
+        _key(
+            "leader.replication.throttled.replicas",
+            throttled_replicas,
+            "Replicas throttled as leaders, partition:broker or *.",
+            is_list=True,
+        ),
+        _key(
+            "follower.replication.throttled.replicas",
+            throttled_replicas,
+            "Replicas throttled as followers, partition:broker or *.",
+            is_list=True,
+        ),
     )
 }
 

@@ -22,6 +22,7 @@ from barnabas_broker.replica.fetcher_session import FetcherSession, FetchLimits
 from barnabas_broker.replica.follower import Follower, Reaction, reaction
 from barnabas_broker.replica.leader_range import LeaderRange, ask_range
 from barnabas_broker.replica.partition import Partition
+from barnabas_broker.replica.replication_quota import ReplicationQuota
 from barnabas_broker.replica.truncation import EpochEnd, TruncationPolicy
 
 logger = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class FetcherContext:
     backoff: float
     timeout: float
     truncation: TruncationPolicy = field(default_factory=TruncationPolicy)
+    quota: ReplicationQuota | None = None
     pauses: Pauses | None = None
     events: EventLog = field(default_factory=EventLog)
 
@@ -233,9 +235,13 @@ class LeaderFetcher:
         if self._paused_until:
             now = self._context.now()
             for key, until in list(self._paused_until.items()):
-                if until <= now:
-                    del self._paused_until[key]
-                    self._session.moved(key)
+                if until > now:
+                    continue
+                if self._is_held_back(key):
+                    self._hold_back(key)
+                    continue
+                del self._paused_until[key]
+                self._session.moved(key)
 
     def _until_next_pause_ends(self, nothing_to_fetch: bool) -> float | None:
         return self._shortest_pause() if nothing_to_fetch else self._context.backoff
@@ -290,6 +296,8 @@ class LeaderFetcher:
         try:
             if follower.take(fetched):
                 self._session.moved(key)
+            if fetched.records:
+                self._count_copied(key, follower, len(fetched.records))
             self._last_pause.pop(key, None)
         except BarnabasError as error:
             logger.warning("%s: fetched data refused: %s", key, error)
@@ -297,6 +305,31 @@ class LeaderFetcher:
         except Exception:
             logger.exception("%s: fetching stops until the next LeaderAndIsr", key)
             self._drop(key)
+
+    # ---- the quota
+
+    def _count_copied(self, key: TopicPartition, follower: Follower, size: int) -> None:
+        quota = self._context.quota
+        if quota is not None and follower.is_throttled(self._context.broker_id):
+            quota.record(size)
+            if self._is_held_back(key):
+                self._hold_back(key)
+
+    def _is_held_back(self, key: TopicPartition) -> bool:
+        """Whether the partition is not to be fetched now: throttled, and not in sync."""
+        quota, follower = self._context.quota, self._followers[key]
+        return (
+            quota is not None
+            and follower.is_behind
+            and follower.is_throttled(self._context.broker_id)
+            and quota.is_exceeded()
+        )
+
+    def _hold_back(self, key: TopicPartition) -> None:
+        """The others are fetched meanwhile."""
+        assert self._context.quota is not None
+        self._session.gone(key)
+        self._paused_until[key] = self._context.now() + self._context.quota.wait()
 
     def _react(
         self, key: TopicPartition, follower: Follower, error_code: int, sent_epoch: int

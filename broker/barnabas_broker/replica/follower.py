@@ -47,7 +47,7 @@ def reaction(error_code: int, sent_epoch: int, current_epoch: int) -> Reaction:
 class Follower:
     """Follows one leader in one epoch. `must_ask`: not to fetch before `truncate` was called."""
 
-    __slots__ = ("_policy", "leader_epoch", "must_ask", "offsets", "partition")
+    __slots__ = ("_policy", "is_behind", "leader_epoch", "must_ask", "offsets", "partition")
 
     def __init__(self, partition: Partition, policy: TruncationPolicy) -> None:
         self.partition = partition
@@ -56,6 +56,12 @@ class Follower:
         partition.prepare_to_follow(policy)
         self.offsets = self._offsets()
         self.must_ask = policy.must_ask(self.latest_epoch)
+        self.is_behind = True  # of the leader's high watermark, as of its last answer
+
+    def is_throttled(self, broker_id: int) -> bool:
+        """Whether the replica is among those that may be fetched at a limited rate only."""
+        throttled = self.partition.follower_log().config.follower_replication_throttled_replicas
+        return throttled.covers(self.partition.topic_partition.partition, broker_id)
 
     @property
     def latest_epoch(self) -> int | None:
@@ -84,6 +90,7 @@ class Follower:
         moved = bool(fetched.records)
         if moved:
             self._append(log, fetched.records)
+        self.is_behind = fetched.high_watermark > log.log_end_offset
         # The HW is set, not raised: a new leader may know less than its predecessor had told.
         log.update_high_watermark(min(fetched.high_watermark, log.log_end_offset))
         if fetched.log_start_offset > log.log_start_offset:

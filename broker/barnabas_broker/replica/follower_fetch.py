@@ -141,8 +141,9 @@ def _read_as_follower(
             answer.diverging_epoch, answer.diverging_end_offset = epoch_end
             return answer
     leadership.check_in_range(offset)
-    if offset < end and (limit > 0 or at_least_one):
+    if offset < end and (limit > 0 or at_least_one) and not leadership.is_held_back(follower):
         answer.records = log.read(offset, limit, end, at_least_one)
+        leadership.count_copied(len(answer.records))
     if is_fetch:
         follower.log_start_offset = position.log_start_offset
         leadership.record_fetch(follower, offset, end)

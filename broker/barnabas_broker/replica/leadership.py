@@ -35,6 +35,7 @@ from barnabas_broker.replica.in_sync import (
 from barnabas_broker.replica.last_replica import FlushSoon, LastReplica, is_thin
 from barnabas_broker.replica.leader_epoch import NO_EPOCH
 from barnabas_broker.replica.purgatory import Waiting
+from barnabas_broker.replica.replication_quota import ReplicationQuota
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class LeaderEnvironment:
     flush_soon: FlushSoon | None = None
     gate: bool = True
     max_lag_messages: int | None = None
+    quota: ReplicationQuota | None = None
     events: EventLog = field(default_factory=EventLog)
 
 
@@ -232,6 +234,26 @@ class Leadership:
         environment = self._environment
         caught_up = follower.is_caught_up(end, environment.now(), environment.max_lag)
         return holds_back(False, caught_up, caught_up and environment.is_alive(follower.broker_id))
+
+    def is_held_back(self, follower: RemoteReplica) -> bool:
+        """Whether the follower gets nothing now: it is not in sync, and the quota is used up."""
+        quota = self._environment.quota
+        return (
+            not self.is_member(follower)
+            and quota is not None
+            and self._is_throttled()
+            and quota.is_exceeded()
+        )
+
+    def count_copied(self, size: int) -> None:
+        """A follower is sent so many bytes; those of members count too, as in Kafka."""
+        quota = self._environment.quota
+        if quota is not None and self._is_throttled():
+            quota.record(size)
+
+    def _is_throttled(self) -> bool:
+        throttled = self.log.config.leader_replication_throttled_replicas
+        return throttled.covers(self.topic_partition.partition, self._environment.broker_id)
 
     # ---- the ISR
 

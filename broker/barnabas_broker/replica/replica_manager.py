@@ -30,7 +30,7 @@ from barnabas.messages.produce import ProducedPartition, ProducePartition
 from barnabas.messages.replicas import ReplicaDescription
 from barnabas.runtime import Address, Runtime, TaskScope
 
-from barnabas_broker.config import Config, LogConfig, keys
+from barnabas_broker.config import Config, Key, LogConfig, keys
 from barnabas_broker.log.log import Log
 from barnabas_broker.log.log_manager import LogManager
 from barnabas_broker.replica.alter_partition import AlterPartitionContext, AlterPartitions
@@ -48,6 +48,7 @@ from barnabas_broker.replica.offsets import OffsetLookups
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.partitions import Partitions
 from barnabas_broker.replica.produce_path import ProducePath
+from barnabas_broker.replica.replication_quota import ReplicationQuota
 from barnabas_broker.replica.roles import Roles, RolesContext
 from barnabas_broker.replica.truncation import TruncationPolicy
 
@@ -272,9 +273,14 @@ class ReplicaManager:
             backoff=config[keys.REPLICA_FETCH_BACKOFF_MS] / 1000,
             timeout=config[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000,
             truncation=self._truncation_policy(),
+            quota=self._quota(keys.FOLLOWER_REPLICATION_THROTTLED_RATE),
             pauses=self._context.runtime.pauses,
             events=self._context.events,
         )
+
+    def _quota(self, rate: Key[int]) -> ReplicationQuota:
+        config = self._context.config
+        return ReplicationQuota(lambda: config[rate], self._clock.monotonic)
 
     def _roles_context(self) -> RolesContext:
         config = self._context.config
@@ -291,6 +297,7 @@ class ReplicaManager:
                 alter_partitions=self._alter_partitions,
                 flush_soon=self._flush_soon if config[keys.LAST_REPLICA_FSYNC_ENABLE] else None,
                 gate=config[keys.HIGH_WATERMARK_MIN_ISR_GATE_ENABLE],
+                quota=self._quota(keys.LEADER_REPLICATION_THROTTLED_RATE),
                 events=self._context.events,
             ),
             fence=self._fence,
