@@ -71,7 +71,8 @@ def test_a_topic_overrides_its_broker():
 
 def test_every_topic_setting_has_a_broker_default():
     by_time = {"segment.ms", "segment.jitter.ms", "retention.ms", "flush.ms"}
-    assert set(TOPIC_KEYS) == set(BROKER_KEY_OF_TOPIC_KEY) | by_time
+    topics_only = {f"{side}.replication.throttled.replicas" for side in ("leader", "follower")}
+    assert set(TOPIC_KEYS) == set(BROKER_KEY_OF_TOPIC_KEY) | by_time | topics_only
 
 
 def test_a_broker_needs_an_id_zookeeper_and_a_listener_of_its_own_for_replication():
