@@ -46,7 +46,8 @@ def rule_on(
     """Judge one partition of a request.
 
     `current` is the cached state, None without leadership; `eligible` are the brokers that are
-    live and not shutting down.
+    live and not shutting down. An only member that asks for the ISR there is, and is up to date,
+    says with this that its log is durable.
     """
     if current is None:
         return Reject(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no leader is known for it")
@@ -60,6 +61,8 @@ def rule_on(
     if stale is not None and stale.code is not ErrorCode.INVALID_UPDATE_VERSION:
         return stale
     if wanted.same_but_for_partition_epoch(current):
+        if stale is None and not current.durable and current.isr == (sender,):
+            return Write(replace(current, durable=True), "its leader has flushed all it holds")
         return AlreadyDone(current)
     if stale is not None:
         return stale

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ControllerConfig:
-    """Names and defaults are Kafka's; `request_timeout` (`controller.socket.timeout.ms`) and the
-    interval are in seconds. `suspects_on_evidence` is not Kafka's: see `failure.detection`."""
+    """Names and defaults are Kafka's; `request_timeout` (`controller.socket.timeout.ms`), the
+    interval and the wait are in seconds. Not Kafka's: `suspects_on_evidence` (`failure.detection`)
+    and the two of the eligible leader replicas."""
 
     inter_broker_listener: str = "PLAINTEXT"
     delete_topic_enable: bool = True
@@ -16,3 +17,6 @@ class ControllerConfig:
     leader_imbalance_check_interval_seconds: float = 300.0
     request_timeout: float = 30.0
     suspects_on_evidence: bool = True
+    min_insync_replicas: int = 1
+    eligible_leader_replicas_enable: bool = True
+    eligible_leader_replicas_wait: float = 30.0

@@ -31,7 +31,7 @@ class ControllerContext:
     `suspects` are lives of brokers (by id, the broker epoch) that are still registered and for
     whose death there is evidence: not online either, and it ends only with a new broker epoch.
     `failed_replicas` are those a live broker cannot open because their disk failed. Dicts to None
-    are sets with an order.
+    are sets with an order. `awaiting`: since when a partition waits for a better leader.
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -47,6 +47,7 @@ class ControllerContext:
     deletion_started: dict[str, None] = field(default_factory=dict)
     deletion_ineligible: dict[str, None] = field(default_factory=dict)
     reassigning: dict[TopicPartition, None] = field(default_factory=dict)
+    awaiting: dict[TopicPartition, float] = field(default_factory=dict)
 
     # Brokers
 

@@ -9,6 +9,7 @@ may take a leader away.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from barnabas_controller.eligible import NO_DOUBTS, Doubts
 from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
 
 
@@ -23,9 +24,10 @@ class Elected:
 
 @dataclass(frozen=True)
 class Refused:
-    """No candidate is good enough; nothing changes."""
+    """No candidate is good enough; nothing changes. `awaits`: who may prove better, for a while."""
 
     reason: str
+    awaits: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,19 +57,24 @@ def elect_offline(
     unclean_allowed: bool,
     cause: str,
     suspected: Collection[int] = (),
+    doubts: Doubts = NO_DOUBTS,
 ) -> Elected | Refused:
     """The leader is gone: the first replica that is online and in sync takes over.
 
-    With none, and only if data may be lost, the first replica that is online (an unclean
+    A member that lost something since it was in sync is passed over for one that did not, then for
+    a replica that left the ISR with everything committed (`eligible.py`); it waits a while for such
+    a one to return, and leads only then. A partition is never without a leader for good because
+    machines lost power.
+
+    With no member, and only if data may be lost, the first replica that is online (an unclean
     election): it starts with an ISR of its own and the mark RECOVERING (KIP-704). Never while a
     member of the ISR is only suspected to be dead: evidence may be wrong, and would then cost data
     that is there.
     """
     live = tuple(replica for replica in assignment if replica in online)
-    leader = next((replica for replica in live if replica in state.isr), None)
-    if leader is not None:
-        isr = tuple(replica for replica in state.isr if replica in online)
-        return Elected(state.with_leader(leader, isr), live, cause)
+    members = tuple(replica for replica in live if replica in state.isr)
+    if members:
+        return _elect_member(state, live, members, online, unclean_allowed, cause, doubts)
     if not live:
         return Refused(
             f"{cause}; NoReplicaOnline: none of the replicas {list(assignment)} is online"
@@ -78,6 +85,8 @@ def elect_offline(
             f"{cause}; online are {list(live)} but none is in the ISR {list(state.isr)}, of which "
             f"{doubtful} are suspected only: their ZooKeeper sessions decide"
         )
+    if unclean_allowed and doubts.stand_ins:
+        return _elect_stand_in(state, live, doubts, f"{cause}; no member of the ISR is online")
     if not unclean_allowed:
         return Refused(
             f"{cause}; NoReplicaOnline: no member of the ISR {list(state.isr)} is, "
@@ -92,10 +101,52 @@ def elect_offline(
     )
 
 
+def _elect_member(
+    state: LeaderAndIsr,
+    live: tuple[int, ...],
+    members: tuple[int, ...],
+    online: Collection[int],
+    unclean_allowed: bool,
+    cause: str,
+    doubts: Doubts,
+) -> Elected | Refused:
+    """One of the members of the ISR that are online, or who is better than they."""
+    sound = tuple(member for member in members if member not in doubts.lost)
+    if sound:
+        passed = [member for member in members if member in doubts.lost]
+        isr = tuple(r for r in state.isr if r in online and r not in passed)
+        return Elected(state.with_leader(sound[0], isr), live, f"{cause}{_lost(passed)}")
+    why = f"{cause}{_lost(members)}"
+    if doubts.stand_ins:
+        return _elect_stand_in(state, live, doubts, why)
+    if doubts.awaited and not unclean_allowed:
+        return Refused(f"{why}; waiting for {list(doubts.awaited)}", doubts.awaited)
+    isr = tuple(replica for replica in state.isr if replica in online)
+    reason = f"{why}; nobody better is there, records may be lost"
+    return Elected(state.with_leader(members[0], isr), live, reason)
+
+
+def _elect_stand_in(
+    state: LeaderAndIsr, live: tuple[int, ...], doubts: Doubts, why: str
+) -> Elected:
+    leader = doubts.stand_ins[0]
+    reason = f"{why}; {leader} left the ISR with everything committed and lost nothing since"
+    return Elected(state.with_leader(leader, (leader,)), live, reason)
+
+
+def _lost(replicas: Sequence[int]) -> str:
+    """As the end of a cause."""
+    return f"; {list(replicas)} lost unflushed records since in sync" if replicas else ""
+
+
 def elect_preferred(
-    state: LeaderAndIsr, assignment: Sequence[int], online: Collection[int], cause: str
+    state: LeaderAndIsr,
+    assignment: Sequence[int],
+    online: Collection[int],
+    cause: str,
+    lost: Collection[int] = (),
 ) -> Decision:
-    """The head of the assignment leads, if it is online and in sync."""
+    """The head of the assignment leads, if it is online and in sync and lost nothing since."""
     preferred = assignment[0]
     if state.leader == preferred:
         return Unchanged(f"{preferred} leads already")
@@ -103,6 +154,8 @@ def elect_preferred(
         return Refused(f"the preferred replica {preferred} is offline")
     if preferred not in state.isr:
         return Refused(f"the preferred replica {preferred} is not in the ISR {list(state.isr)}")
+    if preferred in lost:
+        return Refused(f"the preferred replica {preferred} lost unflushed records since in sync")
     return Elected(state.with_leader(preferred, state.isr), tuple(assignment), cause)
 
 
@@ -175,20 +228,29 @@ def dismiss_earlier_lives(
     online: Collection[int],
     registered_since: Collection[int],
     cause: str,
+    lost: Collection[int] | None = None,
 ) -> Decision:
     """`registered_since` came back after this state was written: their seats go to the others.
 
     A broker that restarted may have lost what its disk had not yet stored, so the seat of its
     earlier life says nothing of what it holds now; as a follower it catches up and comes back in.
-    Where nobody else of the ISR is online it keeps its seat, for then only it can serve.
+    Where nobody else of the ISR is online it keeps its seat, for then only it can serve; but of
+    several such those go that `lost` something (None: not known), if one is online that did not.
+    A leader that lost something, with nobody to take over, has to stand for election again.
     """
     staying = tuple(r for r in state.isr if r not in registered_since)
     if staying == state.isr:
         return Unchanged("no member of the ISR has registered since")
     candidates = tuple(r for r in assignment if r in staying and r in online)
-    if not candidates:
+    if not candidates and lost:
+        staying = tuple(r for r in state.isr if r not in lost)
+        candidates = tuple(r for r in assignment if r in staying and r in online)
+    if not candidates and lost and state.leader in lost:
+        why = f"{cause}{_lost([state.leader])}, so another may be better"
+        return Elected(state.with_leader(NO_LEADER, state.isr), (), why)
+    if not candidates or staying == state.isr:
         return Unchanged(f"no other member of the ISR {list(state.isr)} is online")
     leader = state.leader if state.leader in candidates else candidates[0]
     live = tuple(replica for replica in assignment if replica in online)
-    gone = [r for r in state.isr if r in registered_since]
+    gone = [r for r in state.isr if r not in staying]
     return Elected(state.with_leader(leader, staying), live, f"{cause}; {gone} had restarted")

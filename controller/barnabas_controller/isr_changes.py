@@ -25,6 +25,7 @@ from barnabas_controller.alter_partition import (
     rule_on,
 )
 from barnabas_controller.leader_and_isr import LeaderAndIsr, describe_change
+from barnabas_controller.min_isr import accounted
 from barnabas_controller.reign import Reign
 from barnabas_controller.zookeeper.session import BadVersion
 
@@ -78,9 +79,8 @@ class IsrChanges:
     ) -> dict[TopicPartition, AlteredPartition]:
         answers = {}
         leadership = self._context.leadership
-        results = await self._reign.store.update_states(
-            {partition: ruling.state for partition, (_, ruling) in writes.items()}
-        )
+        states = {partition: ruling.state for partition, (_, ruling) in writes.items()}
+        results = await self._reign.store.update_states(await accounted(self._reign, states))
         for partition, result in results.items():
             item, ruling = writes[partition]
             if isinstance(result, LeaderAndIsr):
@@ -131,7 +131,7 @@ class IsrChanges:
         item: AlterPartitionItem,
     ) -> None:
         self._reign.events.record(
-            EventKind.ISR_CHANGE_ACCEPTED,
+            EventKind.ISR_CHANGE_ACCEPTED if new.isr != old.isr else EventKind.LAST_REPLICA_DURABLE,
             item.cause or f"broker {new.leader}, the leader, asked for it",
             partition,
             isr_before=old.isr,

@@ -4,8 +4,8 @@ Plain data. The znode's version is the partition epoch, used for compare-and-set
 the JSON. Who changes it: the elections (`election.py`), ISR removal, and AlterPartition.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from barnabas.topic_partition import TopicPartition
 
@@ -23,6 +23,10 @@ class LeaderAndIsr:
     """Who leads, since which epoch, and who is in sync; `controller_epoch` is the decider's.
 
     The ISR is never empty: its last member stays even when it dies, for only it has all the data.
+
+    Three fields are not Kafka's (`eligible.py` keeps them): `eligible` are replicas outside the ISR
+    that have every committed record; `proved_at` is the broker epoch with which each of the ISR and
+    of those last showed that it has them; `durable`: the only member has flushed all that counts.
     """
 
     leader: int
@@ -31,6 +35,9 @@ class LeaderAndIsr:
     controller_epoch: int
     partition_epoch: int = 0
     recovery_state: int = RECOVERED
+    eligible: tuple[int, ...] = ()
+    proved_at: Mapping[int, int] = field(default_factory=dict)
+    durable: bool = False
 
     def with_leader(self, leader: int, isr: Sequence[int]) -> "LeaderAndIsr":
         """The next state: another leader or ISR under the next leader epoch.

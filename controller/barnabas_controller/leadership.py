@@ -14,6 +14,7 @@ from barnabas.topic_partition import TopicPartition
 from barnabas_controller.election import Decision, Elected, Refused
 from barnabas_controller.election_report import report_decision
 from barnabas_controller.leader_and_isr import LeaderAndIsr, describe_change
+from barnabas_controller.min_isr import accounted
 from barnabas_controller.reign import Reign
 from barnabas_controller.zookeeper.session import BadVersion
 
@@ -59,7 +60,8 @@ async def _write(
 ) -> list[TopicPartition]:
     """Write what was decided; returns the partitions that somebody else changed first."""
     conflicts = []
-    results = await reign.store.update_states({p: e.state for p, e in elected.items()})
+    states = await accounted(reign, {p: e.state for p, e in elected.items()})
+    results = await reign.store.update_states(states)
     leadership = reign.context.leadership
     for partition, result in results.items():
         decision = elected[partition]

@@ -4,8 +4,10 @@ Moving to NEW, OFFLINE or NON_EXISTENT is bookkeeping. Moving to ONLINE means th
 found: the first of a new partition, or the winner of an election.
 """
 
+import asyncio
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from barnabas.topic_partition import TopicPartition
 
@@ -21,8 +23,10 @@ from barnabas_controller.election import (
     first_leader,
 )
 from barnabas_controller.election_report import report_first_leader, report_refusal
+from barnabas_controller.eligible import NO_DOUBTS, Doubts, doubts, first_account
 from barnabas_controller.leader_and_isr import LeaderAndIsr
 from barnabas_controller.leadership import Decide, change_leadership
+from barnabas_controller.min_isr import minimum_isrs
 from barnabas_controller.reign import Reign
 from barnabas_controller.request_batch import RequestBatch
 from barnabas_controller.states import PARTITION_PREVIOUS, PartitionState
@@ -65,9 +69,9 @@ class PartitionStateMachine:
             since = [
                 b.broker_id for b in context.brokers.values() if b.epoch > written_at[partition]
             ]
-            return dismiss_earlier_lives(
-                state, context.replicas(partition), context.online_replicas(partition), since, cause
-            )
+            replicas, online = context.replicas(partition), context.online_replicas(partition)
+            lost = self._doubts(partition, state, {}).lost
+            return dismiss_earlier_lives(state, replicas, online, since, cause, lost)
 
         await change_leadership(self._reign, list(written_at), decide)
 
@@ -109,13 +113,15 @@ class PartitionStateMachine:
         batch = self._reign.batch()
         await self._give_first_leaders(new, batch)
         unclean = await self._unclean_allowed(old)
+        minima = await self._minima(old)
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
             replicas = self._context.replicas(partition)
             online = self._context.online_replicas(partition)
             allowed = even_unclean or unclean.get(partition.topic, False)
             suspected = self._context.suspected_brokers()
-            return elect_offline(state, replicas, online, allowed, cause, suspected)
+            doubts = self._doubts(partition, state, minima)
+            return elect_offline(state, replicas, online, allowed, cause, suspected, doubts)
 
         outcome = await self._elect(old, decide, batch)
         self._reign.send(batch)
@@ -129,7 +135,8 @@ class PartitionStateMachine:
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
             replicas = self._context.replicas(partition)
             online = self._context.online_replicas(partition)
-            return elect_preferred(state, replicas, online, cause)
+            lost = self._doubts(partition, state, {}).lost
+            return elect_preferred(state, replicas, online, cause, lost)
 
         return await self._elect_online(partitions, decide)
 
@@ -161,12 +168,15 @@ class PartitionStateMachine:
         for partition, decision in outcome.items():
             if isinstance(decision, Elected):
                 self._context.partition_states[partition] = PartitionState.ONLINE
+                self._context.awaiting.pop(partition, None)
                 batch.leader_and_isr(
                     decision.recipients, partition, decision.state, cause=decision.reason
                 )
             elif isinstance(decision, Refused):
                 logger.error("%s: no leader elected: %s", partition, decision.reason)
                 report_refusal(self._reign, partition, decision)
+                if decision.awaits:
+                    self._look_again_later(partition)
             elif isinstance(decision, Unchanged):
                 logger.debug("%s: %s", partition, decision.reason)
         return outcome
@@ -183,7 +193,7 @@ class PartitionStateMachine:
                 logger.error("%s: created without a leader: %s", partition, first.reason)
                 report_refusal(self._reign, partition, first)
             else:
-                states[partition] = first
+                states[partition] = self._first_account(first)
         for partition, result in (await self._reign.store.create_states(states)).items():
             if not isinstance(result, LeaderAndIsr):
                 logger.error("%s: its state could not be created: %r", partition, result)
@@ -195,6 +205,57 @@ class PartitionStateMachine:
             context.partition_states[partition] = PartitionState.ONLINE
             batch.leader_and_isr(result.isr, partition, result, True, NEW_PARTITION)
             report_first_leader(self._reign, partition, result)
+
+    # ---- who has everything; see eligible.py
+
+    async def _minima(self, partitions: list[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Of those partitions whose eligible replicas may have to stand in."""
+        leadership = self._context.leadership
+        wanting = [p for p in partitions if p in leadership and leadership[p].eligible]
+        return await minimum_isrs(self._reign, wanting)
+
+    def _doubts(
+        self,
+        partition: TopicPartition,
+        state: LeaderAndIsr,
+        minima: Mapping[TopicPartition, int],
+    ) -> Doubts:
+        context, config = self._context, self._reign.config
+        if not config.eligible_leader_replicas_enable:
+            return NO_DOUBTS
+        found = doubts(
+            state,
+            context.replicas(partition),
+            context.online_replicas(partition),
+            context.brokers,
+            is_under_min_isr=len(state.isr) < minima.get(partition, 0),
+        )
+        waited_since = context.awaiting.get(partition)
+        now = self._reign.runtime.clock.monotonic()
+        waited = 0.0 if waited_since is None else now - waited_since
+        if waited >= config.eligible_leader_replicas_wait:
+            return replace(found, awaited=())
+        return found
+
+    def _look_again_later(self, partition: TopicPartition) -> None:
+        """Elect once more when the wait for a better candidate is over."""
+        if partition in self._context.awaiting:
+            return
+        self._context.awaiting[partition] = self._reign.runtime.clock.monotonic()
+        wait = self._reign.config.eligible_leader_replicas_wait
+        cause = f"nobody better came back within {wait:g} s"
+
+        async def elect() -> None:
+            if self._context.partition_state(partition) is PartitionState.OFFLINE:
+                await self.elect([partition], cause)
+
+        asyncio.get_running_loop().call_later(
+            wait, self._reign.enqueue, f"{partition}: the wait is over", elect
+        )
+
+    def _first_account(self, state: LeaderAndIsr) -> LeaderAndIsr:
+        enabled = self._reign.config.eligible_leader_replicas_enable
+        return first_account(state, self._context.brokers) if enabled else state
 
     async def _unclean_allowed(self, partitions: list[TopicPartition]) -> Mapping[str, bool]:
         """Per topic that has a partition without any online in-sync replica."""

@@ -47,6 +47,21 @@ class JsonReader:
             raise self.malformed(f"{name} is not an integer: {value!r}")
         return value
 
+    def boolean(self, name: str, default: Any = _MISSING) -> bool:
+        value = self._field(name, default)
+        if type(value) is not bool:
+            raise self.malformed(f"{name} is neither true nor false: {value!r}")
+        return value
+
+    def integers_by_number(self, name: str) -> dict[int, int]:
+        """`{"1":17,...}`; empty where the field is not there."""
+        found = {}
+        for key, value in self.mapping(name, default={}).items():
+            if not (key.isascii() and key.isdigit()):
+                raise self.malformed(f"{name} has a key that is not a number: {key!r}")
+            found[int(key)] = self._as_int(f"{name} of {key}", value)
+        return found
+
     def string(self, name: str) -> str:
         return self.as_string(name, self._field(name, _MISSING))
 

@@ -29,6 +29,8 @@ ISR_CHANGES = "/isr_change_notification"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 
+UNBROKEN_SINCE_REGISTRATION = -1
+
 PERSISTENT_PATHS = (
     "/consumers",
     BROKER_IDS,
@@ -94,12 +96,23 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Broker:
-    """A registered broker; `epoch` is the czxid of its znode, -1 before it is registered."""
+    """A registered broker; `epoch` is the czxid of its znode, -1 before it is registered.
+
+    `unbroken_since` is the broker epoch, perhaps of an earlier life, since which its logs have lost
+    nothing. `is_new`: its disk, or one of its disks, holds nothing of an earlier life.
+    """
 
     broker_id: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
     epoch: int = -1
+    unbroken_since: int = UNBROKEN_SINCE_REGISTRATION
+    is_new: bool = False
+
+    @property
+    def lost_nothing_since(self) -> int:
+        """A broker epoch: what its logs held then they hold now."""
+        return self.epoch if self.unbroken_since < 0 else self.unbroken_since
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Where the broker is reached on this listener, if it has it."""
@@ -125,6 +138,10 @@ def encode_broker(broker: Broker, timestamp_ms: int) -> bytes:
     }
     if broker.rack is not None:
         content["rack"] = broker.rack
+    if broker.unbroken_since >= 0:
+        content["unbroken_since"] = broker.unbroken_since
+    if broker.is_new:
+        content["is_new"] = True
     return encode(content)
 
 
@@ -138,7 +155,14 @@ def decode_broker(broker_id: int, data: bytes, epoch: int = -1) -> Broker:
     else:  # version 1 knew one listener
         endpoints = (Endpoint("PLAINTEXT", content.string("host"), content.integer("port")),)
     rack = content.string("rack") if content.has("rack") else None
-    return Broker(broker_id, endpoints, rack, epoch)
+    return Broker(
+        broker_id,
+        endpoints,
+        rack,
+        epoch,
+        content.integer("unbroken_since", default=UNBROKEN_SINCE_REGISTRATION),
+        content.boolean("is_new", default=False),
+    )
 
 
 def _endpoint(content: "JsonReader", text: Any, protocols: Mapping[str, Any]) -> Endpoint:
@@ -225,6 +249,12 @@ def encode_state(state: LeaderAndIsr) -> bytes:
     }
     if state.recovery_state != RECOVERED:
         content["leader_recovery_state"] = state.recovery_state
+    if state.eligible:
+        content["eligible"] = list(state.eligible)
+    if state.proved_at:
+        content["proved_at"] = {str(b): epoch for b, epoch in sorted(state.proved_at.items())}
+    if state.durable:
+        content["durable"] = True
     return encode(content)
 
 
@@ -241,6 +271,9 @@ def decode_state(partition: TopicPartition, data: bytes, version: int) -> Leader
         controller_epoch=content.integer("controller_epoch"),
         partition_epoch=version,
         recovery_state=content.integer("leader_recovery_state", default=RECOVERED),
+        eligible=content.ints("eligible") if content.has("eligible") else (),
+        proved_at=content.integers_by_number("proved_at"),
+        durable=content.boolean("durable", default=False),
     )
 
 

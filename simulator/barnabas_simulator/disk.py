@@ -344,6 +344,9 @@ class MemoryDisk:
         self.before_write(0)
         self._directory(path).sync()
 
+    def boot_id(self) -> str:
+        return f"boot-{self.losses}"
+
     def lock(self, path: str) -> Lock:
         if path in self.locks:
             raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK), path)

@@ -3,16 +3,19 @@
 Whole clusters on virtual time, their disks forgetting at a power loss what was not flushed.
 """
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
 from barnabas_simulator.loop import run
 
-from tests.support.last_replica import Stage, numbers
+from tests.support.last_replica import TP, Stage, numbers
 
 SEEDS = range(4)
 MAX_SECONDS = 600.0
 NO_FSYNC = {"last.replica.fsync.enable": "false"}
+NO_ELIGIBLE = {"eligible.leader.replicas.enable": "false"}
+KAFKA = {**NO_FSYNC, **NO_ELIGIBLE}
 NO_GATE = {"high.watermark.min.isr.gate.enable": "false"}
 
 
@@ -45,14 +48,14 @@ def test_a_last_replica_that_trusts_its_page_cache_loses(min_isr: int) -> None:
     assert any(
         wanted in value
         for seed in range(16)
-        for value in run(alone(seed, NO_FSYNC, min_isr), seed=seed, max_time=MAX_SECONDS)
+        for value in run(alone(seed, KAFKA, min_isr), seed=seed, max_time=MAX_SECONDS)
     )
 
 
 async def exposed(seed: int, config: Mapping[str, str]) -> tuple[set[bytes], set[bytes]]:
     """A record written with acks=1 to a thin ISR is lost: what of it was consumed before, and what
     of that is gone."""
-    stage = Stage(seed, {**NO_FSYNC, **config}, min_isr=2)
+    stage = Stage(seed, {**KAFKA, **config}, min_isr=2)
     await stage.open()
     await stage.produce(numbers("all-"))
     stage.isolate(stage.leader)
@@ -81,3 +84,130 @@ def test_without_the_gate_a_consumed_record_vanishes() -> None:
     runs = [run(exposed(seed, NO_GATE), seed=seed, max_time=MAX_SECONDS) for seed in SEEDS]
     assert all(of_the_thin_isr(consumed) for consumed, _ in runs)
     assert any(of_the_thin_isr(vanished) for _, vanished in runs)
+
+
+async def all_gone(
+    seed: int, config: Mapping[str, str], order: str, pause: float, returning: int = 3
+) -> tuple[set[bytes], float]:
+    """The last member of the ISR loses power, the others' processes were killed with their disks
+    intact; after a pause they return one by one, `last` or `others` first. What is missing, and
+    how long it took until a leader was there."""
+    stage = Stage(seed, {**NO_FSYNC, **config}, min_isr=2)
+    await stage.open()
+    acknowledged = await stage.produce(numbers("all-"))
+    stage.isolate(stage.leader)
+    await stage.produce([b"behind"], acks=1)
+    await stage.until_isr(stage.leader)
+    stage.kill(*stage.others)
+    stage.lose_power(stage.leader)
+    returns = [stage.leader, *stage.others]
+    if order == "others":
+        returns.reverse()
+    await asyncio.sleep(pause)
+    began = asyncio.get_running_loop().time()
+    for broker_id in returns[:returning]:
+        await asyncio.sleep(2.0)
+        stage.cluster.start_broker(broker_id)
+        await stage.cluster.serving()
+    await stage.until_led()
+    took = asyncio.get_running_loop().time() - began
+    missing = acknowledged - await stage.consume() if returning > 1 else set()
+    return missing, took
+
+
+@pytest.mark.parametrize("pause", [0.0, 10.0], ids=["within-the-session", "later"])
+@pytest.mark.parametrize("order", ["last", "others"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_who_left_with_everything_stands_in_for_a_last_member_that_lost(
+    seed: int, order: str, pause: float
+) -> None:
+    lost, took = run(all_gone(seed, {}, order, pause), seed=seed, max_time=MAX_SECONDS)
+    assert not lost and took < 20
+
+
+@pytest.mark.parametrize("order", ["last", "others"])
+def test_by_the_isr_alone_the_last_member_rules_over_those_who_have_more(order: str) -> None:
+    runs = [run(all_gone(s, NO_ELIGIBLE, order, 9.0), seed=s, max_time=MAX_SECONDS) for s in SEEDS]
+    assert any(lost for lost, _ in runs)
+
+
+def test_nobody_is_waited_for_longer_than_was_said() -> None:
+    """The others never return: after the wait the last member leads, with what it has."""
+    config = {"eligible.leader.replicas.wait.ms": "20000"}
+    _, took = run(all_gone(1, config, "last", 9.0, returning=1), seed=1, max_time=MAX_SECONDS)
+    assert 20 < took < 40
+
+
+async def triple_fault(seed: int, config: Mapping[str, str]) -> set[bytes]:
+    """Before any controller can act it dies, one member restarts, and another loses power."""
+    stage = Stage(seed, config, min_isr=2)
+    await stage.open()
+    acknowledged = await stage.produce(numbers("all-"))
+    stage.kill(stage.leader)
+    stage.lose_power(stage.others[0])  # the next in the order of the assignment
+    stage.kill(stage.others[1])
+    for broker_id in stage.others:
+        stage.cluster.start_broker(broker_id)
+    await stage.until_led()
+    stage.cluster.start_broker(stage.leader)
+    await stage.until_whole()
+    return acknowledged - await stage.consume()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_of_two_that_restarted_the_one_that_kept_its_log_leads(seed: int) -> None:
+    assert not run(triple_fault(seed, {}), seed=seed, max_time=MAX_SECONDS)
+
+
+def test_of_two_that_restarted_kafka_takes_the_first() -> None:
+    assert any(run(triple_fault(seed, KAFKA), seed=seed, max_time=MAX_SECONDS) for seed in SEEDS)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("thin", [False, True])
+def test_after_kill_9_of_all_every_order_brings_the_partition_back_at_once(
+    seed: int, thin: bool
+) -> None:
+    """Intact disks: the first member of the ISR to return leads, and nobody else is waited for."""
+
+    async def story() -> None:
+        stage = Stage(seed, {}, min_isr=2)
+        await stage.open()
+        acknowledged = await stage.produce(numbers("all-"))
+        if thin:
+            stage.isolate(stage.leader)
+            acknowledged |= await stage.produce([b"behind"], acks=1)
+            await stage.until_isr(stage.leader)
+        first = stage.leader if thin else stage.others[seed % 2]
+        stage.kill(*stage.cluster.living)
+        await asyncio.sleep(10.0)
+        stage.cluster.start_broker(first)
+        began = asyncio.get_running_loop().time()
+        assert await stage.until_led() == first
+        assert asyncio.get_running_loop().time() - began < 3.0
+        for broker_id in stage.cluster.broker_ids:
+            if broker_id != first:
+                stage.cluster.start_broker(broker_id)
+        await stage.until_whole()
+        assert acknowledged <= await stage.consume()
+
+    run(story(), seed=seed, max_time=MAX_SECONDS)
+
+
+def test_one_replica_is_all_there_ever_was() -> None:
+    """RF 1: nothing is flushed for its sake, and after a loss of power it is back at once."""
+
+    async def story() -> None:
+        stage = Stage(1, {}, min_isr=1, replicas=1)
+        await stage.open()
+        await stage.produce(numbers("all-"))
+        log = stage.cluster.broker(stage.leader).log_manager.get(TP)
+        assert log is not None and log.recovery_point == 0
+        stage.lose_power(stage.leader)
+        await asyncio.sleep(10.0)
+        began = asyncio.get_running_loop().time()
+        stage.cluster.start_broker(stage.leader)
+        await stage.until_led()
+        assert asyncio.get_running_loop().time() - began < 3.0
+
+    run(story(), seed=1, max_time=MAX_SECONDS)

@@ -59,10 +59,15 @@ class Stage:
         await self.until(lambda: set(self.state().isr) == set(members))
 
     async def until_led(self) -> int:
-        """Until a living broker leads and serves; returns it."""
-        await self.until(lambda: self.state().leader in self.cluster.living)
-        await self.cluster.serving()
+        """Until a living broker leads, by the cluster's word and its own; returns it."""
+        await self.until(lambda: self._leads(self.state().leader))
         return self.state().leader
+
+    def _leads(self, broker_id: int) -> bool:
+        if broker_id not in self.cluster.living or not self.cluster.is_serving(broker_id):
+            return False
+        partition = self.cluster.broker(broker_id).replica_manager.partitions.get(TP)
+        return partition is not None and partition.leadership is not None
 
     async def until_whole(self) -> None:
         """Until all replicas are in sync under a leader."""

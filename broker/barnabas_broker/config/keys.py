@@ -217,6 +217,18 @@ HIGH_WATERMARK_MIN_ISR_GATE_ENABLE = Key(
     True,
     "No high watermark moves under the minimum ISR (KIP-966); false: Kafka before 3.7.",
 )
+ELIGIBLE_LEADER_REPLICAS_ENABLE = Key(
+    "eligible.leader.replicas.enable",
+    boolean,
+    True,
+    "Prefer replicas that lost nothing to an ISR member that did (after KIP-966); false: as Kafka.",
+)
+ELIGIBLE_LEADER_REPLICAS_WAIT_MS = Key(
+    "eligible.leader.replicas.wait.ms",
+    integer(0),
+    30000,
+    "How long an ISR member that lost its unflushed records waits for a better one, ms.",
+)
 REPLICA_LAG_TIME_MAX_MS = Key(
     "replica.lag.time.max.ms", integer(1), 30000, "A follower behind for longer leaves the ISR, ms."
 )

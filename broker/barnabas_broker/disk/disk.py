@@ -101,6 +101,10 @@ class Disk(Protocol):
         """Make creations, renames and deletions in a directory durable."""
         ...
 
+    def boot_id(self) -> str:
+        """Changes whenever what was written but not flushed may have been lost; empty: unknown."""
+        ...
+
     def lock(self, path: str) -> Lock:
         """Take an exclusive lock; BlockingIOError if another process holds it."""
         ...

@@ -15,6 +15,7 @@ from barnabas_broker.disk.disk import Buffer, File, Lock
 
 _MOST_BUFFERS = os.sysconf("SC_IOV_MAX")
 _CLOSED = -1
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 class PosixFile:
@@ -148,6 +149,12 @@ class PosixDisk:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def boot_id(self) -> str:
+        try:
+            return self.read_file(_BOOT_ID).decode("ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
 
     def lock(self, path: str) -> Lock:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -217,6 +217,9 @@ class VolatileDisk:
         with self.mutex:
             self._sync(self._folder(path), path)
 
+    def boot_id(self) -> str:
+        return ""  # every end of the process is a loss of power
+
     def lock(self, path: str) -> Lock:
         with self.mutex:
             lock = self._below.lock(path)

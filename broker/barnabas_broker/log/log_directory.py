@@ -6,6 +6,7 @@
     recovery-point-offset-checkpoint  up to where each log survives a power loss
     log-start-offset-checkpoint       starts that lie above the first segment's base
     replication-offset-checkpoint     high watermarks
+    .barnabas_history                 since when nothing was lost here (`log_history.py`)
     zookeeper.session                 the broker's session, so that a successor can close it
 
 Called by the log manager. I/O errors are OSError.
@@ -24,6 +25,7 @@ from barnabas_broker.log.errors import (
     InconsistentDirectoryError,
     MalformedCheckpoint,
 )
+from barnabas_broker.log.log_history import HistoryNote, LogHistory, history_of
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +33,7 @@ _LOCK = ".lock"
 _META_PROPERTIES = "meta.properties"
 _CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _SESSION = "zookeeper.session"
+_HISTORY = ".barnabas_history"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
@@ -44,6 +47,7 @@ class LogDirectory:
         self.path = path
         self.failure: OSError | None = None
         self.loaded = False
+        self.history = LogHistory(None, is_new=True)
         self.recovery_points = CheckpointFile(disk, f"{path}/{RECOVERY_POINTS}")
         self.log_starts = CheckpointFile(disk, f"{path}/{LOG_STARTS}")
         self.high_watermarks = CheckpointFile(disk, f"{path}/{HIGH_WATERMARKS}")
@@ -105,6 +109,7 @@ class LogDirectory:
         """Whether the directory was left in good order; the marker is gone, durably, on return."""
         path = f"{self.path}/{_CLEAN_SHUTDOWN}"
         clean = self.disk.exists(path)
+        self.history = history_of(self._read_history(), self.disk.boot_id(), clean)
         self.disk.remove(path)
         self.disk.sync_directory(self.path)  # also what a killed predecessor had renamed
         return clean
@@ -113,6 +118,18 @@ class LogDirectory:
         """To be called last, when everything else is durable."""
         marker = b'{"version":0,"brokerEpoch":-1}'
         self.disk.write_file(f"{self.path}/{_CLEAN_SHUTDOWN}", marker)
+
+    def _read_history(self) -> HistoryNote | None:
+        """None where nothing usable was left."""
+        with contextlib.suppress(FileNotFoundError, KeyError, ValueError):
+            properties = _parse_properties(self.disk.read_file(f"{self.path}/{_HISTORY}"))
+            return HistoryNote(properties["boot.id"], int(properties["unbroken.since"]))
+        return None
+
+    def write_history(self, unbroken_since: int) -> None:
+        """Leave a note to the next life."""
+        text = f"boot.id={self.disk.boot_id()}\nunbroken.since={unbroken_since}\n"
+        self.disk.write_file(f"{self.path}/{_HISTORY}", text.encode())
 
     # ---- checkpoints
 

@@ -26,6 +26,7 @@ from barnabas_broker.log.log import Log
 from barnabas_broker.log.log_context import LogContext
 from barnabas_broker.log.log_directory import LogDirectory
 from barnabas_broker.log.log_folders import name_for_deletion
+from barnabas_broker.log.log_history import LogHistory, history_of_all
 from barnabas_broker.log.log_keeper import LogKeeper
 from barnabas_broker.log.log_loader import LogCheckpoint, LogFolder
 from barnabas_broker.log.log_rounds import LogRounds
@@ -113,6 +114,18 @@ class LogManager:
         """Leave this session to a successor. Raises OSError."""
         for directory in self._living()[:1]:
             directory.keep_session(session_id, password)
+
+    def history(self) -> LogHistory:
+        """Since when nothing was lost here; to be asked once started."""
+        return history_of_all([directory.history for directory in self._living()])
+
+    async def write_history(self, unbroken_since: int) -> None:
+        """Leave to the next life that nothing was lost since that broker epoch."""
+        for directory in self._living():
+            try:
+                await self._runtime.offload.run(directory.write_history, unbroken_since)
+            except OSError as error:
+                self._directory_failed(directory, error)
 
     def living_directories(self) -> list[str]:
         """The paths of those that have not failed."""

@@ -29,13 +29,15 @@ class LastReplica:
     """Flushes a leader's log for as long as the ISR is thin, one flush at a time.
 
     Appends that arrive during a flush share the next one. `is_flushed` once everything is durable
-    that the log held when this began; `on_flushed` is called after every flush.
+    that the log held when this began, `has_vouched` once the controller was told; `on_flushed` is
+    called after every flush.
     """
 
     def __init__(
         self, log: Log, waiting: Waiting, flush_soon: FlushSoon, on_flushed: Callable[[], None]
     ) -> None:
         self.is_flushed = False
+        self.has_vouched = False
         self._log = log
         self._waiting = waiting
         self._flush_soon = flush_soon

@@ -328,7 +328,8 @@ class Leadership:
 
     def _propose(self, proposal: InSyncReplicas, cause: str) -> None:
         assert proposal.proposed is not None
-        self._report_isr(EventKind.ISR_CHANGE_PROPOSED, cause, proposed=proposal.proposed)
+        if proposal.proposed != proposal.committed:
+            self._report_isr(EventKind.ISR_CHANGE_PROPOSED, cause, proposed=proposal.proposed)
         item = AlterPartitionItem(
             self.topic_partition.topic,
             self.topic_partition.partition,
@@ -377,7 +378,9 @@ class Leadership:
             )
             before, self.isr = self.isr, InSyncReplicas(tuple(answer.in_sync_replicas))
             self.partition_epoch = answer.partition_epoch
-            self._report_isr(EventKind.ISR_CHANGED, cause, isr_before=before.committed)
+            changed = self.isr.committed != before.committed
+            kind = EventKind.ISR_CHANGED if changed else EventKind.LAST_REPLICA_DURABLE
+            self._report_isr(kind, cause, isr_before=before.committed)
             self.watch_outsiders()
             self.guard_last_replica()
             self.advance_high_watermark()
@@ -419,6 +422,7 @@ class Leadership:
         smallest = min(len(self.isr.committed), len(self.isr.proposed or self.isr.committed))
         if self._is_thin(smallest):
             self._count_only_what_is_durable(f"the ISR is {list(self.isr.committed)}")
+            self._vouch()
             return
         if self._last_replica is not None:
             self._last_replica.end()
@@ -459,4 +463,18 @@ class Leadership:
 
     def _last_replica_flushed(self) -> None:
         self.maybe_shrink_isr()
+        self._vouch()
         self.advance_high_watermark()
+
+    def _vouch(self) -> None:
+        """Tell the controller, once, that the last replica's log is durable: by asking for the ISR
+        there is. If this broker then loses power it has still everything."""
+        last = self._last_replica
+        if last is None or self.isr.in_flight:
+            return
+        if self.isr.committed != (self._environment.broker_id,):
+            last.has_vouched = False
+        elif last.is_flushed and not last.has_vouched:
+            cause = f"all of the log is flushed, up to offset {self.log.recovery_point}"
+            self._propose(InSyncReplicas(self.isr.committed, self.isr.committed), cause)
+            last.has_vouched = self.isr.in_flight

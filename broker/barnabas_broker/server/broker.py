@@ -106,6 +106,7 @@ class Broker:
         await self.replica_manager.start()
         await self._open_listeners(cluster_id)
         await self.membership.join(self._registration())
+        await self.log_manager.write_history(self.membership.unbroken_since)
         logger.info("broker %d serves", self.broker_id)
 
     def _report_logs(self, is_first: bool) -> None:
@@ -172,6 +173,7 @@ class Broker:
             )
 
     def _registration(self) -> znodes.Broker:
+        history = self.log_manager.history()
         bound = {
             listener.name: serving.address
             for listener, serving in zip(self.config.listeners, self._listeners, strict=True)
@@ -187,6 +189,8 @@ class Broker:
                 for advertised in self.config.advertised_listeners
             ),
             rack=self.config[keys.BROKER_RACK],
+            unbroken_since=history.unbroken_since or znodes.UNBROKEN_SINCE_REGISTRATION,
+            is_new=history.is_new,
         )
 
     def _membership_config(self) -> MembershipConfig:
@@ -213,6 +217,12 @@ class Broker:
             ),
             request_timeout=config[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
             suspects_on_evidence=config[keys.FAILURE_DETECTION] == "evidence",
+            min_insync_replicas=config[keys.MIN_INSYNC_REPLICAS],
+            eligible_leader_replicas_enable=(
+                config[keys.ELIGIBLE_LEADER_REPLICAS_ENABLE]
+                and config[keys.HIGH_WATERMARK_MIN_ISR_GATE_ENABLE]
+            ),
+            eligible_leader_replicas_wait=(config[keys.ELIGIBLE_LEADER_REPLICAS_WAIT_MS] / 1000),
         )
 
     def _config_listeners(self) -> ConfigListeners:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from barnabas.events import EventKind, EventLog
 from barnabas.runtime import Runtime, TaskScope
@@ -19,6 +19,7 @@ from barnabas_controller.controller import Controller, ControllerSetup
 from barnabas_controller.errors import DuplicateBrokerId
 from barnabas_controller.registration import ensure_cluster_id, register_anew, register_broker
 from barnabas_controller.store import Store
+from barnabas_controller.znodes import UNBROKEN_SINCE_REGISTRATION
 from barnabas_controller.zookeeper.session import (
     Connect,
     Session,
@@ -86,6 +87,11 @@ class Membership:
         self._broker = broker
         await self._register(previous_session_id=0)
         self._tasks.spawn(self._rejoin_when_expired(), "rejoin")
+
+    @property
+    def unbroken_since(self) -> int:
+        """The broker epoch since which this broker's logs have lost nothing, once registered."""
+        return self._broker.unbroken_since if self._broker is not None else -1
 
     async def leave(self) -> None:
         """Stop the controller, close the session: the registration vanishes at once."""
@@ -170,6 +176,9 @@ class Membership:
             # One session, and the server's own granularity: a dead predecessor is gone by then.
             wait_seconds=self._config.session_timeout_ms * 1.5 / 1000,
         )
+        if self._broker.unbroken_since == UNBROKEN_SINCE_REGISTRATION:
+            # Of the next session's registration too: this process has lost nothing since.
+            self._broker = replace(self._broker, unbroken_since=self.broker_epoch)
         self.registered.set()
         self.controller = Controller(
             ControllerSetup(

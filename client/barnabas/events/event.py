@@ -40,6 +40,7 @@ class EventKind(StrEnum):
     OFFSETS_MOVED = "offsets-moved"
     HIGH_WATERMARK_MOVED = "high-watermark-moved"
     LAST_REPLICA_FLUSHING = "last-replica-flushing"
+    LAST_REPLICA_DURABLE = "last-replica-durable"
     LAST_REPLICA_RELIEVED = "last-replica-relieved"
     REQUEST_FENCED = "request-fenced"
     FETCH_FAILED = "fetch-failed"

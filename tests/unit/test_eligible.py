@@ -1,0 +1,257 @@
+"""Whose log may be relied on: the accounts in the partition's state, and elections by them."""
+
+import pytest
+from barnabas_controller.election import (
+    Elected,
+    Refused,
+    dismiss_earlier_lives,
+    elect_offline,
+    elect_preferred,
+)
+from barnabas_controller.eligible import (
+    Doubts,
+    account,
+    doubts,
+    first_account,
+    lost_something,
+    without_account,
+)
+from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
+from barnabas_controller.znodes import Broker
+from hypothesis import given
+from hypothesis import strategies as st
+
+ALL = (1, 2, 3)
+
+
+def broker(broker_id: int, epoch: int, unbroken_since: int = -1, is_new: bool = False) -> Broker:
+    return Broker(broker_id, (), None, epoch, unbroken_since, is_new)
+
+
+def brokers(*epochs: int) -> dict[int, Broker]:
+    """Brokers 1, 2, ... that lost nothing since they registered; epoch 0 is not registered."""
+    return {b: broker(b, epoch) for b, epoch in enumerate(epochs, 1) if epoch}
+
+
+def state(leader: int, isr: tuple[int, ...], **fields: object) -> LeaderAndIsr:
+    return LeaderAndIsr(leader, 7, isr, 3, 11, **fields)  # type: ignore[arg-type]
+
+
+# ---- lost_something
+
+
+@pytest.mark.parametrize(
+    ("proved_at", "epoch", "unbroken_since", "lost"),
+    [
+        (17, 17, -1, False),  # the same life
+        (17, 40, 17, False),  # killed, and back with all it had
+        (17, 40, 5, False),
+        (17, 40, -1, True),  # lost power, and back
+        (17, 60, 40, True),  # lost power, back, and then killed: what was lost stays lost
+        (None, 40, -1, False),  # Kafka wrote the state: nothing is known
+    ],
+)
+def test_who_lost_something_since_it_proved_what_it_holds(
+    proved_at: int | None, epoch: int, unbroken_since: int, lost: bool
+) -> None:
+    proofs = {} if proved_at is None else {1: proved_at}
+    held = state(1, (1, 2), proved_at=proofs)
+    assert lost_something(held, broker(1, epoch, unbroken_since)) is lost
+
+
+@pytest.mark.parametrize(
+    ("isr", "durable", "is_new", "lost"),
+    [
+        ((1,), True, False, False),
+        ((1,), False, False, True),
+        ((1,), True, True, True),  # it was durable on a disk that is no longer there
+        ((1, 2), True, False, True),
+    ],
+)
+def test_a_last_member_that_had_flushed_all_lost_nothing(
+    isr: tuple[int, ...], durable: bool, is_new: bool, lost: bool
+) -> None:
+    held = state(NO_LEADER, isr, proved_at={1: 17}, durable=durable)
+    assert lost_something(held, broker(1, 40, is_new=is_new)) is lost
+
+
+# ---- account
+
+
+@pytest.mark.parametrize(
+    ("old_isr", "old_eligible", "new_isr", "min_isr", "eligible"),
+    [
+        ((1, 2, 3), (), (1, 2), 2, ()),  # the high watermark moves on without 3
+        ((1, 2), (), (1,), 2, (2,)),  # it stands still: 2 has all that is committed
+        ((1, 2, 3), (), (1,), 2, (2, 3)),
+        ((1,), (2, 3), (1, 2), 2, ()),
+        ((1,), (2, 3), (2,), 2, (3, 1)),  # a stand-in leads
+        ((1, 2, 3), (), (1, 2), 3, (3,)),
+        ((1, 2), (), (1,), 1, ()),
+        ((1, 9), (), (1,), 2, ()),  # 9 is no longer assigned
+    ],
+)
+def test_who_is_eligible(
+    old_isr: tuple[int, ...],
+    old_eligible: tuple[int, ...],
+    new_isr: tuple[int, ...],
+    min_isr: int,
+    eligible: tuple[int, ...],
+) -> None:
+    old = state(1, old_isr, eligible=old_eligible)
+    new = old.with_leader(new_isr[0], new_isr)
+    assert account(old, new, ALL, min_isr, brokers(17, 18, 19)).eligible == eligible
+
+
+def test_after_an_unclean_election_nobody_is_eligible() -> None:
+    old = state(1, (1,), eligible=(2,))
+    new = LeaderAndIsr(3, 8, (3,), 3, 11, RECOVERING)
+    assert account(old, new, ALL, 2, brokers(17, 18, 19)).eligible == ()
+
+
+def test_a_proof_is_as_old_as_the_seat() -> None:
+    """Members that stay keep theirs; who comes in, and who is elected, shows anew what it holds."""
+    old = first_account(state(1, (1, 2)), brokers(17, 18, 19))
+    assert old.proved_at == {1: 17, 2: 18}
+    now = brokers(27, 28, 29)
+    grown = account(old, LeaderAndIsr(1, 7, (1, 2, 3), 3, 12), ALL, 2, now)
+    assert grown.proved_at == {1: 17, 2: 18, 3: 29}
+    moved = account(grown, grown.with_leader(2, (2, 3)), ALL, 2, now)
+    assert moved.proved_at == {2: 28, 3: 29}
+    thin = account(moved, moved.with_leader(2, (2,)), ALL, 2, now)
+    assert (thin.eligible, thin.proved_at) == ((3,), {2: 28, 3: 29})
+    orphan = account(thin, thin.with_leader(NO_LEADER, (2,)), ALL, 2, brokers(27, 38, 29))
+    assert orphan.proved_at == {2: 28, 3: 29}, "a seat without a leader proves nothing new"
+
+
+@pytest.mark.parametrize(
+    ("new_leader", "new_isr", "durable"),
+    [(NO_LEADER, (1,), True), (1, (1,), True), (1, (1, 2), False), (2, (2,), False)],
+)
+def test_durable_ends_with_the_isr_it_was_said_of(
+    new_leader: int, new_isr: tuple[int, ...], durable: bool
+) -> None:
+    old = state(1, (1,), durable=True)
+    new = old.with_leader(new_leader, new_isr)
+    assert account(old, new, ALL, 2, brokers(17, 18)).durable is durable
+
+
+def test_an_account_that_is_not_kept_up_is_dropped() -> None:
+    kept = state(1, (1,), eligible=(2,), proved_at={1: 17, 2: 18}, durable=True)
+    assert without_account(kept) == state(1, (1,))
+
+
+# ---- doubts
+
+
+def test_the_doubts_name_everybody_who_matters() -> None:
+    held = state(
+        NO_LEADER, (1,), eligible=(2, 3, 4, 5), proved_at={1: 17, 2: 18, 3: 19, 4: 20, 5: 21}
+    )
+    here = {1: broker(1, 40), 2: broker(2, 41, 18), 3: broker(3, 42), 5: broker(5, 21)}
+    found = doubts(held, (1, 2, 3, 4, 5), (1, 2, 3), here, is_under_min_isr=True)
+    assert found.lost == (1,)
+    assert found.stand_ins == (2,), "3 lost power, 4 is away, 5 is not online"
+    assert found.awaited == (4,)
+
+
+def test_over_the_minimum_nobody_stands_in() -> None:
+    """`min.insync.replicas` was lowered: the high watermark may have moved without them."""
+    held = state(NO_LEADER, (1,), eligible=(2,), proved_at={1: 17, 2: 18})
+    found = doubts(held, ALL, ALL, {1: broker(1, 40), 2: broker(2, 18)}, is_under_min_isr=False)
+    assert found == Doubts(lost=(1,))
+
+
+# ---- elections
+
+WAIT = "wait"
+
+
+@pytest.mark.parametrize(
+    ("isr", "online", "held_against", "unclean", "leader", "new_isr"),
+    [
+        # nothing is held against anybody: as Kafka
+        ((1, 2), (1, 2), Doubts(), False, 1, (1, 2)),
+        # the sound member leads, whatever its place; who lost something has to catch up
+        ((1, 2), (1, 2), Doubts(lost=(1,)), False, 2, (2,)),
+        ((1, 2, 3), (1, 2, 3), Doubts(lost=(2,)), False, 1, (1, 3)),
+        # no sound member: a stand-in
+        ((1,), (1, 3), Doubts(lost=(1,), stand_ins=(3,)), False, 3, (3,)),
+        ((1, 2), (1, 3), Doubts(lost=(1,), stand_ins=(3,), awaited=(2,)), False, 3, (3,)),
+        # no stand-in either: wait for one, then take what is there
+        ((1,), (1,), Doubts(lost=(1,), awaited=(2,)), False, WAIT, ()),
+        ((1,), (1,), Doubts(lost=(1,)), False, 1, (1,)),
+        ((1, 2), (1, 2), Doubts(lost=(1, 2)), False, 1, (1, 2)),
+        # who allows unclean elections wants no waiting
+        ((1,), (1,), Doubts(lost=(1,), awaited=(2,)), True, 1, (1,)),
+        # a sound member is never waited for by a stand-in, nor replaced by one
+        ((1,), (1, 2), Doubts(stand_ins=(2,)), False, 1, (1,)),
+        # the last member is away: wait, as Kafka does, or take the one that has all
+        ((1,), (2, 3), Doubts(stand_ins=(3,)), False, None, ()),
+        ((1,), (2, 3), Doubts(stand_ins=(3,)), True, 3, (3,)),
+    ],
+)
+def test_who_leads_when_something_was_lost(
+    isr: tuple[int, ...],
+    online: tuple[int, ...],
+    held_against: Doubts,
+    unclean: bool,
+    leader: int | str | None,
+    new_isr: tuple[int, ...],
+) -> None:
+    decision = elect_offline(
+        state(9, isr), ALL, online, unclean, "broker 9 died", doubts=held_against
+    )
+    if isinstance(decision, Refused):
+        assert leader == (WAIT if decision.awaits else None)
+        assert decision.awaits == (held_against.awaited if decision.awaits else ())
+    else:
+        assert (decision.state.leader, decision.state.isr) == (leader, new_isr)
+        assert decision.state.recovery_state != RECOVERING
+        assert "broker 9 died" in decision.reason
+
+
+some = st.lists(st.integers(1, 3), max_size=3, unique=True).map(tuple)
+
+
+@given(some.filter(bool), some, some, some)
+def test_a_member_that_is_online_leads_sooner_or_later(
+    isr: tuple[int, ...], online: tuple[int, ...], lost: tuple[int, ...], stand_ins: tuple[int, ...]
+) -> None:
+    """What is held against replicas decides who leads, never whether somebody does."""
+    over = Doubts(lost, tuple(r for r in stand_ins if r in online and r not in isr))
+    decision = elect_offline(state(9, isr), ALL, online, False, "why", doubts=over)
+    assert isinstance(decision, Elected) is any(member in online for member in isr)
+
+
+@pytest.mark.parametrize(
+    ("online", "since", "lost", "leader", "isr"),
+    [
+        # the controller (1) died, 3 restarted, 2 lost power: 3 leads
+        ((2, 3), (2, 3), (2,), 3, (1, 3)),
+        ((2, 3), (2, 3), (3,), 2, (1, 2)),
+        # one that was there all along is better still
+        ((1, 2, 3), (2, 3), (2,), 1, (1,)),
+    ],
+)
+def test_a_failover_takes_seats_first_from_those_that_lost_something(
+    online: tuple[int, ...],
+    since: tuple[int, ...],
+    lost: tuple[int, ...],
+    leader: int,
+    isr: tuple[int, ...],
+) -> None:
+    decision = dismiss_earlier_lives(state(1, (1, 2, 3)), ALL, online, since, "failover", lost)
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (leader, isr)
+
+
+def test_a_leader_that_lost_something_has_to_stand_for_election_again() -> None:
+    decision = dismiss_earlier_lives(state(1, (1,)), ALL, (1, 2), (1,), "failover", lost=(1,))
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (NO_LEADER, (1,))
+
+
+def test_leadership_is_not_handed_back_to_who_lost_something() -> None:
+    decision = elect_preferred(state(2, (1, 2)), ALL, ALL, "rebalance", lost=(1,))
+    assert isinstance(decision, Refused) and "lost" in decision.reason
