@@ -58,6 +58,7 @@ class VirtualLoop(BaseEventLoop):
         self._turns = 0
         self._order = None if seed is None else random.Random(seed)
         self._dead: set[str] = set()
+        self._is_over = False
         self._still: dict[str, _Parked] = {}  # the nodes that do not run: the dead and the paused
         self._tasks: dict[asyncio.Task[Any], str] = {}
         self._selector = self
@@ -141,6 +142,8 @@ class VirtualLoop(BaseEventLoop):
         Its tasks are neither cancelled nor resumed. (They are cancelled when the loop closes, when
         nobody looks any more.) Not to be called by the node itself.
         """
+        if self._is_over:
+            return  # all nodes unwind: who keeps one still would keep the loop from closing
         self._dead.add(node)
         self._park(node)
         self._still[node].timers.clear()
@@ -218,6 +221,7 @@ class VirtualLoop(BaseEventLoop):
 
     def bury(self) -> None:
         """Let the tasks of still nodes unwind; what they do then has no effect on any result."""
+        self._is_over = True
         for node in self._dead:
             self._still[node].timers.clear()
         self._dead.clear()

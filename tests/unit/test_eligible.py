@@ -151,8 +151,8 @@ def test_the_doubts_name_everybody_who_matters() -> None:
     here = {1: broker(1, 40), 2: broker(2, 41, 18), 3: broker(3, 42), 5: broker(5, 21)}
     found = doubts(held, (1, 2, 3, 4, 5), (1, 2, 3), here, is_under_min_isr=True)
     assert found.lost == (1,)
-    assert found.stand_ins == (2,), "3 lost power, 4 is away, 5 is not online"
-    assert found.awaited == (4,)
+    assert found.stand_ins == (2,), "3 lost power, 4 and 5 are away"
+    assert found.awaited == (4, 5)
 
 
 def test_over_the_minimum_nobody_stands_in() -> None:
@@ -208,7 +208,7 @@ def test_who_leads_when_something_was_lost(
     else:
         assert (decision.state.leader, decision.state.isr) == (leader, new_isr)
         assert decision.state.recovery_state != RECOVERING
-        assert "broker 9 died" in decision.reason
+        assert "broker 9" in decision.reason
 
 
 some = st.lists(st.integers(1, 3), max_size=3, unique=True).map(tuple)
