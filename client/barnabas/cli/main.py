@@ -34,6 +34,7 @@ _OWN_COMMANDS = {
     "consume": "barnabas.cli.consume",
     "election": "barnabas.cli.election",
     "produce": "barnabas.cli.produce",
+    "reassign": "barnabas.cli.reassign",
     "replica": "barnabas.cli.replica",
     "topic": "barnabas.cli.topic",
 }

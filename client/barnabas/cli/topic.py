@@ -95,21 +95,32 @@ def describe(
 def alter(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="The topic's name.")],
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", help="Grow to so many partitions.")
+    ] = None,
     assignments: SetOption = None,
     delete_config: Annotated[
         list[str] | None,
         typer.Option("--delete-config", metavar="NAME", help="Take one away. Repeatable."),
     ] = None,
 ) -> None:
-    """Change the settings of a topic; every broker acts by them within moments."""
+    """Change the settings of a topic, which count within moments, or add partitions to it.
+
+    Records stay where they are: those of a key may go to another partition from now on.
+    """
     from barnabas.admin import ConfigResource
 
     changes = changes_of(assignments, delete_config)
-    if not changes:
-        raise UsageFailed("say what to change: --set or --delete-config")
+    if not changes and partitions is None:
+        raise UsageFailed("say what to change: --partitions, --set or --delete-config")
     settings, resource = settings_of(context), ConfigResource.topic(name)
-    run_async(alter_configs(settings, resource, changes))
-    report(settings, resource, changes)
+    if partitions is not None:
+        run_async(_grow(settings, name, partitions))
+        row = {"topic": name, "partitions": partitions}
+        print_message(settings, f"topic {name} has {counted(partitions, 'partition')}", row)
+    if changes:
+        run_async(alter_configs(settings, resource, changes))
+        report(settings, resource, changes)
 
 
 @app.command()
@@ -158,6 +169,13 @@ async def _create(
         "replication_factor": factor,
         "configs": configs,
     }
+
+
+async def _grow(settings: Settings, name: str, partitions: int) -> None:
+    from barnabas import Admin
+
+    async with Admin(bootstrap_servers=settings.bootstrap) as admin:
+        await admin.create_partitions(name, partitions)
 
 
 async def _list(settings: Settings) -> list[dict[str, Any]]:
