@@ -54,6 +54,7 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         "lab",
         "log",
         "produce",
+        "reassign",
         "replica",
         "topic",
         "zk",
