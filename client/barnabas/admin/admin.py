@@ -14,6 +14,7 @@ from typing import Any, Self, Unpack
 from barnabas.admin.config import AdminConfig, AdminOptions
 from barnabas.admin.config_resource import ConfigResource, alter_resource
 from barnabas.admin.events import BrokerEvents, EventStream, remembered
+from barnabas.admin.explaining import view_of
 from barnabas.cluster import Cluster
 from barnabas.cluster.by_controller import ask_controller, whole_request_refused
 from barnabas.cluster.by_leader import list_offsets
@@ -22,6 +23,7 @@ from barnabas.cluster.lifetime import Lifetime
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int
 from barnabas.error_code import ErrorCode
 from barnabas.errors import BarnabasError, NotControllerError, error_for, raise_for
+from barnabas.explain import Explanation, explain
 from barnabas.messages.configs import (
     ConfigDescription,
     DescribeConfigsRequest,
@@ -364,6 +366,17 @@ class Admin:
         """The events of all brokers as they come: `async with await admin.events() as stream`."""
         await self.describe_cluster()
         return EventStream(self._cluster, list(topics), from_beginning)
+
+    async def explain(self, topic: str, partition: int) -> Explanation:
+        """Why a partition is as it is: its leader, its ISR, its high watermark.
+
+        Works with brokers missing, and says what could not be asked. Raises
+        `UnknownTopicOrPartitionError`.
+        """
+        response = await self._metadata(MetadataRequest([topic]))
+        raise_for(response.topics[0].error_code, f"topic {topic!r}")
+        wanted = TopicPartition(topic, partition)
+        return explain(await view_of(self._cluster, response, wanted))
 
     async def list_offsets(
         self, timestamps: Mapping[TopicPartition, int]

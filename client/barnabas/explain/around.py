@@ -1,0 +1,122 @@
+"""What happened to the brokers of a partition, what else happened to it, and what is not known."""
+
+from barnabas.events import Event, EventKind
+from barnabas.explain.explanation import About, Sentence
+from barnabas.explain.history import number
+from barnabas.explain.view import PartitionView
+
+LATEST = 6
+
+# Told by the sections that ask why, or too often to be told at all.
+_TOLD_ELSEWHERE = frozenset(
+    {
+        EventKind.BECAME_LEADER,
+        EventKind.BECAME_FOLLOWER,
+        EventKind.ELECTION_REFUSED,
+        EventKind.FETCH_FAILED,
+        EventKind.FETCH_RESUMED,
+        EventKind.HIGH_WATERMARK_MOVED,
+        EventKind.ISR_CHANGED,
+        EventKind.ISR_CHANGE_ACCEPTED,
+        EventKind.ISR_CHANGE_PROPOSED,
+        EventKind.ISR_CHANGE_REFUSED,
+        EventKind.LEADER_ELECTED,
+        EventKind.LOG_RECOVERED,
+        EventKind.LOG_TRUNCATED,
+        EventKind.OFFSETS_MOVED,
+        EventKind.REPLICA_STOPPED,
+    }
+)
+# Of a broker: everyday life, or the business of other partitions.
+_EVERYDAY = frozenset({EventKind.BROKER_REGISTERED, EventKind.CONTROLLED_SHUTDOWN})
+
+
+def brokers(view: PartitionView) -> list[Sentence]:
+    """The latest that is known of each broker with a replica, and of the controller."""
+    concerned = {*view.metadata.replicas, view.controller_id}
+    told = [
+        event
+        for event in view.events
+        if event.topic_partition is None
+        and event.kind not in _TOLD_ELSEWHERE | _EVERYDAY
+        and "topic" not in event.details
+        and _subject(event) in concerned
+        and not event.details.get("first")
+        and (event.kind is not EventKind.CONTROLLER_ELECTED or number(event, "previous") >= 0)
+    ]
+    return [Sentence(About.BROKER, _of_broker(event), event.time_ms) for event in told[-LATEST:]]
+
+
+def _subject(event: Event) -> int:
+    """The broker that an event is about: the controller tells of others."""
+    broker = number(event, "broker")
+    return event.broker_id if broker < 0 else broker
+
+
+def _of_broker(event: Event) -> str:
+    subject = f"broker {_subject(event)}"
+    if event.cause.startswith(subject):
+        return f"{event.cause} (seen by broker {event.broker_id})"
+    match event.kind:
+        case EventKind.BROKER_STARTED:
+            return f"{subject} started: {event.cause}"
+        case EventKind.BROKER_STOPPING:
+            return f"{subject} began to stop: {event.cause}"
+        case EventKind.SESSION_LOST:
+            return f"{subject} was no longer registered: {event.cause}"
+        case EventKind.SESSION_REGAINED:
+            return f"{subject} came back into the cluster: {event.cause}"
+        case EventKind.LOG_DIRECTORY_FAILED:
+            directory = event.details.get("directory")
+            return f"{subject} lost its log directory {directory}, which failed: {event.cause}"
+        case EventKind.CONTROLLER_ELECTED:
+            epoch = event.details.get("epoch")
+            return f"{subject} became controller, epoch {epoch}: {event.cause}"
+        case _:
+            return f"{subject}, {plain(event.kind)}: {event.cause}"
+
+
+def also(view: PartitionView) -> list[Sentence]:
+    """What else happened to this partition or its topic."""
+    told = [
+        event
+        for event in view.events
+        if event.kind not in _TOLD_ELSEWHERE
+        and event.kind is not EventKind.REQUEST_FENCED
+        and (
+            event.topic_partition == view.topic_partition
+            or event.details.get("topic") == view.topic_partition.topic
+        )
+    ]
+    sentences: dict[str, Sentence] = {}
+    for event in told:  # each broker tells of a setting that changed: once is enough
+        more = f" ({event.details['overrides']})" if event.details.get("overrides") else ""
+        text = f"{plain(event.kind)}: {event.cause}{more}"
+        sentences.pop(text, None)
+        sentences[text] = Sentence(About.ALSO, text, event.time_ms)
+    return list(sentences.values())[-LATEST:]
+
+
+def doubts(view: PartitionView) -> list[Sentence]:
+    """What could not be asked, and what is forgotten."""
+    sentences = [
+        Sentence(
+            About.DOUBT,
+            f"broker {broker} does not answer, what it knows is missing here: {why}",
+        )
+        for broker, why in view.silent.items()
+    ]
+    for broker in view.metadata.replicas:
+        if broker not in view.live and broker not in view.silent:
+            text = f"broker {broker} is not there to be asked: what only it knew is missing here"
+            sentences.append(Sentence(About.DOUBT, text))
+    for broker, until in view.forgotten_ms.items():
+        if until:
+            text = f"broker {broker} has forgotten what happened up to this moment"
+            sentences.append(Sentence(About.DOUBT, text, until))
+    return sentences
+
+
+def plain(kind: EventKind) -> str:
+    """A kind as words."""
+    return kind.value.replace("-", " ")

@@ -1,0 +1,96 @@
+"""Why each replica that is out of the ISR left it, and what keeps it out."""
+
+from barnabas.events import Event, EventKind
+from barnabas.explain.explanation import About, Sentence
+from barnabas.explain.history import IsrChange, isr_changes, last_entry, last_exit, number, numbers
+from barnabas.explain.view import PartitionView
+
+
+def in_sync(view: PartitionView) -> list[Sentence]:
+    """One sentence if all are in, else some for each that is not; then who came back last."""
+    changes = isr_changes(view)
+    missing = [broker for broker in view.metadata.replicas if broker not in view.isr]
+    sentences = []
+    if not missing:
+        text = f"all replicas are in the ISR {view.isr}"
+        sentences.append(Sentence(About.ISR, text))
+    for broker in missing:
+        sentences += _out(view, broker, last_exit(changes, broker))
+    for broker in view.isr:
+        entry = last_entry(changes, broker)
+        exit_before = last_exit(changes, broker)
+        if entry is not None and exit_before is not None:
+            text = f"broker {broker} had left the ISR: {exit_before.cause}"
+            sentences.append(Sentence(About.ISR, text, exit_before.time_ms))
+            text = f"broker {broker} came back into the ISR: {entry.cause}"
+            sentences.append(Sentence(About.ISR, text, entry.time_ms))
+    return sentences
+
+
+def _out(view: PartitionView, broker: int, left: IsrChange | None) -> list[Sentence]:
+    if left is None:
+        text = f"broker {broker} is out of the ISR; nobody remembers when it left"
+        sentences = [Sentence(About.ISR, text)]
+    else:
+        text = f"broker {broker} is out of the ISR: {left.cause}"
+        sentences = [Sentence(About.ISR, text, left.time_ms)]
+    since = left.time_ms if left is not None else 0
+    return [*sentences, *_kept_out(view, broker, since)]
+
+
+def _kept_out(view: PartitionView, broker: int, since: int) -> list[Sentence]:
+    """What stands in its way now."""
+    said = []
+    replica, leader = view.replicas.get(broker), view.leader
+    if broker not in view.live:
+        said.append(Sentence(About.ISR, f"broker {broker} is not registered in ZooKeeper now"))
+    elif replica is not None and replica.offline:
+        said.append(Sentence(About.ISR, f"the log directory of broker {broker} has failed"))
+    if leader is not None:
+        for follower in leader.followers:
+            if follower.broker_id == broker:
+                needed = max(leader.high_watermark, 0)
+                at = f"offset {follower.log_end_offset}" if follower.log_end_offset >= 0 else None
+                text = (
+                    f"broker {broker} has fetched up to {at or 'nothing'};"
+                    f" it may come back at the high watermark {needed}"
+                )
+                said.append(Sentence(About.ISR, text))
+    for event in (_refused(view, broker), _cannot_fetch(view, broker)):
+        if event is not None and event.time_ms >= since:
+            said.append(_obstacle(event, broker))
+    return said
+
+
+def _obstacle(event: Event, broker: int) -> Sentence:
+    if event.kind is EventKind.FETCH_FAILED:
+        text = (
+            f"broker {broker} could not fetch from broker {number(event, 'leader')}: {event.cause}"
+        )
+    else:
+        text = f"an ISR with broker {broker} was refused: {event.cause}"
+    return Sentence(About.ISR, text, event.time_ms)
+
+
+def _refused(view: PartitionView, broker: int) -> Event | None:
+    """The last refusal to let it in, if nothing was accepted since."""
+    last = None
+    for event in view.told(EventKind.ISR_CHANGE_REFUSED, EventKind.ISR_CHANGED):
+        asked_for = numbers(event, "asked_for") or numbers(event, "proposed")
+        refused = event.kind is EventKind.ISR_CHANGE_REFUSED and broker in asked_for
+        last = event if refused else None
+    return last
+
+
+def _cannot_fetch(view: PartitionView, broker: int) -> Event | None:
+    """Why its fetches from the present leader fail, unless they work again."""
+    last = None
+    for event in view.events:
+        of_this = event.topic_partition in (None, view.topic_partition)
+        if event.broker_id != broker or not of_this or number(event, "leader") != view.leader_id:
+            continue
+        if event.kind is EventKind.FETCH_FAILED:
+            last = event
+        elif event.kind is EventKind.FETCH_RESUMED:
+            last = None
+    return last

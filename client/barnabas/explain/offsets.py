@@ -1,0 +1,76 @@
+"""Why the high watermark is where it is, what was cut off a log, and what is refused now."""
+
+from barnabas.events import EventKind
+from barnabas.explain.explanation import About, Sentence
+from barnabas.explain.view import NOBODY, PartitionView
+
+# How many of the latest events of a kind are told.
+LATEST = 4
+
+
+def high_watermark(view: PartitionView) -> list[Sentence]:
+    """From the leader's own word: it alone knows whom it waits for."""
+    leader = view.leader
+    if leader is None:
+        if view.leader_id == NOBODY:
+            text = "the high watermark cannot move: there is no leader"
+        else:
+            text = (
+                f"the high watermark is not known: broker {view.leader_id}, the leader, is silent"
+            )
+        return [Sentence(About.HIGH_WATERMARK, text)]
+    at, end = leader.high_watermark, leader.log_end_offset
+    if at >= end:
+        text = f"the high watermark is {at}, the end of the leader's log: every member of the ISR"
+        return [Sentence(About.HIGH_WATERMARK, f"{text} {view.isr} has everything")]
+    text = f"the high watermark is {at}, {end - at} below the end {end} of the leader's log"
+    if leader.held_back_because:
+        text += f": {leader.held_back_because}"
+    sentences = [Sentence(About.HIGH_WATERMARK, text)]
+    for follower in leader.followers:
+        if follower.broker_id in leader.held_back_by and follower.caught_up_ms_ago > 0:
+            seconds = follower.caught_up_ms_ago / 1000
+            text = f"broker {follower.broker_id} was last caught up {seconds:.1f} s ago"
+            sentences.append(Sentence(About.HIGH_WATERMARK, text))
+    return sentences
+
+
+def truncations(view: PartitionView) -> list[Sentence]:
+    """What was cut off which log, by which rule."""
+    sentences = []
+    for event in view.told(EventKind.LOG_TRUNCATED, EventKind.LOG_RECOVERED):
+        details = event.details
+        if event.kind is EventKind.LOG_RECOVERED:
+            text = (
+                f"broker {event.broker_id} found its log damaged when it started and cut it to"
+                f" {details.get('log_end_offset')}: {event.cause}"
+            )
+        else:
+            text = (
+                f"broker {event.broker_id} cut its log from {details.get('from_offset')} to"
+                f" {details.get('to_offset')}, by the rule {details.get('rule')}: {event.cause}"
+            )
+        sentences.append(Sentence(About.TRUNCATION, text, event.time_ms))
+    return sentences[-LATEST:]
+
+
+def refused(view: PartitionView) -> list[Sentence]:
+    """What clients are refused now, and who was refused for an old epoch."""
+    sentences = []
+    leader = view.leader
+    if view.leader_id == NOBODY:
+        text = "everything is refused with LEADER_NOT_AVAILABLE until there is a leader"
+        sentences.append(Sentence(About.REFUSED, text))
+    elif leader is not None and len(view.isr) < leader.min_in_sync_replicas:
+        text = (
+            f"writes with acks=all are refused with NOT_ENOUGH_REPLICAS: the ISR {view.isr} has"
+            f" {len(view.isr)} of the {leader.min_in_sync_replicas} members that"
+            " min.insync.replicas wants"
+        )
+        sentences.append(Sentence(About.REFUSED, text))
+    for event in view.told(EventKind.REQUEST_FENCED)[-LATEST:]:
+        text = (
+            f"broker {event.broker_id} refused a request with another leader epoch: {event.cause}"
+        )
+        sentences.append(Sentence(About.REFUSED, text, event.time_ms))
+    return sentences
