@@ -53,6 +53,13 @@ class IsrChanges:
                 request.broker_epoch,
                 "nothing" if broker is None else broker.epoch,
             )
+            self._reign.events.record(
+                EventKind.REQUEST_FENCED,
+                "an ISR change was asked for by an earlier life of its session",
+                broker=request.broker_id,
+                meant_for_broker_epoch=request.broker_epoch,
+                broker_epoch=-1 if broker is None else broker.epoch,
+            )
             return AlterPartitionResponse(ErrorCode.STALE_BROKER_EPOCH)
         answers: dict[TopicPartition, AlteredPartition] = {}
         writes: dict[TopicPartition, tuple[AlterPartitionItem, Write]] = {}

@@ -95,7 +95,8 @@ class Reassignments:
         """In a turn of its own, after the leader has its answer; if it is still so by then."""
         if partition in self._context.reassigning and self._is_complete(partition):
             assignment = self._context.assignment(partition)
-            await self.go_on(partition, assignment, "all of the target is in sync")
+            cause = "it is reassigned, and all replicas of the target are in sync"
+            await self.go_on(partition, assignment, cause)
 
     def _is_complete(self, partition: TopicPartition) -> bool:
         context = self._context

@@ -25,6 +25,7 @@ _TOLD_ELSEWHERE = frozenset(
         EventKind.LOG_TRUNCATED,
         EventKind.OFFSETS_MOVED,
         EventKind.REPLICA_STOPPED,
+        EventKind.REQUEST_FENCED,
     }
 )
 # Of a broker: everyday life, or the business of other partitions.
@@ -82,7 +83,6 @@ def also(view: PartitionView) -> list[Sentence]:
         event
         for event in view.events
         if event.kind not in _TOLD_ELSEWHERE
-        and event.kind is not EventKind.REQUEST_FENCED
         and (
             event.topic_partition == view.topic_partition
             or event.details.get("topic") == view.topic_partition.topic

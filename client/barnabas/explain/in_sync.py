@@ -20,7 +20,7 @@ def in_sync(view: PartitionView) -> list[Sentence]:
         entry = last_entry(changes, broker)
         exit_before = last_exit(changes, broker)
         if entry is not None and exit_before is not None:
-            text = f"broker {broker} had left the ISR: {exit_before.cause}"
+            text = f"broker {broker} had left the ISR: {_of(broker, exit_before.cause)}"
             sentences.append(Sentence(About.ISR, text, exit_before.time_ms))
             text = f"broker {broker} came back into the ISR: {entry.cause}"
             sentences.append(Sentence(About.ISR, text, entry.time_ms))
@@ -32,10 +32,16 @@ def _out(view: PartitionView, broker: int, left: IsrChange | None) -> list[Sente
         text = f"broker {broker} is out of the ISR; nobody remembers when it left"
         sentences = [Sentence(About.ISR, text)]
     else:
-        text = f"broker {broker} is out of the ISR: {left.cause}"
+        text = f"broker {broker} is out of the ISR: {_of(broker, left.cause)}"
         sentences = [Sentence(About.ISR, text, left.time_ms)]
     since = left.time_ms if left is not None else 0
     return [*sentences, *_kept_out(view, broker, since)]
+
+
+def _of(broker: int, cause: str) -> str:
+    """What concerns this broker, of a cause that tells of several that left together."""
+    own = [part for part in cause.split("; ") if part.startswith(f"broker {broker} has not")]
+    return "; ".join(own) or cause
 
 
 def _kept_out(view: PartitionView, broker: int, since: int) -> list[Sentence]:
@@ -46,18 +52,18 @@ def _kept_out(view: PartitionView, broker: int, since: int) -> list[Sentence]:
         said.append(Sentence(About.ISR, f"broker {broker} is not registered in ZooKeeper now"))
     elif replica is not None and replica.offline:
         said.append(Sentence(About.ISR, f"the log directory of broker {broker} has failed"))
-    if leader is not None:
+    if leader is not None and broker in view.live:
         for follower in leader.followers:
             if follower.broker_id == broker:
-                needed = max(leader.high_watermark, 0)
-                at = f"offset {follower.log_end_offset}" if follower.log_end_offset >= 0 else None
-                text = (
-                    f"broker {broker} has fetched up to {at or 'nothing'};"
-                    f" it may come back at the high watermark {needed}"
-                )
+                text = f"broker {broker} has not fetched from this leader yet"
+                if follower.log_end_offset >= 0:
+                    text = (
+                        f"broker {broker} has fetched up to offset {follower.log_end_offset};"
+                        f" it may come back at the high watermark, {leader.high_watermark}"
+                    )
                 said.append(Sentence(About.ISR, text))
-    for event in (_refused(view, broker), _cannot_fetch(view, broker)):
-        if event is not None and event.time_ms >= since:
+    for event in (_refused(view, broker, since), _cannot_fetch(view, broker, since)):
+        if event is not None:
             said.append(_obstacle(event, broker))
     return said
 
@@ -72,25 +78,30 @@ def _obstacle(event: Event, broker: int) -> Sentence:
     return Sentence(About.ISR, text, event.time_ms)
 
 
-def _refused(view: PartitionView, broker: int) -> Event | None:
-    """The last refusal to let it in, if nothing was accepted since."""
+def _refused(view: PartitionView, broker: int, since: int) -> Event | None:
+    """The last refusal to let it in after it left, if no change was accepted since."""
     last = None
     for event in view.told(EventKind.ISR_CHANGE_REFUSED, EventKind.ISR_CHANGED):
         asked_for = numbers(event, "asked_for") or numbers(event, "proposed")
         refused = event.kind is EventKind.ISR_CHANGE_REFUSED and broker in asked_for
-        last = event if refused else None
+        last = event if refused and event.time_ms >= since else None
     return last
 
 
-def _cannot_fetch(view: PartitionView, broker: int) -> Event | None:
-    """Why its fetches from the present leader fail, unless they work again."""
+def _cannot_fetch(view: PartitionView, broker: int, since: int) -> Event | None:
+    """Why its fetches from the present leader fail, unless they work again.
+
+    A leader that is out of reach was so before the replica left; what the leader said of this one
+    partition counts after that only, for nobody tells when it is over.
+    """
     last = None
     for event in view.events:
         of_this = event.topic_partition in (None, view.topic_partition)
         if event.broker_id != broker or not of_this or number(event, "leader") != view.leader_id:
             continue
         if event.kind is EventKind.FETCH_FAILED:
-            last = event
+            if event.topic_partition is None or event.time_ms >= since:
+                last = event
         elif event.kind is EventKind.FETCH_RESUMED:
             last = None
     return last

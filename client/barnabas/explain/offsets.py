@@ -73,4 +73,19 @@ def refused(view: PartitionView) -> list[Sentence]:
             f"broker {event.broker_id} refused a request with another leader epoch: {event.cause}"
         )
         sentences.append(Sentence(About.REFUSED, text, event.time_ms))
-    return sentences
+    for event in view.told(EventKind.ISR_CHANGE_REFUSED):
+        if "asked_for" in event.details:  # by the controller: its word, not the leader's of it
+            text = f"an ISR change to {event.details['asked_for']} was refused: {event.cause}"
+            sentences.append(Sentence(About.REFUSED, text, event.time_ms))
+    return [*sentences, *_outdated(view)]
+
+
+def _outdated(view: PartitionView) -> list[Sentence]:
+    """Orders of controllers and requests of brokers that did not know they had been replaced."""
+    sentences = []
+    for event in view.told_of_brokers(EventKind.REQUEST_FENCED):
+        sender = event.details.get("broker", event.details.get("controller"))
+        if sender in view.metadata.replicas or event.broker_id in view.metadata.replicas:
+            text = f"broker {event.broker_id} refused a request of broker {sender}: {event.cause}"
+            sentences.append(Sentence(About.REFUSED, text, event.time_ms))
+    return sentences[-LATEST:]
