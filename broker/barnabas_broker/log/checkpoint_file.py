@@ -28,6 +28,8 @@ def decode_epochs(data: bytes) -> list[tuple[int, int]]:
     entries: list[tuple[int, int]] = []
     for line in _decode(data):
         epoch, start_offset = _integers(line, line.split(), 2)
+        if epoch < 0 or start_offset < 0:
+            raise MalformedCheckpoint(f"negative number in line {line!r}")
         if entries and (epoch <= entries[-1][0] or start_offset <= entries[-1][1]):
             raise MalformedCheckpoint(f"entry {line!r} does not follow {entries[-1]}")
         entries.append((epoch, start_offset))
@@ -47,6 +49,8 @@ def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
     for line in _decode(data):
         topic, _, numbers = line.partition(" ")
         partition, offset = _integers(line, numbers.split(), 2)
+        if partition < 0 or offset < 0:
+            raise MalformedCheckpoint(f"negative number in line {line!r}")
         offsets[TopicPartition(topic, partition)] = offset
     return offsets
 

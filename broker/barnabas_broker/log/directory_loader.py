@@ -22,12 +22,14 @@ logger = logging.getLogger(__name__)
 class LoadedDirectory:
     """`unusable`: partitions that are here and cannot be opened, and why.
     `to_delete`: folders whose deletion was not finished.
-    `left_in_order`: with the mark of a clean shutdown, or without any log."""
+    `left_in_order`: with the mark of a clean shutdown, or without any log.
+    `named`: the logs that the checkpoints know, each with its high watermark."""
 
     logs: list[Log] = field(default_factory=list)
     unusable: dict[TopicPartition, str] = field(default_factory=dict)
     to_delete: list[str] = field(default_factory=list)
     left_in_order: bool = True
+    named: dict[TopicPartition, int] = field(default_factory=dict)
 
 
 class DirectoryLoader:
@@ -50,6 +52,7 @@ class DirectoryLoader:
         directory.stored_log_starts = directory.read_checkpoint(directory.log_starts)
         high_watermarks = directory.read_checkpoint(directory.high_watermarks)
         result = LoadedDirectory()
+        result.named = dict.fromkeys(directory.stored_recovery_points, 0) | high_watermarks
         jobs = []
         for name in self._folders(directory, result):
             topic_partition = parse_folder_name(name)

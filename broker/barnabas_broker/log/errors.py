@@ -1,6 +1,6 @@
 """What the log reports that has no code of Kafka's: to the fetcher, or to who starts a broker."""
 
-from barnabas.kafka_errors import BarnabasError
+from barnabas.kafka_errors import BarnabasError, KafkaStorageError
 
 
 class UnexpectedAppendOffset(BarnabasError):
@@ -14,6 +14,10 @@ class UnexpectedAppendOffset(BarnabasError):
 
 class UnusableLog(BarnabasError):
     """One partition's folder cannot be opened as it is; the message says what is wrong with it."""
+
+
+class LostLogError(KafkaStorageError):
+    """The folder of a log is gone, and the cluster still counts on what was in it."""
 
 
 class DirectoryLockedError(BarnabasError):

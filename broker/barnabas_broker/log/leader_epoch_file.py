@@ -24,6 +24,10 @@ class LeaderEpochFile:
         """Of the cache: the changes up to it survive a power loss. A cache just read has 0."""
 
     @property
+    def path(self) -> str:
+        return self._file.path
+
+    @property
     def is_durable(self) -> bool:
         return self.durable_version == self._cache.version
 

@@ -72,6 +72,7 @@ class Log:
         self.log_start_offset = loaded.log_start_offset
         self.recovery_point = loaded.recovery_point
         self.cut_at_start = loaded.cut
+        self.damaged_epochs = loaded.damaged_epochs
         self.high_watermark = self._clamp(checkpoint.high_watermark)
         self.last_flush_ms = context.clock.wall_ms()
         self._truncations = 0

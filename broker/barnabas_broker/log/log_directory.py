@@ -40,7 +40,8 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 
 
 class LogDirectory:
-    """`failure` is set once the directory is out of use; `loaded` once its logs are open."""
+    """`failure` is set once the directory is out of use; `loaded` once its logs are open.
+    `damaged`: checkpoint files that could not be used, and what is wrong with them."""
 
     def __init__(self, disk: Disk, path: str) -> None:
         self.disk = disk
@@ -48,6 +49,7 @@ class LogDirectory:
         self.failure: OSError | None = None
         self.loaded = False
         self.history = LogHistory(None, is_new=True)
+        self.damaged: dict[str, str] = {}
         self.recovery_points = CheckpointFile(disk, f"{path}/{RECOVERY_POINTS}")
         self.log_starts = CheckpointFile(disk, f"{path}/{LOG_STARTS}")
         self.high_watermarks = CheckpointFile(disk, f"{path}/{HIGH_WATERMARKS}")
@@ -139,6 +141,7 @@ class LogDirectory:
             return decode_offsets(file.read())
         except MalformedCheckpoint as error:
             logger.error("%s is damaged and not used: %s", file.path, error)
+            self.damaged[file.path] = str(error)
             return {}
 
     def lower_checkpoints(self, topic_partition: TopicPartition, end_offset: int) -> None:

@@ -19,6 +19,11 @@ def is_being_deleted(name: str) -> bool:
     return name.endswith(DELETE_SUFFIX)
 
 
+def deleted_log(name: str) -> TopicPartition | None:
+    """The partition whose log is being deleted in a folder of this name."""
+    return parse_folder_name(name.removesuffix(DELETE_SUFFIX).rpartition(".")[0])
+
+
 def is_kept_aside(name: str) -> bool:
     """Whether Kafka gave the folder this name to keep it out of the way."""
     return name.endswith(_OTHER_SUFFIXES)

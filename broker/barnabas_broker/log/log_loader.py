@@ -61,7 +61,8 @@ class LogFolder:
 
 @dataclass
 class LoadedLog:
-    """`cut`: why the log ends earlier than its files did; empty if nothing was cut off."""
+    """`cut`: why the log ends earlier than its files did; empty if nothing was cut off.
+    `damaged_epochs`: what is wrong with the epochs' file; they were read from the batches."""
 
     segments: list[Segment]
     epochs: LeaderEpochCache
@@ -69,6 +70,7 @@ class LoadedLog:
     log_end_offset: int
     recovery_point: int
     cut: str = ""
+    damaged_epochs: str = ""
 
 
 def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
@@ -76,7 +78,7 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     _clear_leftovers(folder)
     if not checkpoint.is_clean:  # what is found here must still be here after a power cut
         folder.disk.sync_directory(folder.path)
-    epochs = _read_epochs(folder)
+    epochs, damaged = _read_epochs(folder)
     if epochs is None:  # the batches know their epochs; all of them are asked
         epochs = LeaderEpochCache()
         checkpoint = replace(checkpoint, is_clean=False, recovery_point=0)
@@ -98,7 +100,8 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
         _remove(folder, segments)
         epochs.clear()
         segments = []
-    return replace(_loaded(folder, segments, epochs, checkpoint), cut=cut)
+    loaded = _loaded(folder, segments, epochs, checkpoint)
+    return replace(loaded, cut=cut, damaged_epochs=damaged)
 
 
 def _loaded(
@@ -250,13 +253,13 @@ def _bases(folder: LogFolder) -> list[int]:
     return sorted(int(stem) for stem in stems if stem.isdigit() and len(stem) == _BASE_DIGITS)
 
 
-def _read_epochs(folder: LogFolder) -> LeaderEpochCache | None:
-    """None if the file is missing or damaged."""
+def _read_epochs(folder: LogFolder) -> tuple[LeaderEpochCache | None, str]:
+    """None if the file is missing or damaged; if damaged, how."""
     path = f"{folder.path}/{leader_epoch_file.NAME}"
     if not folder.disk.exists(path):
-        return None
+        return None, ""
     try:
-        return LeaderEpochCache(decode_epochs(folder.disk.read_file(path)))
+        return LeaderEpochCache(decode_epochs(folder.disk.read_file(path))), ""
     except MalformedCheckpoint as error:
         logger.error("%s: %s: %s", folder.topic_partition, path, error)
-        return None
+        return None, str(error)

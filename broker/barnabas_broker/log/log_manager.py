@@ -10,6 +10,7 @@ A directory whose disk fails is put out of use, its logs with it; the others go 
 import asyncio
 import contextlib
 import logging
+import posixpath
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -21,15 +22,16 @@ from barnabas_broker.config import Config, LogConfig, keys
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.checkpoint_file import encode_offsets
 from barnabas_broker.log.directory_loader import DirectoryLoader
-from barnabas_broker.log.errors import UnusableLog
+from barnabas_broker.log.errors import LostLogError, UnusableLog
 from barnabas_broker.log.log import Log
 from barnabas_broker.log.log_context import LogContext
 from barnabas_broker.log.log_directory import LogDirectory
-from barnabas_broker.log.log_folders import name_for_deletion
+from barnabas_broker.log.log_folders import deleted_log, name_for_deletion
 from barnabas_broker.log.log_history import LogHistory, history_of_all
 from barnabas_broker.log.log_keeper import LogKeeper
 from barnabas_broker.log.log_loader import LogCheckpoint, LogFolder
 from barnabas_broker.log.log_rounds import LogRounds
+from barnabas_broker.log.lost_logs import LostLogs
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ OnDirectoryFailure = Callable[[str, OSError], None]
 class LogManager:
     """`on_directory_failure(path, error)` is called once for each directory that fails.
 
-    `left_in_order`, once started: whether the last run had closed all logs.
+    Once started: `left_in_order`, whether the last run had closed all logs, and `lost`.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class LogManager:
         self._configured: set[TopicPartition] = set()
         self._changing = asyncio.Lock()
         self.left_in_order = True
+        self.lost = LostLogs()
 
     # ---- before the broker may be sure who it is
 
@@ -127,6 +130,10 @@ class LogManager:
             except OSError as error:
                 self._directory_failed(directory, error)
 
+    def damaged_checkpoints(self) -> dict[str, str]:
+        """Files that could not be used at the start, and what is wrong with them."""
+        return {p: fault for d in self.directories for p, fault in d.damaged.items()}
+
     def living_directories(self) -> list[str]:
         """The paths of those that have not failed."""
         return [directory.path for directory in self._living()]
@@ -143,6 +150,7 @@ class LogManager:
             UnusableLog: a partition lies in two directories.
         """
         loader = DirectoryLoader(self._config, self._runtime.offload, self._context)
+        named, in_deletion = {}, set[TopicPartition | None]()
         for directory in self._living():
             try:
                 loaded = await loader.load(directory)
@@ -154,8 +162,15 @@ class LogManager:
             for log in loaded.logs:
                 self._add(log, directory)
             self._offline.update(loaded.unusable)
+            named[directory.path] = loaded.named
             for folder in loaded.to_delete:
+                in_deletion.add(deleted_log(posixpath.basename(folder)))
                 self._keeper.remove_folder_later(folder, delay_ms=0)
+        present = self._logs.keys() | self._offline.keys() | in_deletion
+        for path, names in named.items():
+            self.lost.look_for(path, names, present)
+        for name, what in self.lost.describe().items():
+            logger.error("%s is LOST: %s", name, what)
         self._rounds.start()
 
     def _add(self, log: Log, directory: LogDirectory) -> None:
@@ -188,8 +203,7 @@ class LogManager:
         recovery_points = {log.topic_partition: log.recovery_point for log in logs}
         directory.recovery_points.write(encode_offsets(recovery_points))
         directory.log_starts.write(encode_offsets(_raised_log_starts(logs)))
-        high_watermarks = {log.topic_partition: log.high_watermark for log in logs}
-        directory.high_watermarks.write(encode_offsets(high_watermarks))
+        directory.high_watermarks.write(self._high_watermarks(directory))
         if directory.loaded:
             directory.mark_clean_shutdown()
 
@@ -234,17 +248,25 @@ class LogManager:
         topic_id: str | None,
         config: LogConfig,
         is_new: bool,
+        in_sync: bool = False,
     ) -> Log:
-        """The log, with these settings from now on. `is_new`: the cluster has no such log yet.
+        """The log, with these settings from now on. `is_new`: the cluster has no such log yet;
+        `in_sync`: it counts on what this one holds.
 
         Raises:
+            LostLogError: it is in sync, and gone: an empty one must not take its place.
             KafkaStorageError: it is, or may be, in a directory that has failed.
             InconsistentTopicIdError: what is here belongs to an earlier topic of that name.
         """
         async with self._changing:
             log = self._logs.get(topic_partition)
             if log is None:
+                if in_sync and not is_new and topic_partition in self.lost:
+                    raise LostLogError(
+                        f"{topic_partition}: {self.lost.describe()[topic_partition]}"
+                    )
                 log = await self._create(topic_partition, config, is_new)
+                self.lost.forget(topic_partition)
             if topic_id and log.topic_id and topic_id != log.topic_id:
                 raise InconsistentTopicIdError(
                     f"{topic_partition}: the log here is of topic id {log.topic_id}, not {topic_id}"
@@ -298,6 +320,7 @@ class LogManager:
                 raise KafkaStorageError(f"{topic_partition}: {self._offline[topic_partition]}")
             log = self._logs.pop(topic_partition, None)
             if log is None:
+                self.lost.forget(topic_partition)
                 return
             directory = self._home.pop(topic_partition)
             self._configured.discard(topic_partition)
@@ -345,13 +368,15 @@ class LogManager:
             if directory.loaded:
                 await self.checkpoint_offsets(directory)
 
-    async def _write_high_watermarks(self, directory: LogDirectory) -> None:
-        def content() -> bytes:
-            logs = self._logs_in(directory)
-            return encode_offsets({log.topic_partition: log.high_watermark for log in logs})
+    def _high_watermarks(self, directory: LogDirectory) -> bytes:
+        logs = {log.topic_partition: log.high_watermark for log in self._logs_in(directory)}
+        return encode_offsets(self.lost.high_watermarks(directory.path) | logs)
 
+    async def _write_high_watermarks(self, directory: LogDirectory) -> None:
         try:
-            await directory.high_watermarks.write_in_background(content, self._runtime.offload)
+            await directory.high_watermarks.write_in_background(
+                lambda: self._high_watermarks(directory), self._runtime.offload
+            )
         except OSError as error:
             self._directory_failed(directory, error)
 

@@ -70,6 +70,7 @@ class ReplicaContext:
     broker_epoch: Callable[[], int]
     topic_config: Callable[[str], Awaitable[dict[str, str]]]
     events: EventLog = field(default_factory=EventLog)
+    ask_for_roles: Callable[[], None] = lambda: None
 
 
 class ReplicaManager:
@@ -288,6 +289,7 @@ class ReplicaManager:
             config=config,
             log_manager=self._context.log_manager,
             topic_config=self._context.topic_config,
+            ask_for_roles=self._context.ask_for_roles,
             environment=LeaderEnvironment(
                 broker_id=self._context.broker_id,
                 now=self._clock.monotonic,

@@ -25,6 +25,7 @@ from barnabas.runtime import PausePoint, Pauses
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_broker.config import Config, InvalidConfig, LogConfig
+from barnabas_broker.log.errors import LostLogError
 from barnabas_broker.log.log import Log
 from barnabas_broker.log.log_manager import LogManager
 from barnabas_broker.replica.controller_fence import ControllerFence
@@ -48,6 +49,7 @@ class RolesContext:
     topic_config: Callable[[str], Awaitable[dict[str, str]]]
     environment: LeaderEnvironment
     fence: ControllerFence
+    ask_for_roles: Callable[[], None] = lambda: None
     pauses: Pauses | None = None
 
 
@@ -184,13 +186,24 @@ class Roles:
         try:
             config = self._context.config.log_config(overrides)
             log = await self._context.log_manager.get_or_create(
-                key, appointment.topic_id, config, appointment.is_new
+                key,
+                appointment.topic_id,
+                config,
+                appointment.is_new,
+                in_sync=self._context.environment.broker_id in appointment.in_sync_replicas,
             )
         except InvalidConfig as error:
             logger.error("%s: its topic's configuration is wrong: %s", key, error)
             return ErrorCode.INVALID_CONFIG
         except KafkaError as error:
             logger.error("%s: cannot open the log: %s", key, error)
+            if isinstance(error, LostLogError):
+                self._context.environment.events.record(
+                    EventKind.REPLICA_OFFLINE,
+                    f"it is in the ISR {appointment.in_sync_replicas}, and its log is lost:"
+                    " an empty one must not take its place",
+                    key,
+                )
             return error.code
         return log
 
@@ -252,6 +265,10 @@ class Roles:
                 )
             partition.waiting.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if not item.delete_partition:
+            if key in self._context.log_manager.lost:
+                # The controller has heard of the loss, and counts on this replica no more: it may
+                # begin anew. Where nobody else has the data it is counted on still.
+                self._context.ask_for_roles()
             return ErrorCode.NONE
         if partition is not None:
             partition.stop()

@@ -74,6 +74,7 @@ class Broker:
                 broker_epoch=lambda: self.membership.broker_epoch,
                 topic_config=lambda topic: self.config_changes.topic_overrides(topic),
                 events=self.events,
+                ask_for_roles=self.membership.ask_for_roles,
             )
         )
         self.config_changes = ConfigChanges(
@@ -122,7 +123,18 @@ class Broker:
         self.events.record(
             EventKind.BROKER_STARTED, how, first=is_first, in_order=in_order, logs=len(logs)
         )
+        for path, fault in self.log_manager.damaged_checkpoints().items():
+            self.events.record(EventKind.CHECKPOINT_DAMAGED, fault, file=path)
+        for name, what in self.log_manager.lost.describe().items():
+            self.events.record(EventKind.REPLICA_LOST, what, name)
         for log in logs:
+            if log.damaged_epochs:
+                self.events.record(
+                    EventKind.CHECKPOINT_DAMAGED,
+                    log.damaged_epochs,
+                    log.topic_partition,
+                    file=log.epoch_file.path,
+                )
             if log.cut_at_start:
                 self.events.record(
                     EventKind.LOG_RECOVERED,

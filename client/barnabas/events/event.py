@@ -21,6 +21,7 @@ class EventKind(StrEnum):
     REGISTERED_ANEW = "registered-anew"
     LOG_DIRECTORY_FAILED = "log-directory-failed"
     LOG_RECOVERED = "log-recovered"
+    CHECKPOINT_DAMAGED = "checkpoint-damaged"
 
     # settings and znodes
     CONFIG_CHANGED = "config-changed"
@@ -33,6 +34,7 @@ class EventKind(StrEnum):
     REPLICA_STOPPED = "replica-stopped"
     REPLICA_DELETED = "replica-deleted"
     REPLICA_OFFLINE = "replica-offline"
+    REPLICA_LOST = "replica-lost"
     LOG_TRUNCATED = "log-truncated"
     ISR_CHANGE_PROPOSED = "isr-change-proposed"
     ISR_CHANGED = "isr-changed"

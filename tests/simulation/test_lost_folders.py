@@ -1,0 +1,135 @@
+"""The folder of a partition vanished while its broker was down.
+
+An empty log must never stand in for it: not as a leader, which would have the others drop what they
+hold, and not as a member of the ISR, who could become one.
+"""
+
+import asyncio
+
+import pytest
+from barnabas import Admin
+from barnabas.events import EventKind
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.support.delivery import History, judge
+from tests.support.replicas import replicas, until_replicas
+from tests.support.whole_cluster import TP, produce, read_back
+
+CONFIG = {"auto.leader.rebalance.enable": "false"}
+
+
+async def _cluster(replicas_at: list[int], seed: int = 5) -> tuple[SimulatedCluster, History]:
+    """Fifty acknowledged records, whose high watermarks have been checkpointed."""
+    cluster = SimulatedCluster(seed, config=CONFIG)
+    await cluster.start()
+    async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+        await admin.create_topic(TP.topic, assignments={0: replicas_at})
+    history = History()
+    await produce(cluster, history, range(50))
+    await asyncio.sleep(6.0)
+    return cluster, history
+
+
+def _remove_folder(cluster: SimulatedCluster, broker_id: int) -> None:
+    disk = cluster.disks[broker_id]
+    disk.remove_tree(f"/data/{TP}")
+    disk.sync_directory("/data")
+
+
+async def _until_all_in_sync(cluster: SimulatedCluster, count: int) -> None:
+    await until_replicas(
+        cluster.bootstrap,
+        TP,
+        lambda found: any(len(each.in_sync_replicas) == count for each in found.values()),
+        within=60.0,
+        runtime=cluster.client_runtime("looker"),
+    )
+
+
+def _causes(cluster: SimulatedCluster, broker_id: int, kind: EventKind) -> list[str]:
+    return [
+        event.cause for event in cluster.broker(broker_id).events.since(0) if event.kind is kind
+    ]
+
+
+@pytest.mark.parametrize("loser", [1, 2], ids=["the leader's", "a follower's"])
+def test_after_all_brokers_were_down_who_lost_its_folder_fetches_all_anew(loser: int) -> None:
+    """The ISR still names it, and every broker has just come back."""
+
+    async def story() -> None:
+        cluster, history = await _cluster([1, 2, 3])
+        for broker_id in (1, 2, 3):
+            cluster.kill(broker_id)
+        _remove_folder(cluster, loser)
+        await asyncio.sleep(10.0)
+        for broker_id in (1, 2, 3):
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        await _until_all_in_sync(cluster, 3)
+        assert _causes(cluster, loser, EventKind.REPLICA_LOST) == [
+            "its folder is gone from /data, where its high watermark was 50"
+        ]
+        found = await replicas(cluster.bootstrap, TP, runtime=cluster.client_runtime("looker"))
+        assert [found[broker_id].log_end_offset for broker_id in (1, 2, 3)] == [50, 50, 50]
+        await produce(cluster, history, range(50, 60))
+        judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
+        assert len(history.acked) == 60
+
+    run(story(), seed=5, max_time=300.0)
+
+
+def test_a_bounce_that_nobody_saw_is_no_different() -> None:
+    """The leader is back, without its folder, before its session ends."""
+
+    async def story() -> None:
+        cluster, history = await _cluster([1, 2, 3])
+        cluster.kill(1)
+        _remove_folder(cluster, 1)
+        cluster.start_broker(1)
+        await cluster.serving()
+        await _until_all_in_sync(cluster, 3)
+        judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
+
+    run(story(), seed=6, max_time=300.0)
+
+
+def test_where_nobody_else_has_the_data_the_partition_stays_offline_and_says_why() -> None:
+    """A restart more does not make it forget."""
+
+    async def story() -> None:
+        cluster, _ = await _cluster([1])
+        for _ in range(2):
+            cluster.kill(1)
+            _remove_folder(cluster, 1)
+            await asyncio.sleep(10.0)
+            cluster.start_broker(1)
+            await cluster.serving()
+            await asyncio.sleep(20.0)
+            assert _causes(cluster, 1, EventKind.REPLICA_LOST)
+            refusals = _causes(cluster, 1, EventKind.REPLICA_OFFLINE)
+            assert 1 <= len(refusals) <= 4, "it does not ask for ever"
+            async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("a")) as admin:
+                (partition,) = (await admin.describe_topic(TP.topic)).partitions
+            assert partition.leader_id == -1
+            assert not cluster.disks[1].exists(f"/data/{TP}")
+
+    run(story(), seed=7, max_time=300.0)
+
+
+def test_a_topic_deleted_and_made_again_is_not_taken_for_a_lost_one() -> None:
+    async def story() -> None:
+        cluster, _ = await _cluster([1, 2, 3])
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.delete_topics([TP.topic])
+            await asyncio.sleep(0.5)
+            cluster.kill(1)
+            cluster.start_broker(1)
+            await cluster.serving()
+            await admin.create_topic(TP.topic, assignments={0: [1, 2, 3]})
+        history = History()
+        await produce(cluster, history, range(10))
+        assert not _causes(cluster, 1, EventKind.REPLICA_LOST)
+        judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
+
+    run(story(), seed=8, max_time=300.0)

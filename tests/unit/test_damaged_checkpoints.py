@@ -1,0 +1,73 @@
+"""Each kind of checkpoint, cut short or scribbled over: told precisely, and the log is whole."""
+
+from collections.abc import Callable
+
+import pytest
+from barnabas.topic_partition import TopicPartition
+
+from tests.support.log_manager_world import ManagerWorld, append
+
+Damage = Callable[[bytes], bytes]
+
+DAMAGES: dict[str, Damage] = {
+    "cut in the middle of a line": lambda data: data[: len(data) - 3],
+    "one line short": lambda data: b"\n".join(data.splitlines()[:-1]) + b"\n",
+    "of another version": lambda data: b"7" + data[1:],
+    "zeros, as after a power loss": lambda data: bytes(len(data)),
+    "garbage": lambda _: b"\x80\xff garbage \n\n 12 x",
+    "a negative number": lambda data: data[:-2] + b"-" + data[-2:],
+}
+OFFSET_FILES = (
+    "replication-offset-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+)
+EPOCHS = "t-0/leader-epoch-checkpoint"
+
+
+async def _world() -> ManagerWorld:
+    """One log: offsets 2 to 5, epochs 3 and 4; closed in order."""
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    append(log, b"a", b"b", b"c", epoch=3)
+    append(log, b"d", b"e", epoch=4)
+    log.maybe_increment_log_start_offset(2)
+    await manager.stop()
+    manager.unlock_directories()
+    return world
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", OFFSET_FILES)
+async def test_a_damaged_offset_checkpoint_costs_no_record(name: str, damage: str) -> None:
+    world = await _world()
+    path = f"/data/{name}"
+    world.disk.write_file(path, DAMAGES[damage](world.disk.read_file(path)))
+    manager = await world.start()
+    log = manager.get(TopicPartition("t", 0))
+    assert log is not None
+    assert list(manager.damaged_checkpoints()) == [path], "said once, and of that file alone"
+    assert log.log_end_offset == 5
+    assert log.leader_epochs.entries[-1] == (4, 3)
+    # What a damaged file does not tell is as if it had never been written: the least that holds.
+    assert log.log_start_offset == (0 if name == "log-start-offset-checkpoint" else 2)
+    expected = log.log_start_offset if name == "replication-offset-checkpoint" else 5
+    assert log.high_watermark == expected
+    await manager.stop()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_damaged_epochs_are_read_from_the_batches_again(damage: str) -> None:
+    world = await _world()
+    path = f"/data/{EPOCHS}"
+    before = world.disk.read_file(path)
+    world.disk.write_file(path, DAMAGES[damage](before))
+    manager = await world.start()
+    log = manager.get(TopicPartition("t", 0))
+    assert log is not None
+    assert log.damaged_epochs
+    assert [tuple(entry) for entry in log.leader_epochs.entries] == [(3, 2), (4, 3)]
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (2, 5, 5)
+    await manager.stop()
+    assert world.disk.read_file(path) == before
