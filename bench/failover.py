@@ -1,10 +1,10 @@
-"""How long partitions stand still when a broker is killed with kill -9.
+"""How long partitions stand still when a broker ends: by kill -9, and by SIGTERM.
 
-    python bench/failover.py [--victim leader|controller] [--no-kafka] [--json FILE]
+    python bench/failover.py [--kills N] [--terms N] [--kafka-kills N] [--json FILE]
 
-A producer with acks=all sends to every partition all the time; one broker is killed; per partition
-the longest time between two acknowledgements counts. Both systems run with
-`zookeeper.session.timeout.ms=6000` on a ZooKeeper with the same settings.
+A producer with acks=all sends to all partitions all the time. Again and again a broker is ended, in
+turn one that leads and the controller's, and started again once all is well. Of each time the
+longest gap between two acknowledgements of a partition counts, the worst of the six.
 """
 
 import argparse
@@ -16,12 +16,12 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import measures
 import uvloop
+from ack_gaps import Gaps, percentile
 from barnabas import Admin, Producer
 from barnabas.producer import RecordMetadata
 from barnabas_broker.local.cluster import LocalCluster
@@ -30,53 +30,45 @@ from kafka_peer import KafkaCluster, KafkaUnavailable
 from report import NotQuiet, Report, console
 
 TOPIC = "failover"
-SESSION_TIMEOUT_MS = 6_000
 RECORDS_PER_SECOND = 300
-BEFORE_KILL, AFTER_KILL = 4.0, 25.0
+BETWEEN_SECONDS = 2.0
 # Enough keys that every partition gets some.
 KEYS = 100
+VICTIMS = ("leader", "controller")
+STATISTICS = (("p50", 50.0), ("p95", 95.0), ("maximum", 100.0))
+TARGETS = {
+    ("kill -9", "p50"): "0.5",
+    ("kill -9", "p95"): "1.5",
+    ("SIGTERM", "p50"): "0.3",
+    ("SIGTERM", "maximum"): "1.5",
+}
 
-
-@dataclass
-class Gaps:
-    """The longest time between two acknowledgements, by partition, from `begin` on."""
-
-    longest: dict[int, float] = field(default_factory=dict)
-    _last: dict[int, float] = field(default_factory=dict)
-    _counting: bool = False
-
-    def begin(self) -> None:
-        self._counting = True
-
-    def acked(self, partition: int, now: float) -> None:
-        last = self._last.get(partition)
-        if self._counting and last is not None:
-            self.longest[partition] = max(self.longest.get(partition, 0.0), now - last)
-        self._last[partition] = now
-
-    def check(self) -> None:
-        """A partition that never came back has no gap, which must not pass for a good one."""
-        silent = set(range(measures.PARTITIONS)) - set(self.longest)
-        if silent:
-            raise RuntimeError(f"partitions {sorted(silent)} were not acknowledged after the kill")
+# Ends one broker, given its id; returns when its process is gone.
+End = Callable[[int], None]
 
 
 def main() -> int:
     options = _options()
     exit_code = 0
-    report = Report(f"Longest gap between acks after kill -9 of a {options.victim}")
-    for partition in range(measures.PARTITIONS):
-        report.row(_row(partition), "s", "8")
-    report.notes.append(f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}, acks=all, RF 3")
+    report = Report("Longest gap between acks when a broker ends, the worst of six partitions")
+    for how in ("kill -9", "SIGTERM"):
+        for name, _ in STATISTICS:
+            report.row(f"{how}, {name}", "s", TARGETS.get((how, name), ""))
+    report.row("SIGTERM, errors raised", "", "0")
+    report.notes.append(
+        f"{options.kills} kills, {options.terms} SIGTERMs; Kafka {options.kafka_kills} kills; "
+        f"zookeeper.session.timeout.ms={options.session_timeout_ms}, acks=all, RF 3"
+    )
     try:
         with (
             report.turn("Barnabas", options.quiet_within),
             tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder,
         ):
-            _note(report.barnabas, _measure_barnabas(Path(folder), options.victim))
-        if not options.no_kafka:
+            _measure_barnabas(Path(folder), options, report)
+        if options.kafka_kills:
             with report.turn("Kafka", options.quiet_within):
-                _note(report.kafka, _measure_kafka(options.victim))
+                gaps = _measure_kafka(options.kafka_kills, options.session_timeout_ms)
+                _note(report.kafka, "kill -9", gaps)
     except NotQuiet as error:
         console.print(f"[red]{error}")
         exit_code = 1
@@ -91,13 +83,14 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kills", type=int, default=100, metavar="N", help="by kill -9")
+    parser.add_argument("--terms", type=int, default=20, metavar="N", help="by SIGTERM")
     parser.add_argument(
-        "--victim",
-        choices=["leader", "controller"],
-        default="leader",
-        help="a leader that is not the controller, or the controller",
+        "--kafka-kills", type=int, default=4, metavar="N", help="of Kafka beside it; 0: none"
     )
-    parser.add_argument("--no-kafka", action="store_true", help="measure Barnabas alone")
+    parser.add_argument(
+        "--session-timeout-ms", type=int, default=18_000, metavar="MS", help="of both systems"
+    )
     parser.add_argument(
         "--quiet-within",
         type=float,
@@ -108,55 +101,85 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _row(partition: int) -> str:
-    return f"partition {partition}"
-
-
-def _note(note: Callable[[str, float], None], gaps: Gaps) -> None:
-    gaps.check()
-    for partition, gap in sorted(gaps.longest.items()):
-        note(_row(partition), gap)
+def _note(note: Callable[[str, float], None], how: str, gaps: list[float]) -> None:
+    if gaps:
+        for name, percent in STATISTICS:
+            note(f"{how}, {name}", percentile(gaps, percent))
 
 
 def choose(leaders: dict[int, int], controller: int, victim: str) -> int:
-    """The broker to kill: the controller, or of the others the one that leads most."""
-    if victim == "controller":
-        return controller
+    """The broker to end: the controller, or of the others the one that leads most."""
     others = Counter(leader for leader in leaders.values() if leader != controller)
+    if victim == "controller" or not others:
+        return controller
     return others.most_common(1)[0][0]
 
 
 # Barnabas
 
 
-def _measure_barnabas(folder: Path, victim: str) -> Gaps:
-    config = {"zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
+def _measure_barnabas(folder: Path, options: argparse.Namespace, report: Report) -> None:
+    config = {"zookeeper.session.timeout.ms": str(options.session_timeout_ms)}
     with LocalCluster(folder, brokers=3, config=config) as cluster:
-        gaps: Gaps = uvloop.run(_kill_in_barnabas(cluster, victim))
-        return gaps
+        kills, terms, errors = uvloop.run(_rounds(cluster, options.kills, options.terms))
+    _note(report.barnabas, "kill -9", kills)
+    _note(report.barnabas, "SIGTERM", terms)
+    report.barnabas("SIGTERM, errors raised", errors)
 
 
-async def _kill_in_barnabas(cluster: LocalCluster, victim: str) -> Gaps:
+async def _rounds(
+    cluster: LocalCluster, kills: int, terms: int
+) -> tuple[list[float], list[float], int]:
+    """The worst gap of each kill and of each SIGTERM, and the errors raised by the latter."""
     await measures.create_topic(cluster.bootstrap, TOPIC)
+    gaps = Gaps(measures.PARTITIONS)
+    sending = asyncio.create_task(_keep_sending(cluster.bootstrap, gaps))
+    try:
+        while not gaps.all_acked(100):
+            await asyncio.sleep(0.1)
+        killed = [await _round(cluster, gaps, cluster.kill, n) for n in range(kills)]
+        before = len(gaps.errors)
+        stopped = [await _round(cluster, gaps, cluster.stop_broker, n) for n in range(terms)]
+        return killed, stopped, len(gaps.errors) - before
+    finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+
+async def _round(cluster: LocalCluster, gaps: Gaps, end: End, number: int) -> float:
+    """End one broker, wait until all is well, start it again; the worst gap in seconds."""
+    victim = VICTIMS[number % len(VICTIMS)]
     async with Admin(cluster.bootstrap) as admin:
         topic = await admin.describe_topic(TOPIC)
         controller = (await admin.describe_cluster()).controller_id
     leaders = {p.partition: p.leader_id for p in topic.partitions}
-    gaps = Gaps()
-    sending = asyncio.create_task(_keep_sending(cluster.bootstrap, gaps))
-    await asyncio.sleep(BEFORE_KILL)
+    broker = choose(leaders, controller, victim)
     gaps.begin()
-    cluster.kill(choose(leaders, controller, victim))
-    await asyncio.sleep(AFTER_KILL)
-    sending.cancel()
-    await asyncio.gather(sending, return_exceptions=True)
-    return gaps
+    await asyncio.to_thread(end, broker)
+    worst = await gaps.worst_after(time.monotonic())
+    shown = {partition: round(gap, 2) for partition, gap in sorted(gaps.longest.items())}
+    console.print(f"[dim]{number + 1}: broker {broker}, {victim}: {worst:.2f} s of {shown}")
+    await asyncio.to_thread(cluster.restart, broker)
+    await _until_in_sync(cluster.bootstrap)
+    await asyncio.sleep(BETWEEN_SECONDS)
+    return worst
+
+
+async def _until_in_sync(bootstrap: str) -> None:
+    async with Admin(bootstrap) as admin:
+        while True:
+            topic = await admin.describe_topic(TOPIC)
+            if all(len(p.in_sync_replicas) == 3 for p in topic.partitions):
+                return
+            await asyncio.sleep(0.1)
 
 
 async def _keep_sending(bootstrap: str, gaps: Gaps) -> None:
     def delivered(metadata: RecordMetadata | None, error: Exception | None) -> None:
         if metadata is not None:
-            gaps.acked(metadata.partition, time.monotonic())
+            gaps.acked(metadata.partition)
+        else:
+            gaps.errors.append(repr(error))
 
     async with Producer(bootstrap, acks="all") as producer:
         while True:
@@ -168,49 +191,77 @@ async def _keep_sending(bootstrap: str, gaps: Gaps) -> None:
 # Kafka, by its VerifiableProducer: one line of JSON an acknowledgement
 
 
-def _measure_kafka(victim: str) -> Gaps:
-    with KafkaCluster(session_timeout_ms=SESSION_TIMEOUT_MS) as kafka:
+def _measure_kafka(kills: int, session_timeout_ms: int) -> list[float]:
+    with KafkaCluster(session_timeout_ms=session_timeout_ms) as kafka:
         kafka.create_topic(TOPIC, measures.PARTITIONS)
-        doomed = choose(kafka.leaders(TOPIC), kafka.controller(), victim)
-        with tempfile.NamedTemporaryFile("w", suffix=".properties") as properties:
-            # The tool does not retry unless told to.
-            properties.write("retries=2147483647\ndelivery.timeout.ms=120000\n")
-            properties.flush()
-            command = kafka.command(
-                "org.apache.kafka.tools.VerifiableProducer",
-                *("--bootstrap-server", kafka.bootstrap, "--topic", TOPIC, "--acks", -1),
-                *("--throughput", RECORDS_PER_SECOND, "--repeating-keys", KEYS),
-                *("--producer.config", properties.name),
-            )
-            return _kill_in_kafka(kafka, command, doomed)
+        gaps = Gaps(measures.PARTITIONS)
+
+        async def rounds() -> list[float]:
+            await _until(lambda: _done(gaps.all_acked(100)))
+            return [await _kafka_round(kafka, gaps, number) for number in range(kills)]
+
+        with _kafka_producer(kafka, gaps):
+            return asyncio.run(rounds())
 
 
-def _kill_in_kafka(kafka: KafkaCluster, command: list[str], doomed: int) -> Gaps:
-    gaps, first_ack = Gaps(), threading.Event()
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as producer:
-        reader = threading.Thread(target=_read_acks, args=(producer, gaps, first_ack))
-        reader.start()
-        try:
-            if not first_ack.wait(30.0):
-                raise KafkaUnavailable("Kafka acknowledged nothing within 30 s")
-            time.sleep(BEFORE_KILL)
-            gaps.begin()
-            kafka.kill(doomed)
-            time.sleep(AFTER_KILL)
-        finally:
-            producer.kill()
-            reader.join()
-    return gaps
+async def _kafka_round(kafka: KafkaCluster, gaps: Gaps, number: int) -> float:
+    victim = VICTIMS[number % len(VICTIMS)]
+    leaders = await asyncio.to_thread(kafka.leaders, TOPIC)
+    broker = choose(leaders, await asyncio.to_thread(kafka.controller), victim)
+    gaps.begin()
+    kafka.kill(broker)
+    worst = await gaps.worst_after(time.monotonic())
+    console.print(f"[dim]{number + 1}: Kafka's broker {broker}, {victim}: {worst:.2f} s")
+    await asyncio.to_thread(kafka.restart, broker)
+    await _until(lambda: asyncio.to_thread(kafka.is_in_sync, TOPIC))
+    await asyncio.sleep(BETWEEN_SECONDS)
+    return worst
 
 
-def _read_acks(producer: "subprocess.Popen[str]", gaps: Gaps, first_ack: threading.Event) -> None:
+async def _done(value: bool) -> bool:
+    return value
+
+
+async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(120):
+        while not await condition():
+            await asyncio.sleep(0.2)
+
+
+class _kafka_producer:
+    """Kafka's own producer in a process of its own, as long as the block lasts."""
+
+    def __init__(self, kafka: KafkaCluster, gaps: Gaps) -> None:
+        self._properties = tempfile.NamedTemporaryFile("w", suffix=".properties")
+        # The tool does not retry unless told to.
+        self._properties.write("retries=2147483647\ndelivery.timeout.ms=120000\n")
+        self._properties.flush()
+        command = kafka.command(
+            "org.apache.kafka.tools.VerifiableProducer",
+            *("--bootstrap-server", kafka.bootstrap, "--topic", TOPIC, "--acks", -1),
+            *("--throughput", RECORDS_PER_SECOND, "--repeating-keys", KEYS),
+            *("--producer.config", self._properties.name),
+        )
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self._reader = threading.Thread(target=_read_acks, args=(self._process, gaps))
+
+    def __enter__(self) -> None:
+        self._reader.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        self._properties.close()
+
+
+def _read_acks(producer: "subprocess.Popen[str]", gaps: Gaps) -> None:
     assert producer.stdout is not None
     for line in producer.stdout:
         if '"producer_send_success"' in line:
-            gaps.acked(json.loads(line)["partition"], time.monotonic())
-            first_ack.set()
+            gaps.acked(json.loads(line)["partition"])
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
@@ -114,6 +115,12 @@ class KafkaCluster:
         process.kill()
         process.wait()
 
+    def restart(self, broker_id: int) -> None:
+        """Start a broker that was killed; returns when it listens."""
+        properties = self._directory / f"broker-{broker_id}.properties"
+        self._spawn(f"broker-{broker_id}", BROKER_JVM, "kafka.Kafka", str(properties))
+        self._wait_until_listening(self._ports[broker_id - 1])
+
     def resident_mb(self) -> dict[int, float]:
         """Resident memory of each broker in MiB."""
         return {b: resident_mb(self._processes[f"broker-{b}"].pid) for b in self.broker_ids}
@@ -127,6 +134,11 @@ class KafkaCluster:
     def leaders(self, topic: str) -> dict[int, int]:
         """The leader of each partition."""
         return asyncio.run(self._leaders(topic))
+
+    def is_in_sync(self, topic: str) -> bool:
+        """Whether every replica of the topic is in its ISR."""
+        described = asyncio.run(self._describe(topic))
+        return all(len(p["isr"]) == len(p["replicas"]) for p in described)
 
     def controller(self) -> int:
         """The broker that is controller."""
@@ -274,14 +286,18 @@ class KafkaCluster:
             await admin.close()
 
     async def _leaders(self, topic: str) -> dict[int, int]:
+        partitions = await self._describe(topic)
+        return {p["partition"]: p["leader"] for p in partitions if p["leader"] >= 0}
+
+    async def _describe(self, topic: str) -> list[dict[str, Any]]:
         admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
         await admin.start()
         try:
             (described,) = await admin.describe_topics([topic])
         finally:
             await admin.close()
-        partitions = described["partitions"]
-        return {p["partition"]: p["leader"] for p in partitions if p["leader"] >= 0}
+        partitions: list[dict[str, Any]] = described["partitions"]
+        return partitions
 
 
 def fetch_jars() -> Path:
