@@ -200,7 +200,7 @@ def _measure_kafka(kills: int, session_timeout_ms: int) -> list[float]:
             await _until(lambda: _done(gaps.all_acked(100)))
             return [await _kafka_round(kafka, gaps, number) for number in range(kills)]
 
-        with _kafka_producer(kafka, gaps):
+        with _KafkaProducer(kafka, gaps):
             return asyncio.run(rounds())
 
 
@@ -228,19 +228,19 @@ async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.2)
 
 
-class _kafka_producer:
+class _KafkaProducer:
     """Kafka's own producer in a process of its own, as long as the block lasts."""
 
     def __init__(self, kafka: KafkaCluster, gaps: Gaps) -> None:
-        self._properties = tempfile.NamedTemporaryFile("w", suffix=".properties")
+        self._folder = tempfile.TemporaryDirectory(prefix="barnabas-bench-")
+        properties = Path(self._folder.name) / "producer.properties"
         # The tool does not retry unless told to.
-        self._properties.write("retries=2147483647\ndelivery.timeout.ms=120000\n")
-        self._properties.flush()
+        properties.write_text("retries=2147483647\ndelivery.timeout.ms=120000\n")
         command = kafka.command(
             "org.apache.kafka.tools.VerifiableProducer",
             *("--bootstrap-server", kafka.bootstrap, "--topic", TOPIC, "--acks", -1),
             *("--throughput", RECORDS_PER_SECOND, "--repeating-keys", KEYS),
-            *("--producer.config", self._properties.name),
+            *("--producer.config", properties),
         )
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -254,7 +254,7 @@ class _kafka_producer:
         self._process.kill()
         self._process.wait()
         self._reader.join()
-        self._properties.close()
+        self._folder.cleanup()
 
 
 def _read_acks(producer: "subprocess.Popen[str]", gaps: Gaps) -> None:

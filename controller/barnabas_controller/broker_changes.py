@@ -86,8 +86,8 @@ class BrokerChanges:
         registered = context.brokers.get(broker_id)
         if registered is None or registered.epoch != suspect.epoch:
             return  # its session has ended, or it has registered anew, meanwhile
-        if context.is_suspected(broker_id):
-            return
+        if context.is_suspected(broker_id) or broker_id in context.shutting_down:
+            return  # who asked to stop is offline already, and closes its listeners first
         context.suspects[broker_id] = suspect.epoch
         cause = f"broker {broker_id} is suspected to be dead: {evidence}"
         logger.warning("%s", cause)

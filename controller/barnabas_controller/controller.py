@@ -10,7 +10,7 @@ given up and the cluster elects anew: a failover reads everything from ZooKeeper
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -54,13 +54,17 @@ OVER = (State.EXPIRED, State.CLOSED)
 
 @dataclass(frozen=True)
 class ControllerSetup:
-    """What a controller needs of its broker."""
+    """What a controller needs of its broker.
+
+    `suspects` are those of the last controller this broker heard of, by id with the broker epoch.
+    """
 
     runtime: Runtime
     session: Session
     broker_id: int
     config: ControllerConfig = field(default_factory=ControllerConfig)
     events: EventLog = field(default_factory=EventLog)
+    suspects: Callable[[], Mapping[int, int]] = dict
 
 
 def _nothing() -> None:
@@ -310,7 +314,7 @@ class Controller:
         )
         predecessor = self._watch.testimony
         await self._watch.close()
-        await fail_over(self._active, predecessor)
+        await fail_over(self._active, predecessor, setup.suspects())
 
     async def _resign(self, why: str) -> None:
         """Stop ruling; nothing is written."""

@@ -21,11 +21,15 @@ from barnabas_controller.reassignment import in_progress
 logger = logging.getLogger(__name__)
 
 
-async def fail_over(active: ActiveController, predecessor: Testimony | None = None) -> None:
+async def fail_over(
+    active: ActiveController,
+    predecessor: Testimony | None = None,
+    suspects: Mapping[int, int] | None = None,
+) -> None:
     """Bring a new reign to work; raises ControllerMoved if it is over before that.
 
     `predecessor` is what this broker knows of the one that was controller before: if it died, its
-    partitions move now.
+    partitions move now. `suspects` are the broker epochs of those it suspected.
     """
     reign = active.reign
     context = reign.context
@@ -34,6 +38,7 @@ async def fail_over(active: ActiveController, predecessor: Testimony | None = No
     await active.disks.start()
     written_at = await _read_cluster(active, predecessor)
     cause += _absent(context)
+    _inherit_suspects(active, suspects)
     cause += _suspected(active, predecessor)
     wishes = await reign.store.store.topics_to_delete(active.deletion.watch)
     await active.deletion.start(wishes)
@@ -63,6 +68,14 @@ def _absent(context: ControllerContext) -> str:
         return ""
     noun = "broker" if len(absent) == 1 else "brokers"
     return f", and {noun} {', '.join(map(str, absent))} had no registration in ZooKeeper"
+
+
+def _inherit_suspects(active: ActiveController, suspects: Mapping[int, int] | None) -> None:
+    """Who was suspected before stays so until it registers anew."""
+    context = active.reign.context
+    for broker_id, epoch in (suspects or {}).items():
+        if broker_id in context.brokers and context.brokers[broker_id].epoch == epoch:
+            context.suspects[broker_id] = epoch
 
 
 def _suspected(active: ActiveController, predecessor: Testimony | None) -> str:

@@ -13,6 +13,7 @@ from barnabas.messages.control import (
     LeaderAndIsrRequest,
     StopReplicaPartition,
     StopReplicaRequest,
+    SuspectedBroker,
     UpdateMetadataPartition,
     UpdateMetadataRequest,
 )
@@ -167,7 +168,8 @@ class RequestBatch:
                     broker.epoch,
                     partitions,
                     endpoints,
-                    context.suspected_brokers(),
+                    [SuspectedBroker(b, context.suspects[b]) for b in context.suspected_brokers()],
+                    sorted(context.shutting_down),
                 ),
             )
             for broker in self._registered(self._informed)

@@ -95,18 +95,16 @@ class MemoryNetwork:
         for connection in self._between(sender, receiver):
             connection.resume()
 
-    def reject(self, one: str, other: str) -> None:
-        """A firewall between two hosts resets their connections and refuses new ones."""
-        self._rejections[link_of(one, other)] = self._rejections[link_of(other, one)] = None
-        self.reset(one, other)
+    def reject(self, client: str, server: str) -> None:
+        """A firewall resets the connections one host opened to another and refuses new ones."""
+        self._rejections[link_of(client, server)] = None
+        for connection in self._between(client, server):
+            if connection.hosts == link_of(client, server):
+                connection.break_both("connection reset by peer")
 
-    def admit(self, one: str, other: str) -> None:
+    def admit(self, client: str, server: str) -> None:
         """Undo `reject`."""
-        self._rejections.pop(link_of(one, other), None)
-        self._rejections.pop(link_of(other, one), None)
-
-    def is_rejected(self, one: str, other: str) -> bool:
-        return link_of(one, other) in self._rejections
+        self._rejections.pop(link_of(client, server), None)
 
     def is_cut(self, sender: str, receiver: str) -> bool:
         return self.links.swallows((sender, receiver))
@@ -232,9 +230,9 @@ class MemoryNode:
             listener = network.listeners.get(address)
             if listener is None and not network.links.is_dark(address.host):
                 raise StreamBroken("connection refused")
-            if network.is_rejected(self.name, address.host):
-                raise StreamBroken("connection refused")
             here, there = self.name, listener.node if listener else address.host
+            if link_of(here, there) in network._rejections:
+                raise StreamBroken("connection refused")
             if not network.is_cut(here, there) and not network.is_cut(there, here):
                 await asyncio.sleep(network.latency())
                 if listener is not None and network.listeners.get(address) is listener:

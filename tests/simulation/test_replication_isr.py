@@ -108,6 +108,31 @@ def test_a_follower_that_returns_catches_up_and_joins_again() -> None:
     run(scenario())
 
 
+def test_a_refused_admission_no_longer_holds_the_high_watermark_back() -> None:
+    """The candidate dies while the controller thinks; nothing else would move the watermark."""
+
+    async def scenario() -> None:
+        world = await three()
+        world.kill(3)
+        await world.elect(1, isr=(1, 2))
+        world.controller_answers.clear()
+        await world.start(3)
+        await world.announce(only=3)
+        await world.until(lambda: len(world.alterations) == 1)
+        world.kill(3)
+        await world.update_metadata()
+        waiting = asyncio.ensure_future(world.produce(b"b", timeout_ms=20_000))
+        await world.until(lambda: world.values(2) == [b"b"])
+        await asyncio.sleep(1.0)
+        assert not waiting.done(), "the proposed member still counts"
+        world.controller_answers.set()
+        async with asyncio.timeout(1.0):
+            assert (await waiting).error_code == ErrorCode.NONE
+        assert world.isr() == (1, 2)
+
+    run(scenario())
+
+
 def test_an_idle_follower_joins_as_soon_as_its_broker_is_known_to_live() -> None:
     async def scenario() -> None:
         world = await three()

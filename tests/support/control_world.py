@@ -91,6 +91,11 @@ class RecordingBroker:
         said = [r for r in self.told if isinstance(r, UpdateMetadataRequest)]
         return {endpoint.broker_id for endpoint in said[-1].live_brokers} if said else set()
 
+    def suspects(self) -> dict[int, int]:
+        """The last it was told of who is suspected, with the broker epochs."""
+        said = [r for r in self.told if isinstance(r, UpdateMetadataRequest)]
+        return {s.broker_id: s.broker_epoch for s in said[-1].suspected_brokers} if said else {}
+
     def stops(self, delete: bool) -> list[TopicPartition]:
         """The replicas it was told to stop, or to stop and delete."""
         return [
@@ -147,7 +152,14 @@ class ControlWorld:
                 Store(session), info, self.clock.wall_ms(), wait_seconds=10
             )
             events = EventLog(broker_id, self.clock.wall_ms)
-            setup = ControllerSetup(runtime, session, broker_id, config or self.config, events)
+            setup = ControllerSetup(
+                runtime,
+                session,
+                broker_id,
+                config or self.config,
+                events,
+                suspects=lambda: self.brokers[broker_id].suspects(),
+            )
             controller = Controller(setup)
             broker = RecordingBroker(broker_id, node, epoch, session, listener, controller, events)
             self.brokers[broker_id] = broker

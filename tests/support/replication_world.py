@@ -88,6 +88,8 @@ class ReplicationWorld:
         self.states: dict[TopicPartition, State] = {}
         self.alterations: list[AlterPartitionRequest] = []
         self.refuse_with: ErrorCode | None = None
+        self.controller_answers = asyncio.Event()
+        self.controller_answers.set()
         self.topic_config_error: Exception | None = None
         self._seed = seed
         self._random = random.Random(seed)
@@ -302,6 +304,7 @@ class ReplicationWorld:
     async def _handle_control(self, request: Any, _peer: Peer) -> Any:
         assert isinstance(request, AlterPartitionRequest)
         self.alterations.append(replace(request, partitions=list(request.partitions)))
+        await self.controller_answers.wait()
         answers = []
         for item in request.partitions:
             key = TopicPartition(item.topic, item.partition)

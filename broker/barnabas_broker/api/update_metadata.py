@@ -11,7 +11,8 @@ async def handle_update_metadata(
 ) -> UpdateMetadataResponse:
     await parts.registered.wait()
     response = parts.replica_manager.update_metadata(request)
-    if not response.error_code and parts.broker_id in request.suspected_brokers:
+    epoch = parts.metadata_cache.suspects.get(parts.broker_id)
+    if not response.error_code and epoch is not None:
         why = f"controller {request.controller_id} suspects this broker to be dead"
-        parts.register_anew(request.broker_epoch, why)
+        parts.register_anew(epoch, why)
     return response

@@ -360,6 +360,7 @@ class Leadership:
             )
             self.isr = proposal.rolled_back()
             self.guard_last_replica()
+            self.advance_high_watermark()  # it may have waited for the one who was refused
         elif outcome is Verdict.AWAIT_LEADER_AND_ISR:
             code = ErrorCode(answer.error_code).name
             logger.info("%s: ISR change overtaken (%s), waiting for LeaderAndIsr", name, code)

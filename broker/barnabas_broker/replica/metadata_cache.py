@@ -24,7 +24,8 @@ class MetadataCache:
     def __init__(self) -> None:
         self.controller_id = NO_CONTROLLER
         self._brokers: dict[int, dict[str, BrokerEndpoint]] = {}
-        self._suspects: frozenset[int] = frozenset()
+        self._suspects: dict[int, int] = {}
+        self._leaving: frozenset[int] = frozenset()
         self._topics: dict[str, dict[int, UpdateMetadataPartition]] = {}
         self._topic_ids: dict[str, str] = {}
         self._updated: asyncio.Future[None] | None = None
@@ -36,7 +37,8 @@ class MetadataCache:
         for endpoint in request.live_brokers:
             brokers.setdefault(endpoint.broker_id, {})[endpoint.listener] = endpoint
         self._brokers = brokers
-        self._suspects = frozenset(request.suspected_brokers)
+        self._suspects = {b.broker_id: b.broker_epoch for b in request.suspected_brokers}
+        self._leaving = frozenset(self._suspects).union(request.shutting_down_brokers)
         for state in request.partitions:
             if state.leader == LEADER_DURING_DELETE:
                 self._remove(state)
@@ -60,12 +62,18 @@ class MetadataCache:
         """The registered brokers, sorted."""
         return sorted(self._brokers)
 
+    @property
+    def suspects(self) -> dict[int, int]:
+        """The broker epochs of the brokers that the controller suspects to be dead."""
+        return self._suspects
+
     def alive(self) -> list[int]:
-        """The registered brokers that nobody suspects to be dead, sorted."""
-        return sorted(self._brokers.keys() - self._suspects)
+        """The registered brokers that are not suspected to be dead nor about to stop, sorted."""
+        return sorted(self._brokers.keys() - self._leaving)
 
     def is_alive(self, broker_id: int) -> bool:
-        return broker_id in self._brokers and broker_id not in self._suspects
+        """Whether it may join an ISR, and be waited for until it does."""
+        return broker_id in self._brokers and broker_id not in self._leaving
 
     def endpoints(self, listener: str) -> list[BrokerEndpoint]:
         """The address of each registered broker on one listener, sorted by broker id."""

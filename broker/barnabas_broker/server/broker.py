@@ -212,6 +212,7 @@ class Broker:
             controller=self._controller_config,
             keep_session=self.log_manager.keep_session,
             on_session=lambda store: self.config_changes.follow(store),
+            suspects=lambda: self.metadata_cache.suspects,
         )
 
     def _controller_config(self) -> ControllerConfig:

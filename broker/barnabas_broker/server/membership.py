@@ -8,7 +8,7 @@ a new controller stands for election.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from barnabas.events import EventKind, EventLog
@@ -34,13 +34,15 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class MembershipConfig:
     """`keep_session(id, password)` stores the session so that a successor can close it.
-    `on_session` is awaited with every new session, before the broker registers in it."""
+    `on_session` is awaited with every new session, before the broker registers in it. `suspects`
+    are those of the controller, by id with the broker epoch."""
 
     session_timeout_ms: int
     connection_timeout_ms: int
     controller: Callable[[], ControllerConfig]
     keep_session: Callable[[int, bytes], None]
     on_session: Callable[[Store], Awaitable[None]]
+    suspects: Callable[[], Mapping[int, int]] = dict
 
 
 class Membership:
@@ -187,6 +189,7 @@ class Membership:
                 self._broker.broker_id,
                 self._config.controller(),
                 self._events,
+                self._config.suspects,
             )
         )
         await self.controller.start()

@@ -84,11 +84,20 @@ class UpdateMetadataPartition:
 
 
 @dataclass(slots=True)
+class SuspectedBroker:
+    """One life of a broker, for whose end there is evidence."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(slots=True)
 class UpdateMetadataRequest:
     """The whole list of registered brokers, and the partitions that changed.
 
     `suspected_brokers` are those of them for whose death there is evidence; one that receives this
-    lives, and registers anew.
+    lives, and registers anew; a later controller takes them over. `shutting_down_brokers` are about
+    to stop. Neither may join an ISR.
     """
 
     controller_id: int
@@ -96,7 +105,8 @@ class UpdateMetadataRequest:
     broker_epoch: int
     partitions: list[UpdateMetadataPartition] = field(default_factory=list)
     live_brokers: list[BrokerEndpoint] = field(default_factory=list)
-    suspected_brokers: list[int] = field(default_factory=list)
+    suspected_brokers: list[SuspectedBroker] = field(default_factory=list)
+    shutting_down_brokers: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -143,21 +143,31 @@ class UpdateMetadataPartition(_message.Message):
     offline_replicas: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., controller_epoch: _Optional[int] = ..., leader: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., replicas: _Optional[_Iterable[int]] = ..., offline_replicas: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class SuspectedBroker(_message.Message):
+    __slots__ = ("broker_id", "broker_epoch")
+    BROKER_ID_FIELD_NUMBER: _ClassVar[int]
+    BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    broker_id: int
+    broker_epoch: int
+    def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ...) -> None: ...
+
 class UpdateMetadataRequest(_message.Message):
-    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_brokers", "suspected_brokers")
+    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_brokers", "suspected_brokers", "shutting_down_brokers")
     CONTROLLER_ID_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     LIVE_BROKERS_FIELD_NUMBER: _ClassVar[int]
     SUSPECTED_BROKERS_FIELD_NUMBER: _ClassVar[int]
+    SHUTTING_DOWN_BROKERS_FIELD_NUMBER: _ClassVar[int]
     controller_id: int
     controller_epoch: int
     broker_epoch: int
     partitions: _containers.RepeatedCompositeFieldContainer[UpdateMetadataPartition]
     live_brokers: _containers.RepeatedCompositeFieldContainer[BrokerEndpoint]
-    suspected_brokers: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[UpdateMetadataPartition, _Mapping]]] = ..., live_brokers: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ..., suspected_brokers: _Optional[_Iterable[int]] = ...) -> None: ...
+    suspected_brokers: _containers.RepeatedCompositeFieldContainer[SuspectedBroker]
+    shutting_down_brokers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[UpdateMetadataPartition, _Mapping]]] = ..., live_brokers: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ..., suspected_brokers: _Optional[_Iterable[_Union[SuspectedBroker, _Mapping]]] = ..., shutting_down_brokers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class UpdateMetadataResponse(_message.Message):
     __slots__ = ("error_code",)

@@ -1,0 +1,471 @@
+"""Suspicion on evidence: of brokers that are dead, and of brokers that are not.
+
+The first half watches the controller alone, with brokers that write down what they are told; the
+second runs whole clusters, in which a suspected broker has to help itself, and compares every
+acknowledged record by value.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from barnabas import Admin
+from barnabas.error_code import ErrorCode
+from barnabas.events import Event, EventKind
+from barnabas.messages.control import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    SuspectedBroker,
+    UpdateMetadataRequest,
+)
+from barnabas.topic_partition import TopicPartition
+from barnabas_controller import znodes
+from barnabas_controller.controller_election import current_controller, depose
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.support.control_world import ControlWorld, run_world
+from tests.support.delivery import History, judge
+from tests.support.whole_cluster import TP, leader_of, produce, read_back
+
+FLIGHTS = TopicPartition("flights", 0)
+# The sessions of both worlds last 6 s: what comes earlier came on evidence.
+SESSION_SECONDS = 6.0
+
+
+async def brokers_and_a_topic(
+    world: ControlWorld, partitions: dict[int, list[int]] | None = None
+) -> None:
+    """Broker 9 is controller, so that 1 to 3 can come and go."""
+    await world.start_brokers(9, 1, 2, 3)
+    await world.create_topic("flights", partitions or {0: [1, 2, 3]})
+    await world.settle()
+
+
+def suspected(world: ControlWorld) -> list[int]:
+    """By the active controller."""
+    controller = world.controller()
+    assert controller is not None
+    active = controller.controller._active
+    return active.reign.context.suspects if active is not None else []  # type: ignore[return-value]
+
+
+async def falsely_suspect(world: ControlWorld, broker_id: int, by: int = 9) -> None:
+    """A firewall resets the connections of one to the other for a moment; nobody dies."""
+    client, server = world.brokers[by].node, world.brokers[broker_id].node
+    world.network.reject(client, server)
+    await world.until(lambda: broker_id in suspected(world))
+    world.network.admit(client, server)
+
+
+# ---- the controller's part
+
+
+def test_a_dead_leader_is_replaced_long_before_its_session_ends() -> None:
+    async def test(world: ControlWorld) -> None:
+        await brokers_and_a_topic(world)
+        before = world.clock.monotonic()
+        world.kill(1)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        assert world.clock.monotonic() - before < 0.5
+        assert (state.isr, state.leader_epoch) == ((2, 3), 1)
+        metadata = world.brokers[3].metadata(FLIGHTS)
+        assert metadata is not None and metadata.offline_replicas == [1]
+
+    run_world(test)
+
+
+def test_a_dead_follower_leaves_the_isr_long_before_its_session_ends() -> None:
+    async def test(world: ControlWorld) -> None:
+        await brokers_and_a_topic(world)
+        before = world.clock.monotonic()
+        world.kill(3)
+        state = await world.until_state(FLIGHTS, lambda s: s.isr == (1, 2))
+        assert world.clock.monotonic() - before < 0.5
+        assert (state.leader, state.leader_epoch) == (1, 1)
+
+    run_world(test)
+
+
+def test_a_silent_broker_is_not_suspected() -> None:
+    """Cut off both ways, for longer than connections live; its session lasts."""
+
+    async def test(world: ControlWorld) -> None:
+        await brokers_and_a_topic(world)
+        one, other = world.brokers[9].node, world.brokers[1].node
+        world.network.cut(one, other)
+        world.network.cut(other, one)
+        await world.settle(60.0)
+        state = await world.state(FLIGHTS)
+        assert state is not None and (state.leader, state.leader_epoch) == (1, 0)
+        assert not suspected(world)
+
+    run_world(test)
+
+
+def test_a_replica_without_others_keeps_its_leader_when_it_is_suspected() -> None:
+    async def test(world: ControlWorld) -> None:
+        await brokers_and_a_topic(world, {0: [1]})
+        await falsely_suspect(world, 1)
+        await world.settle(20.0)
+        state = await world.state(FLIGHTS)
+        assert state is not None and (state.leader, state.leader_epoch, state.isr) == (1, 0, (1,))
+        assert world.brokers[1].stops(delete=False) == []
+
+    run_world(test)
+
+
+def test_evidence_is_never_enough_for_an_unclean_election() -> None:
+    """Not at once, and not when another broker's end has the partition looked at again."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3, 4)
+        await world.store.ensure(
+            znodes.topic_config_path("flights"),
+            znodes.encode_config({"unclean.leader.election.enable": "true"}),
+        )
+        await world.create_topic("flights", {0: [1, 2, 3]})
+        for broker_id in (2, 3):
+            await world.kill_and_expire(broker_id)
+        await world.until_state(FLIGHTS, lambda s: s.isr == (1,))
+        await world.start_broker(2)
+        await world.settle()
+        before = await world.state(FLIGHTS)
+        await falsely_suspect(world, 1)
+        await world.kill_and_expire(4)
+        await world.settle(2.0)
+        assert await world.state(FLIGHTS) == before
+        world.zookeeper.expire(world.brokers[1].session)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        assert state.isr == (2,), "its session's end is another matter"
+
+    run_world(test)
+
+
+def test_a_suspect_is_let_into_no_isr() -> None:
+    async def test(world: ControlWorld) -> None:
+        await brokers_and_a_topic(world)
+        await falsely_suspect(world, 3)
+        state = await world.until_state(FLIGHTS, lambda s: s.isr == (1, 2))
+        item = AlterPartitionItem(*FLIGHTS, state.leader_epoch, state.partition_epoch, [1, 2, 3])
+        request = AlterPartitionRequest(1, world.brokers[1].epoch, [item])
+        response = await world.brokers[9].controller.alter_partition(request)
+        assert response.partitions[0].error_code == ErrorCode.INELIGIBLE_REPLICA
+        assert await world.state(FLIGHTS) == state
+
+    run_world(test)
+
+
+def test_no_partition_is_first_led_by_a_suspect() -> None:
+    async def test(world: ControlWorld) -> None:
+        await brokers_and_a_topic(world)
+        await falsely_suspect(world, 1)
+        await world.create_topic("others", {0: [1, 2]})
+        state = await world.state(TopicPartition("others", 0))
+        assert state is not None and (state.leader, state.isr) == (2, (2,))
+
+    run_world(test)
+
+
+def test_a_suspect_hears_of_it_as_soon_as_it_can_be_told() -> None:
+    async def test(world: ControlWorld) -> None:
+        await brokers_and_a_topic(world)
+        await falsely_suspect(world, 3)
+
+        def told() -> bool:
+            suspect = SuspectedBroker(3, world.brokers[3].epoch)
+            said = [r for r in world.brokers[3].told if isinstance(r, UpdateMetadataRequest)]
+            return any(request.suspected_brokers == [suspect] for request in said)
+
+        await world.until(told)
+
+    run_world(test)
+
+
+def test_a_new_controller_takes_the_suspicion_over() -> None:
+    async def test(world: ControlWorld) -> None:
+        await brokers_and_a_topic(world)
+        await falsely_suspect(world, 3)
+        await world.until(lambda: 3 in world.brokers[2].suspects())
+        await world.kill_and_expire(9)
+        await world.until(lambda: world.controller() is not None)
+        await world.settle()
+        assert 3 in suspected(world)
+        state = await world.state(FLIGHTS)
+        assert state is not None and state.isr == (1, 2)
+
+    run_world(test)
+
+
+def test_a_topic_is_not_deleted_while_a_replica_of_it_is_suspected() -> None:
+    async def test(world: ControlWorld) -> None:
+        await brokers_and_a_topic(world)
+        await falsely_suspect(world, 3)
+        await world.store.ensure(znodes.delete_topic_path("flights"))
+        await world.settle(3.0)
+        assert await world.store.topic("flights") is not None
+        assert FLIGHTS not in world.brokers[3].stops(delete=True)
+
+    run_world(test)
+
+
+def test_a_suspicion_is_of_one_life_only() -> None:
+    async def test(world: ControlWorld) -> None:
+        await brokers_and_a_topic(world)
+        await world.kill_and_expire(3)
+        await world.until_state(FLIGHTS, lambda s: s.isr == (1, 2))
+        await world.start_broker(3)
+        await world.settle()
+        assert 3 not in suspected(world)
+        metadata = world.brokers[1].metadata(FLIGHTS)
+        assert metadata is not None and metadata.offline_replicas == []
+
+    run_world(test)
+
+
+# ---- the controller's own death
+
+
+def test_a_dead_controller_is_replaced_and_its_partitions_move_at_once() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2, 3]})
+        await world.settle()
+        before = world.clock.monotonic()
+        dead = world.kill(1)
+        await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        assert world.clock.monotonic() - before < 1.0
+        registered = await world.store.broker(1)
+        assert registered is not None and registered.epoch == dead.epoch, "nobody deletes that"
+
+    run_world(test)
+
+
+def test_a_controller_that_is_only_silent_stays() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.settle()
+        for other in (2, 3):
+            world.network.cut(world.brokers[1].node, world.brokers[other].node)
+            world.network.cut(world.brokers[other].node, world.brokers[1].node)
+        await world.settle(60.0)
+        assert world.brokers[1].controller.epoch == 1
+
+    run_world(test)
+
+
+def test_deposing_hits_no_successor() -> None:
+    """Evidence against a controller that has been replaced meanwhile deposes nobody."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        first = await current_controller(world.store)
+        assert first is not None
+        await world.kill_and_expire(1)
+        await world.until(lambda: world.brokers[2].controller.epoch == 2)
+        assert not await depose(world.store, first)
+        second = await current_controller(world.store)
+        assert second is not None and second.broker_id == 2
+        assert await depose(world.store, second)
+
+    run_world(test)
+
+
+def test_a_living_controller_that_is_deposed_resigns_and_stays_a_broker() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [2, 1, 3]})
+        await world.settle()
+        world.network.reject(world.brokers[3].node, world.brokers[1].node)
+        await world.until(lambda: sum(b.controller.epoch for b in world.brokers.values()) >= 2)
+        world.network.admit(world.brokers[3].node, world.brokers[1].node)
+        await world.settle(2.0)
+        assert sum(b.controller.is_active for b in world.brokers.values()) == 1
+        state = await world.state(FLIGHTS)
+        assert state is not None and state.leader in (1, 2, 3)
+        assert sorted(await world.store.brokers()) == [1, 2, 3]
+
+    run_world(test)
+
+
+def test_a_registration_of_another_session_does_not_make_a_controller_watched() -> None:
+    """A rogue `/controller` names a broker that does not own it: nobody deposes it on that."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        session = await world.zookeeper.client("rogue").connect(60_000, 1000)
+        await world.store.remove(znodes.CONTROLLER)
+        await session.create(znodes.CONTROLLER, znodes.encode_controller(3, 0), ephemeral=True)
+        await world.settle()
+        world.kill(3)
+        await world.settle(20.0)
+        found = await world.store.get(znodes.CONTROLLER)
+        assert found is not None and found[1].ephemeral_owner == session.session_id
+
+    run_world(test)
+
+
+# ---- whole clusters
+
+Act = Callable[[SimulatedCluster, int], Awaitable[None]]
+
+
+async def with_records(
+    act: Act, victim: str, seed: int = 5, config: dict[str, str] | None = None
+) -> SimulatedCluster:
+    """Produce, act on the victim, produce on, and compare; the cluster is whole in the end."""
+    cluster = SimulatedCluster(seed, config=config)
+    await cluster.start()
+    async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+        await admin.create_topic(TP.topic, 1, 3, configs={"min.insync.replicas": "2"})
+        history = History()
+        await produce(cluster, history, range(30))
+        broker_id = await choose(cluster, admin, victim)
+        producing = asyncio.ensure_future(produce(cluster, history, range(30, 330)))
+        await asyncio.sleep(0.01)
+        await act(cluster, broker_id)
+        await producing
+        await in_sync(admin)
+    judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
+    assert len(history.acked) == 330
+    return cluster
+
+
+async def choose(cluster: SimulatedCluster, admin: Admin, victim: str) -> int:
+    controller = (await admin.describe_cluster()).controller_id
+    leader = await leader_of(cluster)
+    if victim == "controller":
+        return controller
+    if victim == "leader" and leader == controller:
+        cluster.expire_session(controller)
+        await asyncio.sleep(5.0)
+        return await choose(cluster, admin, victim)
+    followers = [b for b in cluster.broker_ids if b not in (leader, controller)]
+    return leader if victim == "leader" else followers[0]
+
+
+async def in_sync(admin: Admin) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            partition = (await admin.describe_topic(TP.topic)).partitions[0]
+            if len(partition.in_sync_replicas) == 3 and partition.leader_id >= 0:
+                return
+            await asyncio.sleep(0.05)
+
+
+def events(cluster: SimulatedCluster, kind: EventKind) -> list[Event]:
+    """Of all living brokers."""
+    return [e for b in cluster.brokers().values() for e in b.events.since(0) if e.kind is kind]
+
+
+async def kill_and_restart(cluster: SimulatedCluster, broker_id: int) -> None:
+    cluster.kill(broker_id)
+    await asyncio.sleep(3.0)
+    assert events(cluster, EventKind.BROKER_SUSPECTED)
+    assert not events(cluster, EventKind.BROKER_GONE), "before its session's end"
+    cluster.start_broker(broker_id)
+    await cluster.serving()
+
+
+async def slander(cluster: SimulatedCluster, broker_id: int) -> None:
+    """The others' connections to the broker are reset and refused for half a second."""
+    others = [b for b in cluster.broker_ids if b != broker_id]
+    for other in others:
+        cluster.network.reject(cluster.host(other), cluster.host(broker_id))
+    await asyncio.sleep(0.5)
+    for other in others:
+        cluster.network.admit(cluster.host(other), cluster.host(broker_id))
+    await asyncio.sleep(3.0)
+
+
+async def sleep_a_second(cluster: SimulatedCluster, broker_id: int) -> None:
+    cluster.pause(broker_id)
+    await asyncio.sleep(1.0)
+    cluster.resume(broker_id)
+
+
+async def sleep_past_the_session(cluster: SimulatedCluster, broker_id: int) -> None:
+    cluster.pause(broker_id)
+    await asyncio.sleep(3 * SESSION_SECONDS)
+    cluster.resume(broker_id)
+
+
+@pytest.mark.parametrize("victim", ["leader", "follower", "controller"])
+def test_a_death_loses_nothing_and_is_over_before_the_session(victim: str) -> None:
+    run(with_records(kill_and_restart, victim), seed=5, max_time=600)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("victim", ["leader", "follower", "controller"])
+def test_a_false_alarm_loses_nothing_and_the_suspect_registers_anew(victim: str, seed: int) -> None:
+    async def story() -> None:
+        cluster = await with_records(slander, victim, seed)
+        if victim == "controller":  # which may win the election that follows, and suspects nobody
+            assert events(cluster, EventKind.CONTROLLER_DEPOSED)
+        else:
+            assert events(cluster, EventKind.BROKER_SUSPECTED)
+            assert events(cluster, EventKind.REGISTERED_ANEW)
+        assert not events(cluster, EventKind.SESSION_LOST)
+        elected = events(cluster, EventKind.LEADER_ELECTED)
+        assert not any(event.details["unclean"] for event in elected)
+
+    run(story(), seed=seed, max_time=600)
+
+
+@pytest.mark.parametrize("victim", ["leader", "follower", "controller"])
+def test_a_pause_of_a_second_changes_nothing(victim: str) -> None:
+    async def story() -> None:
+        cluster = await with_records(sleep_a_second, victim)
+        assert not events(cluster, EventKind.BROKER_SUSPECTED)
+        assert not events(cluster, EventKind.CONTROLLER_DEPOSED)
+
+    run(story(), seed=5, max_time=600)
+
+
+@pytest.mark.parametrize("victim", ["leader", "controller"])
+def test_a_paused_broker_that_wakes_up_replaced_does_no_harm(victim: str) -> None:
+    async def story() -> None:
+        cluster = await with_records(sleep_past_the_session, victim)
+        assert not events(cluster, EventKind.BROKER_SUSPECTED)
+        active = [b for b in cluster.brokers().values() if b.membership.controller.is_active]
+        assert len(active) == 1
+
+    run(story(), seed=5, max_time=600)
+
+
+def test_a_switch_waits_for_the_session_as_kafka_does() -> None:
+    async def act(cluster: SimulatedCluster, broker_id: int) -> None:
+        epoch = cluster.broker_ids
+        cluster.kill(broker_id)
+        await asyncio.sleep(SESSION_SECONDS - 1.5)
+        assert not events(cluster, EventKind.BROKER_SUSPECTED)
+        assert not events(cluster, EventKind.BROKER_GONE)
+        await asyncio.sleep(3.0)
+        assert events(cluster, EventKind.BROKER_GONE), epoch
+        cluster.start_broker(broker_id)
+        await cluster.serving()
+
+    async def story() -> None:
+        await with_records(act, "leader", config={"failure.detection": "session"})
+
+    run(story(), seed=5, max_time=600)
+
+
+def test_a_topic_without_replicas_outlives_a_false_alarm() -> None:
+    """Replication factor 1, acks=all: its leader goes on, and nothing is lost."""
+
+    async def story() -> None:
+        cluster = SimulatedCluster(7)
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic(TP.topic, 1, 1)
+            leader = await leader_of(cluster)
+            history = History()
+            producing = asyncio.ensure_future(produce(cluster, history, range(300)))
+            await slander(cluster, leader)
+            await producing
+            assert await leader_of(cluster) == leader
+        judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
+        assert len(history.acked) == 300
+
+    run(story(), seed=7, max_time=600)
