@@ -25,6 +25,7 @@ MISTAKES = {
     "hw-advance": "leader_commits_alone",
     "acks": "acks_all_at_once",
     "broker-failover": "epoch_not_bumped",
+    "leader-epoch": "epochs_never_differ",
     "split-brain": "acks_all_at_once",
     "controller-failover": "controller_not_watched",
     "create-delete-topic": "deletion_forgets_the_dead",

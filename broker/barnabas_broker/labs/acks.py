@@ -12,8 +12,8 @@ LEADER, FOLLOWERS = 1, (2, 3)
 async def scenario(stage: Stage) -> None:
     await stage.create_topic(TOPIC, replicas=(LEADER, *FOLLOWERS), min_insync_replicas="2")
     await stage.produce(TOPIC, [b"before"], acks="all")
-    for broker in FOLLOWERS:
-        await stage.pause(broker)
+    stage.say("both followers stop fetching")
+    await stage.stop_fetching(*FOLLOWERS)
 
     answers: dict[str, BarnabasError | None] = {}
     for acks, value in (("0", b"acks=0"), ("1", b"acks=1"), ("all", b"acks=all")):
@@ -28,10 +28,9 @@ async def scenario(stage: Stage) -> None:
         "acks=all was not: no follower has the record", answers["all"] is not None, answers["all"]
     )
 
-    stage.say("the leader dies with what only it has; then the followers wake up")
+    stage.say("the leader dies with what only it has")
     await stage.kill(LEADER)
-    for broker in FOLLOWERS:
-        await stage.resume(broker)
+    stage.pauses.release_all()
     await stage.until("a follower leads", lambda: stage.led_by_another(TOPIC, LEADER))
     await stage.produce(TOPIC, [b"after"], acks="all")
     await stage.start(LEADER)
@@ -47,8 +46,8 @@ LAB = Lab(
     title="acks=1 is a promise of one broker; acks=all of the whole ISR",
     page="acks",
     prediction=Prediction(
-        "Both followers are paused. Three records are sent, with acks=0, 1 and all. Then the\n"
-        "leader is killed and the followers take over. Which of the three survive?",
+        "Both followers have stopped fetching. Three records are sent, with acks=0, 1 and all.\n"
+        "Then the leader is killed and the followers take over. Which of the three survive?",
         (
             "those that were acknowledged: acks=1 and acks=all",
             "only acks=all",
@@ -60,5 +59,6 @@ LAB = Lab(
         "member of the ISR has it; they had not, so the producer was told so.",
     ),
     scenario=scenario,
-    config={"replica.lag.time.max.ms": "30000", "zookeeper.session.timeout.ms": "12000"},
+    config={"replica.lag.time.max.ms": "30000"},
+    pause_points=True,
 )

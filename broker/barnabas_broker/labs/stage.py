@@ -21,7 +21,9 @@ from barnabas import Admin, Consumer, Producer
 from barnabas.errors import BarnabasError
 from barnabas.messages.metadata import PartitionMetadata
 from barnabas.messages.replicas import ReplicaDescription
-from barnabas.runtime import Address
+from barnabas.record.reader import records_from
+from barnabas.runtime import Address, PausePoint
+from barnabas.runtime.file_pauses import FilePauseControl
 from barnabas.runtime.grpc_network import GrpcNetwork
 from barnabas.topic_partition import TopicPartition
 from barnabas_controller.zookeeper.kazoo_session import connect_kazoo
@@ -215,6 +217,13 @@ class Stage:
         await self.until("the brokers agree on a controller", agreed)
         return found.pop()
 
+    def log_values(self, broker_id: int, topic: str, partition: int = 0) -> list[bytes]:
+        """Every record in the log of a stopped broker's replica, as it lies on its disk."""
+        folder = self.cluster.layout.data_directory(broker_id) / f"{topic}-{partition}"
+        segments = sorted(folder.glob("*.log"))
+        content = b"".join(segment.read_bytes() for segment in segments)
+        return [record.value or b"" for record in records_from(content, 0)]
+
     async def znode(self, path: str) -> str | None:
         """What ZooKeeper holds at a path; None for nothing."""
         session = await connect_kazoo(self.cluster.zookeeper_connect)(10_000, 10_000)
@@ -234,6 +243,15 @@ class Stage:
         self.view.away.add(broker_id)
         await asyncio.to_thread(self.cluster.kill, broker_id)
 
+    async def lose_power(self, *brokers: int) -> None:
+        """The machines stop at once: on volatile disks what was not flushed is gone."""
+        self.say(f"power loss of broker {' and '.join(map(str, brokers))}")
+        self.view.away.update(brokers)
+        for broker_id in brokers:  # so that neither sees the other die
+            self.cluster.signal(broker_id, signal.SIGSTOP)
+        for broker_id in brokers:
+            await asyncio.to_thread(self.cluster.kill, broker_id)
+
     async def stop(self, broker_id: int) -> None:
         """SIGTERM: the broker hands over and stops in good order."""
         self.say(f"SIGTERM to broker {broker_id}: it hands over and stops")
@@ -245,6 +263,28 @@ class Stage:
         self.say(f"start broker {broker_id}")
         await asyncio.to_thread(self.cluster.start_broker, broker_id, wait)
         self.view.away.discard(broker_id)
+
+    async def restart_with(self, broker_id: int, setting: str) -> None:
+        """Stop one broker in good order and start it with a setting of its own."""
+        await self.stop(broker_id)
+        with self.cluster.layout.properties_file(broker_id).open("a") as properties:
+            properties.write(f"{setting}\n")
+        await self.start(broker_id)
+
+    @property
+    def pauses(self) -> FilePauseControl:
+        """Holds brokers at named places; only in labs with `pause_points`."""
+        return self.cluster.pauses
+
+    async def stop_fetching(self, *brokers: int) -> None:
+        """Hold these followers before their next fetch; nothing is on its way to them then.
+
+        A paused process might still find an answer in its socket when it wakes.
+        """
+        for broker_id in brokers:
+            self.pauses.hold(broker_id, PausePoint.FOLLOWER_BEFORE_FETCH)
+        for broker_id in brokers:
+            await self.pauses.reached(broker_id, PausePoint.FOLLOWER_BEFORE_FETCH)
 
     async def pause(self, broker_id: int) -> None:
         """SIGSTOP, as a long garbage collection or a sleeping virtual machine."""

@@ -1,0 +1,90 @@
+"""Kafka before 0.11: two records at one offset, for ever. Epochs find the place to cut."""
+
+from barnabas_broker.labs.lab import Lab, Prediction
+from barnabas_broker.labs.stage import Stage
+
+TOPIC = "letters"
+FLUSHED, UNFLUSHED = 1, 2
+
+
+async def scenario(stage: Stage) -> None:
+    await stage.restart_with(FLUSHED, "log.flush.interval.messages=1")
+    await stage.create_topic(TOPIC, replicas=(FLUSHED, UNFLUSHED), min_insync_replicas="1")
+    await stage.produce(TOPIC, [b"m1"])
+    await stage.stop(UNFLUSHED)
+    await stage.start(UNFLUSHED)
+    await stage.until("both are in sync", lambda: stage.isr_is(TOPIC, (FLUSHED, UNFLUSHED)))
+    stage.say(f"m1 is on both disks; broker {FLUSHED} flushes each record, {UNFLUSHED} does not")
+    await stage.produce(TOPIC, [b"m2"])
+    await stage.until("both have m2", lambda: _ends_are(stage, 2))
+    await stage.until("it is known to be committed", lambda: _high_watermark_is_durable(stage))
+
+    await stage.lose_power(FLUSHED, UNFLUSHED)
+    await stage.until("their sessions are over", lambda: _sessions_are_over(stage))
+    stage.say(f"broker {UNFLUSHED} comes back first: in sync, so it may lead; but m2 is gone")
+    await stage.start(UNFLUSHED)
+    await stage.until("it leads", lambda: stage.led_by(TOPIC, UNFLUSHED))
+    await stage.produce(TOPIC, [b"m3"])
+    seen = await stage.read(TOPIC)
+    stage.say(f"    a consumer sees {seen}")
+
+    await stage.start(FLUSHED)
+    await stage.until("both are in sync", lambda: stage.isr_is(TOPIC, (FLUSHED, UNFLUSHED)))
+    await stage.produce(TOPIC, [b"m4"])
+    await stage.until("both end alike", lambda: _ends_are(stage, 3))
+    for broker in (FLUSHED, UNFLUSHED):
+        await stage.stop(broker)
+    logs = {broker: stage.log_values(broker, TOPIC) for broker in (FLUSHED, UNFLUSHED)}
+    for broker, values in logs.items():
+        stage.say(f"    the log of broker {broker}: {values}")
+    stage.check("both logs hold the same", logs[FLUSHED] == logs[UNFLUSHED])
+    stage.check(
+        "what was written after the power loss is there", logs[FLUSHED][1:] == [b"m3", b"m4"]
+    )
+    stage.say("m2 is lost under either rule: one disk never had it, and that broker led first")
+
+
+async def _ends_are(stage: Stage, offset: int) -> bool:
+    replicas = (await stage.replicas(TOPIC)).values()
+    return len(replicas) == 2 and all(r.log_end_offset == offset for r in replicas)
+
+
+async def _high_watermark_is_durable(stage: Stage) -> bool:
+    """The checkpoint that a restarted broker begins with says 2."""
+    file = stage.cluster.layout.data_directory(FLUSHED) / "replication-offset-checkpoint"
+    return f"{TOPIC} 0 2" in file.read_text()
+
+
+async def _sessions_are_over(stage: Stage) -> bool:
+    paths = [f"/brokers/ids/{broker}" for broker in (FLUSHED, UNFLUSHED)]
+    return [await stage.znode(path) for path in paths] == [None, None]
+
+
+LAB = Lab(
+    name="divergence",
+    title="Truncating to the high watermark leaves two records at one offset; epochs do not",
+    page="truncation",
+    prediction=Prediction(
+        "Two replicas lose power. One had not flushed its last record, m2; it comes back first,\n"
+        "leads, and takes m3 at m2's offset. Then the other returns, with m2, which it knows to\n"
+        "be committed. What is at that offset afterwards?",
+        (
+            "m2 on one, m3 on the other, for ever",
+            "m3 on both: the leader's log is what counts, and epochs tell where to cut",
+            "m2 on both: it was committed",
+        ),
+        1,
+        "Truncating to the high watermark would keep m2 on one and m3 on the other. With epochs\n"
+        "the follower asks where its last epoch ended in the leader's log, and cuts there. That\n"
+        "m2 is lost is another matter: it was on no disk but one, and that one came second.",
+    ),
+    scenario=scenario,
+    brokers=3,
+    # The broker that lost m2 must lead at once, as in Kafka: who holds more is not waited for.
+    config={
+        "auto.leader.rebalance.enable": "false",
+        "log.disk": "volatile",
+        "eligible.leader.replicas.enable": "false",
+    },
+    switch={"replica.truncation": "high-watermark"},
+)
