@@ -1,0 +1,172 @@
+"""Partitions move between real brokers, told by the command line, while records flow."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from barnabas import Admin
+from barnabas_broker.local.cluster import LocalCluster
+
+from tests.support.cluster_state import controller_id
+from tests.support.real_cluster import real_cluster
+from tests.support.workload import Workload
+from tests.support.zookeeper_client import zookeeper
+
+pytestmark = pytest.mark.integration
+
+COMMAND = [sys.executable, "-m", "barnabas.cli.main"]
+TOPIC = "flights"
+LEGACY = "/admin/reassign_partitions"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    config = {
+        "zookeeper.session.timeout.ms": "2000",
+        "replica.lag.time.max.ms": "3000",
+        "log.segment.delete.delay.ms": "100",
+    }
+    directory: Path = tmp_path_factory.mktemp("cluster")
+    with real_cluster(directory, config, brokers=4) as running:
+        yield running
+
+
+class Shell:
+    """Runs `barnabas` against the cluster."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._bootstrap = ["--bootstrap", cluster.bootstrap]
+
+    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*COMMAND, *self._bootstrap, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def ok(self, *arguments: str, stdin: str = "") -> str:
+        result = self.run(*arguments, stdin=stdin)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    def rows(self, *arguments: str, stdin: str = "") -> list[dict[str, object]]:
+        lines = self.ok("-o", "json", *arguments, stdin=stdin).splitlines()
+        return [json.loads(line) for line in lines]
+
+
+def folders(cluster: LocalCluster, broker_id: int) -> list[str]:
+    """The topic's folders of a broker, those about to be deleted included."""
+    directory = cluster.layout.data_directory(broker_id)
+    return sorted(path.name for path in directory.glob(f"{TOPIC}-*"))
+
+
+async def replicas(cluster: LocalCluster) -> list[list[int]]:
+    async with Admin(cluster.bootstrap) as admin:
+        return [p.replicas for p in (await admin.describe_topic(TOPIC)).partitions]
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            if await condition():
+                return
+            await asyncio.sleep(0.05)
+
+
+async def test_a_broker_is_emptied_under_load_and_filled_again(cluster: LocalCluster) -> None:
+    shell = Shell(cluster)
+    async with Admin(cluster.bootstrap) as admin:
+        await admin.create_topic(
+            TOPIC,
+            assignments={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]},
+            configs={"min.insync.replicas": "2"},
+        )
+    workload = Workload(TOPIC, 3, cluster.bootstrap)
+    async with workload:
+        await workload.acked_in_every_partition(50)
+        plan = await asyncio.to_thread(
+            shell.ok, "reassign", "plan", "--brokers", "2,3,4", "-t", TOPIC
+        )
+        assert [p["replicas"] for p in json.loads(plan)["partitions"]] == [
+            [4, 2, 3],
+            [2, 3, 4],
+            [3, 4, 2],
+        ]
+        moved = await asyncio.to_thread(
+            shell.rows, "reassign", "execute", "-", "--throttle", "10000000", "--wait", stdin=plan
+        )
+        assert [row["target"] for row in moved] == [[4, 2, 3], [2, 3, 4], [3, 4, 2]]
+        assert await replicas(cluster) == [[4, 2, 3], [2, 3, 4], [3, 4, 2]]
+
+        async def empty() -> bool:
+            return folders(cluster, 1) == []
+
+        await until(empty)
+        await workload.acked_in_every_partition(50)
+
+        status = await asyncio.to_thread(shell.rows, "reassign", "status", "-", stdin=plan)
+        assert [row["state"] for row in status] == ["complete"] * 3
+        settings = await asyncio.to_thread(shell.rows, "config", "describe", "--topic", TOPIC)
+        assert not [s for s in settings if "throttled" in str(s["name"]) and s["value"]]
+
+        # Back again, and the controller dies meanwhile.
+        moves = ["--move", f"{TOPIC}-0=1,2,3", "--move", f"{TOPIC}-2=3,1,2"]
+        await asyncio.to_thread(shell.ok, "reassign", "execute", *moves)
+        controller = await controller_id(cluster.bootstrap)
+        await asyncio.to_thread(cluster.kill, controller)
+        await asyncio.to_thread(cluster.restart, controller)
+        await asyncio.to_thread(shell.ok, "reassign", "status", "--wait", "--timeout", "60")
+        assert await replicas(cluster) == [[1, 2, 3], [2, 3, 4], [3, 1, 2]]
+        await workload.acked_in_every_partition(50)
+    verdict = await workload.verdict()
+    verdict.assert_good()
+    assert not workload.failed
+
+
+async def test_an_old_tool_asks_in_zookeeper(cluster: LocalCluster) -> None:
+    wish = {"version": 1, "partitions": [{"topic": TOPIC, "partition": 1, "replicas": [2, 3, 1]}]}
+    async with zookeeper(cluster) as session:
+        for data in (b"nonsense", json.dumps(wish).encode()):
+            await session.create(LEGACY, data)
+
+            async def gone() -> bool:
+                return await session.exists(LEGACY) is None
+
+            await until(gone)
+    assert (await replicas(cluster))[1] == [2, 3, 1]
+
+
+async def test_what_is_wrong_is_said_with_kafkas_name(cluster: LocalCluster) -> None:
+    shell = Shell(cluster)
+
+    async def check(code: int, name: str, *arguments: str) -> None:
+        result = await asyncio.to_thread(shell.run, *arguments)
+        assert (result.returncode, name in result.stderr) == (code, True), (arguments, result)
+        assert result.stdout == ""
+
+    execute = ("reassign", "execute", "--move")
+    await asyncio.gather(
+        check(1, "INVALID_REPLICA_ASSIGNMENT", *execute, f"{TOPIC}-0=1,99"),
+        check(1, "UNKNOWN_TOPIC_OR_PARTITION", *execute, f"{TOPIC}-77=1"),
+        check(1, "UNKNOWN_TOPIC_OR_PARTITION", *execute, "nobody-0=1"),
+        check(1, "NO_REASSIGNMENT_IN_PROGRESS", "reassign", "cancel", "--partition", f"{TOPIC}-0"),
+        check(1, "not live", "reassign", "plan", "--brokers", "1,2,99"),
+        check(2, "too few", "reassign", "plan", "--brokers", "1,2", "-t", TOPIC),
+        check(1, "INVALID_PARTITIONS", "topic", "alter", TOPIC, "--partitions", "3"),
+    )
+    assert await asyncio.to_thread(shell.rows, "reassign", "status") == []
+    assert await asyncio.to_thread(shell.rows, "reassign", "cancel", "--all") == []
+
+
+async def test_a_topic_grows(cluster: LocalCluster) -> None:
+    shell = Shell(cluster)
+    (row,) = await asyncio.to_thread(shell.rows, "topic", "alter", TOPIC, "--partitions", "5")
+    assert row == {"topic": TOPIC, "partitions": 5}
+    found = await replicas(cluster)
+    assert len(found) == 5 and all(len(set(ids)) == 3 for ids in found)

@@ -1,0 +1,43 @@
+"""`barnabas reassign` called wrongly: a line that says what is wanted, exit code 2, no call made."""
+
+from pathlib import Path
+
+import pytest
+from barnabas.cli.main import app
+from typer.testing import CliRunner
+
+
+@pytest.mark.parametrize(
+    ("complaint", "arguments"),
+    [
+        ("TOPIC-NUMBER", ["execute", "--move", "flights=1"]),
+        ("TOPIC-NUMBER", ["cancel", "--partition", "flights-x"]),
+        ("numbers", ["execute", "--move", "flights-0=one"]),
+        ("numbers", ["plan", "--brokers", "1;2"]),
+        ("name=value", ["execute", "--move", "flights-0"]),
+        ("--throttle", ["execute", "--move", "flights-0=1", "--throttle", "0"]),
+        ("either", ["execute"]),
+        ("either", ["execute", "FILE", "--move", "flights-0=1"]),
+        ("what to cancel", ["cancel"]),
+        ("what to cancel", ["cancel", "--all", "--partition", "flights-0"]),
+        ("not JSON", ["execute", "-"]),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_asked(
+    complaint: str, arguments: list[str]
+) -> None:
+    result = CliRunner().invoke(app, ["reassign", *arguments])
+    assert result.exit_code == 2
+    assert complaint in result.stderr and result.stdout == ""
+
+
+def test_a_plan_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    for file in ("missing", "binary"):
+        result = CliRunner().invoke(app, ["reassign", "execute", str(tmp_path / file)])
+        assert result.exit_code == 1 and file in result.stderr
+
+
+def test_a_topic_to_be_altered_needs_a_change() -> None:
+    result = CliRunner().invoke(app, ["topic", "alter", "flights"])
+    assert result.exit_code == 2 and "--partitions" in result.stderr
