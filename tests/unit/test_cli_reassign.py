@@ -1,4 +1,4 @@
-"""`barnabas reassign` called wrongly: a line that says what is wanted, exit code 2, no call made."""
+"""`barnabas reassign` called wrongly: one line that says what is wanted, and exit code 2."""
 
 from pathlib import Path
 
