@@ -54,6 +54,11 @@ class ControllerEpoch(NamedTuple):
 StateResult = LeaderAndIsr | ZooKeeperError
 
 
+def fence_of(epoch: ControllerEpoch) -> Check:
+    """What goes in front of every write: it fails once another controller has been elected."""
+    return Check(znodes.CONTROLLER_EPOCH, epoch.znode_version)
+
+
 class FencedStore:
     """Writes under one reign; every method raises ControllerMoved when the reign is over."""
 
@@ -63,7 +68,7 @@ class FencedStore:
 
     async def _apply(self, operation: Operation) -> OperationResult:
         session = self.store.session
-        check = Check(znodes.CONTROLLER_EPOCH, self.epoch.znode_version)
+        check = fence_of(self.epoch)
         fence, result = await until_answered(lambda: session.multi([check, operation]))
         if isinstance(fence, BadVersion | NoNode):
             raise ControllerMoved(

@@ -20,6 +20,16 @@ class ControlRequest(Protocol):
     broker_epoch: int
 
 
+def is_for_an_earlier_life(broker_epoch: int, own: int) -> bool:
+    """Whether an order was meant for the process before this one (KIP-380)."""
+    return broker_epoch != ANY_EPOCH and broker_epoch < own
+
+
+def is_of_an_older_controller(controller_epoch: int, newest: int) -> bool:
+    """Whether another controller has been elected since the one that sent an order."""
+    return controller_epoch < newest
+
+
 class ControllerFence:
     """Remembers the highest controller epoch seen; `broker_epoch` is this broker's own."""
 
@@ -35,13 +45,13 @@ class ControllerFence:
         """
         name = type(request).__name__
         own = self._broker_epoch()
-        if request.broker_epoch != ANY_EPOCH and request.broker_epoch < own:
+        if is_for_an_earlier_life(request.broker_epoch, own):
             logger.warning(
                 "ignoring %s for broker epoch %d, it is %d now", name, request.broker_epoch, own
             )
             self._report(f"{name} was meant for an earlier life of this broker", request)
             return ErrorCode.STALE_BROKER_EPOCH
-        if request.controller_epoch < self.controller_epoch:
+        if is_of_an_older_controller(request.controller_epoch, self.controller_epoch):
             logger.warning(
                 "ignoring %s of controller %d with epoch %d, %d was seen",
                 name,

@@ -1,0 +1,189 @@
+"""Known bugs, put back into the real code for as long as a `with` lasts.
+
+    with SEEDED_BUGS["M1"].planted():
+        run_seed(7)
+
+Each replaces a decision, or a step, by what it was before the KIP that mended it. None of this is
+in the product: a bug is a patch by name, and a name that is gone fails loudly. A simulator and a
+checker that do not find them are not finished.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.runtime import Offload
+from barnabas_broker.log.checkpoint_file import CheckpointFile
+from barnabas_broker.log.leader_epoch_cache import LeaderEpochCache
+from barnabas_broker.replica import (
+    controller_fence,
+    follower,
+    follower_fetch,
+    leadership,
+    partition,
+)
+from barnabas_broker.replica.in_sync import InSyncReplicas
+from barnabas_broker.replica.truncation import UNDEFINED, EpochEnd, Truncation, TruncationPolicy
+from barnabas_controller import fenced_store, znodes
+from barnabas_controller.fenced_store import FencedStore
+from barnabas_controller.store import Store
+from barnabas_controller.zookeeper.session import ANY_VERSION, Check
+
+Patch = tuple[object, str, Any]
+"""In what, which name, and what it is instead."""
+
+
+@dataclass(frozen=True)
+class SeededBug:
+    """`reopens`: the KIP, or the rule, that mends it."""
+
+    name: str
+    reopens: str
+    patches: Callable[[], list[Patch]]
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """The bug is in the code until the end of the `with`."""
+        with ExitStack() as stack:
+            for target, name, instead in self.patches():
+                assert name in vars(target), f"{self.name}: {target} has no {name} any more"
+                stack.callback(setattr, target, name, vars(target)[name])
+                setattr(target, name, instead)
+            yield
+
+
+def _truncate_to_high_watermark() -> list[Patch]:
+    """M1: a follower cuts its log to its own high watermark, and no epoch travels (KIP-101)."""
+
+    def start_of_fetching(_self: Any, _latest: Any, _end: int, high_watermark: int) -> int:
+        return high_watermark
+
+    def last_fetched_epoch(_self: Any, _latest: Any) -> int:
+        return UNDEFINED
+
+    return [
+        (TruncationPolicy, "start_of_fetching", start_of_fetching),
+        (TruncationPolicy, "last_fetched_epoch", last_fetched_epoch),
+    ]
+
+
+def _one_step_lookup() -> list[Patch]:
+    """M2: the leader's answer is an offset, not an epoch and an offset, so a follower that has none
+    of the epoch the leader means cuts too little, and nobody asks again (KIP-279)."""
+
+    def truncation(leader: EpochEnd, _local: EpochEnd, end: int, offset: int) -> Truncation:
+        return Truncation(min(offset if leader.end_offset < 0 else leader.end_offset, end), True)
+
+    def diverges(_last_fetched_epoch: int, fetch_offset: int, leader: EpochEnd) -> bool:
+        return leader.end_offset < fetch_offset
+
+    return [(follower, "truncation", truncation), (follower_fetch, "diverges", diverges)]
+
+
+def _unfenced_fetch() -> list[Patch]:
+    """M3: nobody compares the leader epoch a fetch believes in with his own (KIP-320)."""
+    return [(partition, "check_leader_epoch", lambda _requested, _local: None)]
+
+
+def _admit_at_high_watermark() -> list[Patch]:
+    """M4: a follower joins the ISR at the high watermark, though a new leader's is behind the true
+    one until it has passed the start of its epoch (KIP-207's offset, rule 4 of KIP-320)."""
+
+    def may_join(log_end_offset: int, high_watermark: int, _epoch_start_offset: int) -> bool:
+        return log_end_offset >= high_watermark
+
+    return [(leadership, "may_join", may_join)]
+
+
+def _ignore_proposed_members() -> list[Patch]:
+    """M5: the high watermark waits for the committed ISR only, not for who is about to be in it
+    (KIP-497)."""
+    return [(InSyncReplicas, "maximal", property(lambda isr: isr.committed))]
+
+
+def _ignore_controller_epoch() -> list[Patch]:
+    """M6: brokers obey any controller, and no write to ZooKeeper checks that its writer still is
+    one (the controller epoch; Kafka's multi with a check)."""
+
+    def fence_of(_epoch: Any) -> Check:
+        return Check(znodes.CONTROLLER_EPOCH, ANY_VERSION)
+
+    return [
+        (controller_fence, "is_of_an_older_controller", lambda _sent, _newest: False),
+        (fenced_store, "fence_of", fence_of),
+    ]
+
+
+def _ignore_broker_epoch() -> list[Patch]:
+    """M7: a broker obeys orders that were meant for its earlier life (KIP-380)."""
+    return [(controller_fence, "is_for_an_earlier_life", lambda _meant_for, _own: False)]
+
+
+def _checkpoint_in_place() -> list[Patch]:
+    """M11: a checkpoint is written over itself: no new file, no fsync, no rename."""
+
+    def write(self: Any, data: bytes) -> None:
+        file = self._disk.open(self.path, create=True)
+        file.truncate(0)
+        file.append([data])
+        file.close()
+
+    async def write_in_background(self: Any, content: Callable[[], bytes], _: Offload) -> None:
+        write(self, content())
+
+    return [
+        (CheckpointFile, "write", write),
+        (CheckpointFile, "write_in_background", write_in_background),
+    ]
+
+
+def _keep_epochs_of_what_was_cut() -> list[Patch]:
+    """M12: when the log is truncated the epoch cache is not (KIP-101)."""
+    return [(LeaderEpochCache, "truncate_from_end", lambda _cache, _end_offset: False)]
+
+
+def _arm_watch_after_read() -> list[Patch]:
+    """M13: a watch is armed by a second read, after the one whose answer is used: what changes in
+    between is never heard of."""
+
+    def late(name: str) -> Callable[..., Awaitable[Any]]:
+        read = vars(Store)[name]
+
+        async def read_then_arm(self: Store, path: str, watch: Any = None) -> Any:
+            found = await read(self, path)
+            if watch is not None:
+                await read(self, path, watch)
+            return found
+
+        return read_then_arm
+
+    return [(Store, name, late(name)) for name in ("children", "get", "exists")]
+
+
+def _take_ambiguous_for_failed() -> list[Patch]:
+    """M16: a write whose answer was lost and which is refused when sent again counts as failed,
+    though it was the first attempt that did it."""
+
+    async def holds(_self: FencedStore, _partition: Any, _state: Any) -> bool:
+        return False
+
+    return [(FencedStore, "_holds", holds)]
+
+
+SEEDED_BUGS = {
+    bug.name: bug
+    for bug in (
+        SeededBug("M1", "KIP-101", _truncate_to_high_watermark),
+        SeededBug("M2", "KIP-279", _one_step_lookup),
+        SeededBug("M3", "KIP-320", _unfenced_fetch),
+        SeededBug("M4", "KIP-207, KIP-320", _admit_at_high_watermark),
+        SeededBug("M5", "KIP-497", _ignore_proposed_members),
+        SeededBug("M6", "controller epoch", _ignore_controller_epoch),
+        SeededBug("M7", "KIP-380", _ignore_broker_epoch),
+        SeededBug("M11", "atomic checkpoints", _checkpoint_in_place),
+        SeededBug("M12", "KIP-101", _keep_epochs_of_what_was_cut),
+        SeededBug("M13", "ZooKeeper's watches", _arm_watch_after_read),
+        SeededBug("M16", "ambiguous writes", _take_ambiguous_for_failed),
+    )
+}

@@ -1,0 +1,45 @@
+"""A `ReplicationWorld` held to the invariants: its controller is a table, played by hand."""
+
+from barnabas.topic_partition import TopicPartition
+from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_simulator.disk import MemoryDisk
+from barnabas_simulator.invariants import FaultBudget, Invariants
+from barnabas_simulator.invariants.view import NO_CONTROLLER, Running, StateChange
+
+from tests.support.replication_world import ReplicationWorld
+
+
+class WorldView:
+    """What the checker sees of the world: its table stands for ZooKeeper."""
+
+    def __init__(self, world: ReplicationWorld) -> None:
+        self._world = world
+        self._known: dict[TopicPartition, LeaderAndIsr] = {}
+
+    @property
+    def disks(self) -> dict[int, MemoryDisk]:
+        return self._world.disks
+
+    def running(self) -> list[Running]:
+        return [
+            Running(broker_id, life.name, life.manager.partitions)
+            for broker_id, life in self._world.lives.items()
+        ]
+
+    def changes(self) -> list[StateChange]:
+        changes = []
+        for key, state in self._world.states.items():
+            now = LeaderAndIsr(
+                state.leader, state.leader_epoch, state.isr, 0, state.partition_epoch
+            )
+            if self._known.get(key) != now:
+                self._known[key] = now
+                changes.append(StateChange(key, now, state.replicas, NO_CONTROLLER))
+        return changes
+
+
+def watched(world: ReplicationWorld, budget: FaultBudget | None = None) -> Invariants:
+    """The checker of a world, looking from now on."""
+    checker = Invariants(WorldView(world), budget)
+    checker.install()
+    return checker
