@@ -244,13 +244,22 @@ def run(main: Coroutine[Any, Any, T], seed: int | None = None, max_time: float =
     With a `seed`, nodes interleave at random; the same seed gives the same run. Raises `Stuck`
     when nothing can happen any more or `max_time` virtual seconds have passed.
     """
-    with asyncio.Runner(loop_factory=lambda: VirtualLoop(seed, max_time)) as runner:
-        loop = runner.get_loop()
-        assert isinstance(loop, VirtualLoop)
-        try:
-            return runner.run(main)
-        finally:
-            loop.bury()
+    failure: BaseException | None = None
+    try:
+        with asyncio.Runner(loop_factory=lambda: VirtualLoop(seed, max_time)) as runner:
+            loop = runner.get_loop()
+            assert isinstance(loop, VirtualLoop)
+            try:
+                return runner.run(main)
+            except BaseException as error:
+                failure = error
+                raise
+            finally:
+                loop.bury()
+    except BaseException as error:
+        if failure is None or failure is error:
+            raise
+        raise failure from None  # what went wrong in clearing up must not hide it
 
 
 class VirtualClock:

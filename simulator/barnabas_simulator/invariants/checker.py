@@ -12,7 +12,7 @@ moved. Logs are compared once in `SAMPLE_SECONDS`. The first violation ends the 
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Collection
-from typing import ParamSpec
+from typing import NoReturn, ParamSpec
 
 from barnabas.messages.control import (
     LeaderAndIsrRequest,
@@ -177,6 +177,11 @@ class Invariants:
     ) -> InvariantViolation:
         return InvariantViolation(name, self._now(), partition, states, list(self.events))
 
+    def _end(self, violation: InvariantViolation) -> NoReturn:
+        if self._loop is not None:
+            self._loop.after_turn = None  # the tasks have yet to be cancelled
+        raise violation
+
     def _now(self) -> float:
         return self._loop.time() if self._loop is not None else 0.0
 
@@ -200,9 +205,7 @@ class Invariants:
             self._next_sample = self._now() + SAMPLE_SECONDS
             self.compare_logs()
         if self._violation is not None:
-            assert self._loop is not None
-            self._loop.after_turn = None  # the tasks have yet to be cancelled
-            raise self._violation
+            self._end(self._violation)
 
     def _look_at(self, member: Running) -> None:
         for partition in member.partitions:
@@ -422,21 +425,22 @@ class Invariants:
         deadline = self._now() + within
         while (missing := self._missing(core, since, leader_changes_per_minute)) is not None:
             if self._now() >= deadline:
-                raise missing
+                self._end(missing)
             await asyncio.sleep(0.1)
         for truth in self.truths.values():
             truth.forked = False
-            self._compare_isr_with_truth(truth)
         self.compare_logs()
+        for truth in self.truths.values():
+            self._compare_isr_with_truth(truth)
         if self._violation is not None:
-            raise self._violation
+            self._end(self._violation)
 
     def _compare_isr_with_truth(self, truth: Truth) -> None:
         for held in self._held(truth):
             if held.replica.broker_id in truth.state.isr:
                 replica, image = held
                 self._hold(
-                    truth.partition, durability_rules.leader_completeness, replica, image, truth
+                    truth.partition, durability_rules.isr_has_everything, replica, image, truth
                 )
 
     def _missing(

@@ -18,16 +18,7 @@ from barnabas_simulator.invariants.view import Replica
 def leader_completeness(leader: Replica, image: LogImage, truth: Truth) -> str | None:
     """Who begins to lead has every committed record and all that clients were told, by bytes.
     (Vanlightly, LeaderCompleteness.)"""
-    if leader.log_end < truth.high_watermark:
-        return f"the log ends below the true high watermark {truth.high_watermark}; {leader}"
-    missing = truth.missing_from(image, leader.log_start)
-    if missing is not None:
-        return f"the committed {missing} is not in the log; {leader}"
-    for offset, told in truth.unsettled.items():
-        value = image.value_at(offset)
-        if value != told:
-            return f"a client was told of {told!r} at {offset}, the log has {value!r}; {leader}"
-    return None
+    return _lacks(leader, image, truth)
 
 
 @rule("I4b CandidateCompleteness")
@@ -57,6 +48,25 @@ def no_global_loss(stored: Mapping[int, LogImage], truth: Truth) -> str | None:
             return None
         missing[broker_id] = lacks.base_offset
     return f"no disk has all below {truth.high_watermark}; each lacks what begins at: {missing}"
+
+
+@rule("I9 NoGlobalLoss")
+def isr_has_everything(member: Replica, image: LogImage, truth: Truth) -> str | None:
+    """At rest every member of the ISR has all that was committed and all that clients were told."""
+    return _lacks(member, image, truth)
+
+
+def _lacks(replica: Replica, image: LogImage, truth: Truth) -> str | None:
+    if replica.log_end < truth.high_watermark:
+        return f"the log ends below the true high watermark {truth.high_watermark}; {replica}"
+    missing = truth.missing_from(image, replica.log_start)
+    if missing is not None:
+        return f"the committed {missing} is not in the log; {replica}"
+    for offset, told in truth.unsettled.items():
+        value = image.value_at(offset)
+        if value != told:
+            return f"a client was told of {told!r} at {offset}, the log has {value!r}; {replica}"
+    return None
 
 
 @rule("I12 ConsistentRead")
