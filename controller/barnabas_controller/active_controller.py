@@ -12,6 +12,7 @@ from barnabas.messages.control import (
     StopReplicaResponse,
 )
 from barnabas.runtime import Message, Runtime, TaskScope
+from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.broker_changes import BrokerChanges
 from barnabas_controller.broker_channels import BrokerChannels
@@ -63,6 +64,7 @@ class ActiveController:
             BrokerChannels(runtime, settings(), self._on_response, self._on_evidence),
             lambda name, handler: enqueue(self, name, handler),
             events,
+            self._on_mended,
         )
         reign = self.reign
         self.partitions = PartitionStateMachine(reign)
@@ -82,6 +84,14 @@ class ActiveController:
         self.shutdown = ControlledShutdown(reign, self.partitions, self.replicas)
         self._rebalance = PreferredRebalance(reign, self.partitions)
         self._scope = TaskScope(f"controller epoch {store.epoch.number}")
+
+    async def _on_mended(self, partition: TopicPartition) -> None:
+        """A partition's state is known again: what a failover does for all, for this one."""
+        context, cause = self.reign.context, "its state znode was mended"
+        self.partitions.adopt(partition)
+        await self.replicas.adopt([partition], cause)
+        await self.partitions.elect_where_missing(cause, partition.topic)
+        self.reign.update_metadata(context.registered_brokers(), [partition])
 
     def start_timers(self) -> None:
         self._scope.spawn(self._rebalance.run(), "preferred leader rebalance")

@@ -15,13 +15,15 @@ from barnabas.messages.control import LeaderAndIsrResponse
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.context import Replica
+from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.gathering import in_chunks
 from barnabas_controller.partition_states import PartitionStateMachine
 from barnabas_controller.reassignments import Reassignments
 from barnabas_controller.reign import Reign
 from barnabas_controller.replica_states import ReplicaStateMachine
 from barnabas_controller.states import PartitionState, ReplicaState
 from barnabas_controller.topic_deletion import TopicDeletion
-from barnabas_controller.znodes import Broker
+from barnabas_controller.znodes import Broker, broker_path, decode_broker
 from barnabas_controller.zookeeper.session import WatchEvent
 
 logger = logging.getLogger(__name__)
@@ -47,13 +49,56 @@ class BrokerChanges:
         self._replicas = replicas
         self._deletion = deletion
         self._reassignments = reassignments
+        self._watched: dict[int, None] = {}
 
     def watch(self, _: WatchEvent) -> None:
         self._reign.enqueue("brokers changed", self.on_brokers_changed)
 
+    async def read(self) -> dict[int, Broker]:
+        """The registered brokers that can be talked to; watches their list and each one's data.
+
+        A registration that cannot be understood is left out, unless it is of a life that is known:
+        then the last good data stay.
+        """
+        ids = await self._reign.store.store.broker_ids(self.watch)
+        found = await in_chunks(self._read_broker, ids)
+        return {broker.broker_id: broker for broker in found if broker is not None}
+
+    async def _read_broker(self, broker_id: int) -> Broker | None:
+        store, path = self._reign.store.store, broker_path(broker_id)
+        found = await store.get(path, None if broker_id in self._watched else self._watch_data)
+        if found is None:
+            return None
+        self._watched[broker_id] = None
+        data, stat = found
+        try:
+            broker = decode_broker(broker_id, data, stat.czxid)
+            listener = self._reign.config.inter_broker_listener
+            if broker.endpoint(listener) is None:
+                raise MalformedZnode(path, f"it has no listener {listener}, nobody can talk to it")
+        except MalformedZnode as error:
+            store.report(error)
+            known = self._context.brokers.get(broker_id)
+            return known if known is not None and known.epoch == stat.czxid else None
+        return broker
+
+    def _watch_data(self, event: WatchEvent) -> None:
+        self._watched.pop(int(event.path.rpartition("/")[2]), None)
+        self._reign.enqueue("a broker's data changed", self.on_brokers_changed)
+
+    async def _on_data_changed(self, brokers: list[Broker]) -> None:
+        """They are reached elsewhere; who lives and who leads is as before."""
+        for broker in brokers:
+            logger.info("broker %d has other endpoints: %s", broker.broker_id, broker.endpoints)
+            self._context.brokers[broker.broker_id] = broker
+            await self._reign.channels.remove(broker.broker_id)
+            self._reign.channels.add(broker)
+        if brokers:
+            self._reign.update_metadata(self._context.registered_brokers())
+
     async def on_brokers_changed(self) -> None:
-        """`/brokers/ids` has other children."""
-        present = await self._reign.store.store.brokers(self.watch)
+        """`/brokers/ids` has other children, or the data of one changed."""
+        present = await self.read()
         known = dict(self._context.brokers)
         new = [present[b] for b in sorted(present.keys() - known.keys())]
         bounced = [
@@ -74,6 +119,12 @@ class BrokerChanges:
             self._context.brokers.update({b.broker_id: b for b in bounced})
             await self._on_startup(ids, "restarted")
         await self._on_gone(dead)
+        moved = [
+            present[b]
+            for b in sorted(present.keys() & known.keys())
+            if present[b].epoch == known[b].epoch and present[b] != known[b]
+        ]
+        await self._on_data_changed(moved)
 
     async def on_evidence(self, suspect: Broker, evidence: str) -> None:
         """This life of a broker seems to be over, though its session is not.

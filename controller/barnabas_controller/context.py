@@ -30,8 +30,9 @@ class ControllerContext:
     in both still gets requests, and may serve what nobody else can, but is not online.
     `suspects` are lives of brokers (by id, the broker epoch) that are still registered and for
     whose death there is evidence: not online either, and it ends only with a new broker epoch.
-    `failed_replicas` are those a live broker cannot open because their disk failed. Dicts to None
-    are sets with an order. `awaiting`: since when a partition waits for a better leader.
+    `failed_replicas` are those a live broker cannot open because their disk failed. `doubtful`: why
+    the state znode of a partition cannot be trusted. `awaiting`: since when a partition waits for a
+    better leader. Dicts to None are sets with an order.
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -47,6 +48,7 @@ class ControllerContext:
     deletion_started: dict[str, None] = field(default_factory=dict)
     deletion_ineligible: dict[str, None] = field(default_factory=dict)
     reassigning: dict[TopicPartition, None] = field(default_factory=dict)
+    doubtful: dict[TopicPartition, str] = field(default_factory=dict)
     awaiting: dict[TopicPartition, float] = field(default_factory=dict)
 
     # Brokers
@@ -105,6 +107,7 @@ class ControllerContext:
             self.partition_states.pop(partition, None)
             self.leadership.pop(partition, None)
             self.reassigning.pop(partition, None)
+            self.doubtful.pop(partition, None)
         self.assignments.pop(topic, None)
         self.topic_ids.pop(topic, None)
         self.topics_to_delete.pop(topic, None)

@@ -35,9 +35,15 @@ from barnabas.runtime import Runtime, TaskScope
 from barnabas_controller import znodes
 from barnabas_controller.active_controller import ActiveController
 from barnabas_controller.config import ControllerConfig
-from barnabas_controller.controller_election import Incumbent, current_controller, depose, elect
+from barnabas_controller.controller_election import (
+    Incumbent,
+    current_controller,
+    depose,
+    elect,
+    watch_epoch,
+)
 from barnabas_controller.controller_watch import ControllerWatch
-from barnabas_controller.errors import ControllerMoved
+from barnabas_controller.errors import ControllerMoved, MalformedZnode
 from barnabas_controller.failover import fail_over
 from barnabas_controller.fenced_store import FencedStore
 from barnabas_controller.store import Store
@@ -56,7 +62,8 @@ OVER = (State.EXPIRED, State.CLOSED)
 class ControllerSetup:
     """What a controller needs of its broker.
 
-    `suspects` are those of the last controller this broker heard of, by id with the broker epoch.
+    `suspects` are those of the last controller this broker heard of, by id with the broker epoch;
+    `highest_epoch` is the highest controller epoch it has obeyed.
     """
 
     runtime: Runtime
@@ -65,6 +72,7 @@ class ControllerSetup:
     config: ControllerConfig = field(default_factory=ControllerConfig)
     events: EventLog = field(default_factory=EventLog)
     suspects: Callable[[], Mapping[int, int]] = dict
+    highest_epoch: Callable[[], int] = lambda: 0
 
 
 def _nothing() -> None:
@@ -295,7 +303,12 @@ class Controller:
     async def _stand_for_election(self, previous: int) -> None:
         """`previous`: who was controller when this broker last looked; -1: nobody was."""
         setup = self._setup
-        epoch = await elect(self._store, setup.broker_id, setup.runtime.clock.wall_ms())
+        now, obeyed = setup.runtime.clock.wall_ms(), setup.highest_epoch()
+        try:
+            epoch = await elect(self._store, setup.broker_id, now, obeyed)
+        except MalformedZnode as error:
+            await self._wait_for_epoch(error)
+            return
         logger.info("broker %d is controller, epoch %d", setup.broker_id, epoch.number)
         self.active_controller_id = setup.broker_id
         self._active = ActiveController(
@@ -315,6 +328,12 @@ class Controller:
         predecessor = self._watch.testimony
         await self._watch.close()
         await fail_over(self._active, predecessor, setup.suspects())
+
+    async def _wait_for_epoch(self, error: MalformedZnode) -> None:
+        """No election is possible before somebody mends `/controller_epoch`."""
+        self._store.report(error)
+        if await watch_epoch(self._store, self._watch_controller):
+            self._enqueue(_Event("/controller_epoch is mended", self._check_controller))
 
     async def _resign(self, why: str) -> None:
         """Stop ruling; nothing is written."""

@@ -50,8 +50,11 @@ async def current_controller(store: Store, watch: Watch | None = None) -> Incumb
     try:
         broker_id = znodes.decode_controller(data)
     except MalformedZnode as error:
-        logger.error("the controller cannot be known: %s", error)
+        store.report(error)
         broker_id = -1
+    if stat.ephemeral_owner == 0:
+        why = "no session holds it: no controller wrote it, and nobody is elected while it is there"
+        store.report(MalformedZnode(znodes.CONTROLLER, why))
     return Incumbent(broker_id, stat.ephemeral_owner, stat.czxid)
 
 
@@ -63,7 +66,7 @@ async def broker_of(store: Store, incumbent: Incumbent) -> znodes.Broker | None:
     try:
         return znodes.decode_broker(incumbent.broker_id, found[0], found[1].czxid)
     except MalformedZnode as error:
-        logger.error("the controller cannot be watched: %s", error)
+        store.report(error)
         return None
 
 
@@ -74,24 +77,29 @@ async def depose(store: Store, incumbent: Incumbent) -> bool:
     elected while it is there: so this is the epoch of its election, and the multi, which checks
     it, cannot hit a successor's znode.
     """
-    _, version = await _read_epoch(store)
+    epoch = await store.exists(znodes.CONTROLLER_EPOCH)
     stat = await store.exists(znodes.CONTROLLER)
-    if stat is None or stat.czxid != incumbent.czxid:
+    if epoch is None or stat is None or stat.czxid != incumbent.czxid:
         return False
     operations: list[Operation] = [
-        Check(znodes.CONTROLLER_EPOCH, version),
+        Check(znodes.CONTROLLER_EPOCH, epoch.version),
         Delete(znodes.CONTROLLER, stat.version),
     ]
     results = await until_answered(lambda: store.session.multi(operations))
     return not any(isinstance(result, ZooKeeperError) for result in results)
 
 
-async def elect(store: Store, broker_id: int, now_ms: int) -> ControllerEpoch:
+async def elect(
+    store: Store, broker_id: int, now_ms: int, highest_epoch: int = 0
+) -> ControllerEpoch:
     """Become controller; raises ControllerMoved if another broker was faster.
 
+    The new epoch follows the one in `/controller_epoch`, and `highest_epoch`, the highest this
+    broker has obeyed: a znode that somebody set back would have every broker refuse the controller.
     Raises MalformedZnode when `/controller_epoch` is no number: no epoch can follow it.
     """
     epoch, version = await _read_epoch(store)
+    epoch = max(epoch, highest_epoch)
     operations: list[Operation] = [
         Create(znodes.CONTROLLER, znodes.encode_controller(broker_id, now_ms), ephemeral=True),
         SetData(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(epoch + 1), version),
@@ -105,6 +113,16 @@ async def elect(store: Store, broker_id: int, now_ms: int) -> ControllerEpoch:
         if isinstance(result, ZooKeeperError):
             raise result
     raise ZooKeeperError(f"{znodes.CONTROLLER}: the election had no result")
+
+
+async def watch_epoch(store: Store, watch: Watch) -> bool:
+    """Have `watch` called when `/controller_epoch` changes; whether it can be understood now."""
+    await store.exists(znodes.CONTROLLER_EPOCH, watch)
+    try:
+        await _read_epoch(store)
+    except MalformedZnode:
+        return False
+    return True
 
 
 async def _won_unheard(store: Store, epoch: int) -> ControllerEpoch:

@@ -17,6 +17,7 @@ from barnabas_controller.active_controller import ActiveController
 from barnabas_controller.context import ControllerContext
 from barnabas_controller.lifeline import Testimony
 from barnabas_controller.reassignment import in_progress
+from barnabas_controller.state_reading import read_states
 
 logger = logging.getLogger(__name__)
 
@@ -102,14 +103,14 @@ async def _read_cluster(
     """Fill the context; returns the transaction that wrote each partition's state."""
     reign = active.reign
     context, store = reign.context, reign.store.store
-    context.brokers = await store.brokers(active.brokers.watch)
+    context.brokers = await active.brokers.read()
     topics = await store.topics(active.topics.watch)
     for topic, node in (await active.topics.load(topics)).items():
         context.set_topic(topic, node)
     for partition in context.partitions():
         if in_progress(context.assignment(partition)):
             context.reassigning[partition] = None
-    states = await store.written_states(context.partitions())
+    states = await read_states(reign, context.partitions())
     context.leadership = {partition: written.state for partition, written in states.items()}
     for broker in context.brokers.values():
         known = predecessor if predecessor and predecessor.broker == broker else None

@@ -27,6 +27,7 @@ from barnabas_controller.alter_partition import (
 from barnabas_controller.leader_and_isr import LeaderAndIsr, describe_change
 from barnabas_controller.min_isr import accounted
 from barnabas_controller.reign import Reign
+from barnabas_controller.state_reading import read_states
 from barnabas_controller.zookeeper.session import BadVersion
 
 logger = logging.getLogger(__name__)
@@ -104,8 +105,7 @@ class IsrChanges:
         return answers
 
     async def _refresh(self, partition: TopicPartition) -> None:
-        state = await self._reign.store.store.state(partition)
-        if state is not None and state.controller_epoch <= self._reign.store.epoch.number:
+        for state, _ in (await read_states(self._reign, [partition])).values():
             logger.warning("%s: its state znode was changed from outside: %s", partition, state)
             self._context.leadership[partition] = state
 

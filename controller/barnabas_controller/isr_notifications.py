@@ -15,6 +15,7 @@ from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.reign import Reign
+from barnabas_controller.state_reading import read_states
 from barnabas_controller.znode_json import JsonReader
 from barnabas_controller.znodes import ISR_CHANGES
 from barnabas_controller.zookeeper.session import WatchEvent
@@ -59,11 +60,10 @@ class IsrNotifications:
             await self._reign.store.delete_tree(f"{ISR_CHANGES}/{name}")
 
     async def _read(self, partitions: list[TopicPartition]) -> None:
-        states = await self._reign.store.store.states(partitions)
-        for partition, state in states.items():
-            if state.controller_epoch <= self._reign.store.epoch.number:
-                logger.info("%s: its state was read anew: %s", partition, state)
-                self._context.leadership[partition] = state
+        states = await read_states(self._reign, partitions)
+        for partition, (state, _) in states.items():
+            logger.info("%s: its state was read anew: %s", partition, state)
+            self._context.leadership[partition] = state
         self._reign.update_metadata(self._context.registered_brokers(), list(states))
         self._on_changed(list(states))
 

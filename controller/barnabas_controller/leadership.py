@@ -16,6 +16,7 @@ from barnabas_controller.election_report import report_decision
 from barnabas_controller.leader_and_isr import LeaderAndIsr, describe_change
 from barnabas_controller.min_isr import accounted
 from barnabas_controller.reign import Reign
+from barnabas_controller.state_reading import read_states
 from barnabas_controller.zookeeper.session import BadVersion
 
 logger = logging.getLogger(__name__)
@@ -84,14 +85,13 @@ async def _refresh(
 ) -> list[TopicPartition]:
     """Read what the others wrote; returns the partitions that may be decided again."""
     again = []
-    states = await reign.store.store.states(conflicts)
+    states = await read_states(reign, conflicts)
     for partition in conflicts:
-        state = states.get(partition)
-        if state is None:
-            outcome[partition] = Refused("its state znode is gone or malformed")
-        elif state.controller_epoch > reign.store.epoch.number:
-            outcome[partition] = Refused(f"controller {state.controller_epoch} wrote its state")
+        if partition not in states:
+            why = reign.context.doubtful.get(partition, "it is gone")
+            outcome[partition] = Refused(f"its state znode cannot be trusted: {why}")
         else:
+            state = states[partition].state
             logger.warning("%s: its state znode was changed from outside: %s", partition, state)
             known = reign.context.leadership[partition]
             report_decision(reign, partition, known, state, "its state znode was changed by others")

@@ -17,7 +17,11 @@ MIN_ISR_KEY = "min.insync.replicas"
 async def minimum_isrs(
     reign: Reign, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """The effective minimum of each: never more than there are replicas."""
+    """The effective minimum of each: never more than there are replicas.
+
+    A topic whose settings cannot be understood is left out: who counts as eligible by a minimum
+    that is not the topic's may miss records.
+    """
     wanted = list(partitions)
     topics = list(dict.fromkeys(partition.topic for partition in wanted))
     configs = await reign.store.store.topic_configs(topics)
@@ -27,6 +31,7 @@ async def minimum_isrs(
             len(reign.context.replicas(partition)),
         )
         for partition in wanted
+        if partition.topic in configs
     }
 
 

@@ -46,16 +46,21 @@ class PartitionStateMachine:
 
     async def start(self, cause: str) -> None:
         """After failover: derive the states from the leadership, then find what leaders one can."""
-        context = self._context
-        for partition in context.partitions():
-            state = context.leadership.get(partition)
-            if state is None:
-                context.partition_states[partition] = PartitionState.NEW
-            elif context.is_online(state.leader, partition):
-                context.partition_states[partition] = PartitionState.ONLINE
-            else:
-                context.partition_states[partition] = PartitionState.OFFLINE
+        for partition in self._context.partitions():
+            self.adopt(partition)
         await self.elect_where_missing(cause)
+
+    def adopt(self, partition: TopicPartition) -> None:
+        """Derive a partition's state from its leadership; one that is in doubt has none."""
+        context, states = self._context, self._context.partition_states
+        state = context.leadership.get(partition)
+        if state is None:
+            if partition not in context.doubtful:
+                states[partition] = PartitionState.NEW
+        elif context.is_online(state.leader, partition):
+            states[partition] = PartitionState.ONLINE
+        else:
+            states[partition] = PartitionState.OFFLINE
 
     async def dismiss_earlier_lives(
         self, written_at: Mapping[TopicPartition, int], cause: str
@@ -258,7 +263,8 @@ class PartitionStateMachine:
         return first_account(state, self._context.brokers) if enabled else state
 
     async def _unclean_allowed(self, partitions: list[TopicPartition]) -> Mapping[str, bool]:
-        """Per topic that has a partition without any online in-sync replica."""
+        """Per topic that has a partition without any online in-sync replica; not where its
+        settings cannot be understood."""
         topics: dict[str, None] = {}
         for partition in partitions:
             state = self._context.leadership.get(partition)

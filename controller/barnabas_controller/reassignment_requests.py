@@ -147,8 +147,7 @@ class ReassignmentRequests:
         await self._begin(targets)
 
     async def _throw_away(self, error: MalformedZnode) -> None:
-        logger.error("reassignments that cannot be understood: %s", error)
-        self._reign.events.record(EventKind.ZNODE_REFUSED, str(error), path=REASSIGN_PARTITIONS)
+        self._reign.store.store.report(error)
         await self._reign.store.delete_tree(REASSIGN_PARTITIONS)
 
     async def _begin(self, targets: Targets) -> None:

@@ -33,6 +33,8 @@ class Reign:
     channels: BrokerChannels
     enqueue: Enqueue
     events: EventLog
+    # Awaited when a partition's state, which could not be trusted, is known again.
+    on_mended: Callable[[TopicPartition], Awaitable[None]]
 
     @property
     def config(self) -> ControllerConfig:

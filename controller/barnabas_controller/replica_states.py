@@ -26,9 +26,13 @@ class ReplicaStateMachine:
 
     async def start(self, cause: str) -> None:
         """After failover: tell the live brokers all their replicas, take the others out of ISRs."""
+        await self.adopt(self._context.partitions(), cause)
+
+    async def adopt(self, partitions: Iterable[TopicPartition], cause: str) -> None:
+        """The same for the replicas of these partitions."""
         context = self._context
         online, offline = [], []
-        for replica in context.replicas_of(context.partitions()):
+        for replica in context.replicas_of(partitions):
             if context.is_online(replica.broker_id, replica.partition):
                 context.replica_states[replica] = ReplicaState.ONLINE
                 online.append(replica)

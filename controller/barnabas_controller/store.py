@@ -19,6 +19,7 @@ from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.gathering import in_chunks
 from barnabas_controller.leader_and_isr import LeaderAndIsr
 from barnabas_controller.retrying import until_answered
+from barnabas_controller.znode_json import MAX_INT
 from barnabas_controller.zookeeper.session import (
     ANY_VERSION,
     NodeExists,
@@ -38,6 +39,13 @@ class WrittenState(NamedTuple):
 
     state: LeaderAndIsr
     zxid: int
+
+
+def is_broker_id(name: str) -> bool:
+    """Whether a znode's name is a broker's id, as brokers write it."""
+    return (
+        name.isascii() and name.isdigit() and name == str(int(name[:11])) and int(name) <= MAX_INT
+    )
 
 
 class Store:
@@ -101,21 +109,22 @@ class Store:
             await until_answered(lambda: self.session.delete(path))
 
     async def broker_ids(self, watch: Watch | None = None) -> list[int]:
+        """Those of the registered brokers; names that are no ids are reported and left out."""
         names = await self.children(znodes.BROKER_IDS, watch)
-        return sorted(int(name) for name in names if name.isdigit())
+        for name in names:
+            if not is_broker_id(name):
+                self.report(MalformedZnode(f"{znodes.BROKER_IDS}/{name}", "not a broker's id"))
+        return sorted(int(name) for name in names if is_broker_id(name))
 
-    async def brokers(
-        self, watch: Watch | None = None, each_watch: Watch | None = None
-    ) -> dict[int, znodes.Broker]:
+    async def brokers(self, watch: Watch | None = None) -> dict[int, znodes.Broker]:
         """Every registered broker by id, its epoch filled in."""
-        ids = await self.broker_ids(watch)
-        found = await in_chunks(lambda broker_id: self.broker(broker_id, each_watch), ids)
+        found = await in_chunks(self.broker, await self.broker_ids(watch))
         return {broker.broker_id: broker for broker in found if broker is not None}
 
-    async def broker(self, broker_id: int, watch: Watch | None = None) -> znodes.Broker | None:
+    async def broker(self, broker_id: int) -> znodes.Broker | None:
         path = znodes.broker_path(broker_id)
         return self._decoded(
-            await self.get(path, watch),
+            await self.get(path),
             lambda data, stat: znodes.decode_broker(broker_id, data, stat.czxid),
         )
 
@@ -150,12 +159,19 @@ class Store:
         return {p: written for p, written in zip(partitions, found, strict=True) if written}
 
     async def _written_state(self, partition: TopicPartition) -> WrittenState | None:
-        return self._decoded(
-            await self.get(znodes.state_path(partition)),
-            lambda data, stat: WrittenState(
-                znodes.decode_state(partition, data, stat.version), stat.mzxid
-            ),
-        )
+        try:
+            return await self.written_state(partition)
+        except MalformedZnode as error:
+            self.report(error)
+            return None
+
+    async def written_state(self, partition: TopicPartition) -> WrittenState | None:
+        """None without a znode; raises MalformedZnode."""
+        found = await self.get(znodes.state_path(partition))
+        if found is None:
+            return None
+        data, stat = found
+        return WrittenState(znodes.decode_state(partition, data, stat.version), stat.mzxid)
 
     async def note_log_dir_failure(self, broker_id: int) -> None:
         """Tell the controller that one of this broker's log directories failed."""
@@ -180,14 +196,20 @@ class Store:
         return await self.children(znodes.DELETE_TOPICS, watch)
 
     async def topic_config(self, topic: str) -> dict[str, str]:
-        """The topic's overrides; empty without a znode."""
-        path = znodes.topic_config_path(topic)
-        found = await self.get(path)
-        return self._decoded(found, lambda data, _: znodes.decode_config(path, data)) or {}
+        """The topic's overrides; empty without a znode, or one that can be understood."""
+        return await self._topic_overrides(topic) or {}
 
     async def topic_configs(self, topics: Sequence[str]) -> dict[str, Mapping[str, str]]:
-        """The overrides of each of the topics."""
-        return dict(zip(topics, await in_chunks(self.topic_config, topics), strict=True))
+        """The overrides of each of the topics, but for those that cannot be understood."""
+        found = await in_chunks(self._topic_overrides, topics)
+        return {topic: c for topic, c in zip(topics, found, strict=True) if c is not None}
+
+    async def _topic_overrides(self, topic: str) -> dict[str, str] | None:
+        path = znodes.topic_config_path(topic)
+        found = await self.get(path)
+        if found is None:
+            return {}
+        return self._decoded(found, lambda data, _: znodes.decode_config(path, data))
 
     def _decoded(
         self, found: tuple[bytes, Stat] | None, decode: Callable[[bytes, Stat], T]
@@ -200,7 +222,7 @@ class Store:
             self.report(error)
             return None
 
-    def report(self, error: MalformedZnode) -> None:
+    def report(self, error: MalformedZnode, partition: TopicPartition | None = None) -> None:
         """Say loudly that a znode is left out, and why."""
         logger.error("ignoring a znode that cannot be understood: %s", error)
-        self.events.record(EventKind.ZNODE_MALFORMED, error.why, path=error.path)
+        self.events.record(EventKind.ZNODE_MALFORMED, error.why, partition, path=error.path)

@@ -14,6 +14,7 @@ from barnabas.runtime import new_uuid
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller import znodes
+from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.partition_states import NEW_PARTITION, PartitionStateMachine
 from barnabas_controller.reign import Reign
 from barnabas_controller.replica_states import ReplicaStateMachine
@@ -48,9 +49,18 @@ class TopicChanges:
 
         Topics that are malformed or have an illegal name are left out, and logged.
         """
-        legal = [topic for topic in topics if _is_legal(topic)]
+        legal = [topic for topic in topics if self._is_legal(topic)]
         found = await self._reign.store.store.topic_assignments(legal, self.watch_data)
         return {topic: await self._with_id(topic, node) for topic, node in found.items()}
+
+    def _is_legal(self, topic: str) -> bool:
+        try:
+            validate_topic_name(topic)
+        except InvalidTopicError as error:
+            store = self._reign.store.store
+            store.report(MalformedZnode(znodes.topic_path(topic), str(error)))
+            return False
+        return True
 
     async def _with_id(self, topic: str, node: TopicZnode) -> TopicZnode:
         """A node written by hand, or by an old tool, has no topic id: write it back with one."""
@@ -121,12 +131,3 @@ class TopicChanges:
         await self._replicas.change(replicas, ReplicaState.NEW, NEW_PARTITION)
         await self._partitions.elect(partitions, NEW_PARTITION)
         await self._replicas.change(replicas, ReplicaState.ONLINE, NEW_PARTITION)
-
-
-def _is_legal(topic: str) -> bool:
-    try:
-        validate_topic_name(topic)
-    except InvalidTopicError as error:
-        logger.error("ignoring a topic in ZooKeeper: %s", error)
-        return False
-    return True

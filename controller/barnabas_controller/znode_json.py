@@ -12,6 +12,15 @@ def encode(content: Mapping[str, Any]) -> bytes:
 
 
 _MISSING: Any = object()
+# Ids and epochs travel as 32 bits, epochs of brokers as 64.
+MAX_INT = 2**31 - 1
+MAX_WHY = 500
+MAX_LONG = 2**63 - 1
+
+
+def _travels(text: str) -> bool:
+    """JSON can say half a surrogate pair, which no message can carry."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 class JsonReader:
@@ -28,7 +37,7 @@ class JsonReader:
         self._content: dict[str, Any] = content
 
     def malformed(self, why: str) -> MalformedZnode:
-        return MalformedZnode(self._path, why)
+        return MalformedZnode(self._path, why[:MAX_WHY])
 
     def has(self, name: str) -> bool:
         return self._content.get(name) is not None
@@ -42,9 +51,9 @@ class JsonReader:
     def integer(self, name: str, default: Any = _MISSING) -> int:
         return self._as_int(name, self._field(name, default))
 
-    def _as_int(self, name: str, value: Any) -> int:
-        if type(value) is not int:
-            raise self.malformed(f"{name} is not an integer: {value!r}")
+    def _as_int(self, name: str, value: Any, limit: int = MAX_INT) -> int:
+        if type(value) is not int or not -limit - 1 <= value <= limit:
+            raise self.malformed(f"{name} is not an integer in range: {value!r}")
         return value
 
     def boolean(self, name: str, default: Any = _MISSING) -> bool:
@@ -59,7 +68,7 @@ class JsonReader:
         for key, value in self.mapping(name, default={}).items():
             if not (key.isascii() and key.isdigit()):
                 raise self.malformed(f"{name} has a key that is not a number: {key!r}")
-            found[int(key)] = self._as_int(f"{name} of {key}", value)
+            found[int(key)] = self._as_int(f"{name} of {key}", value, MAX_LONG)
         return found
 
     def string(self, name: str) -> str:
@@ -68,6 +77,8 @@ class JsonReader:
     def as_string(self, name: str, value: Any) -> str:
         if not isinstance(value, str):
             raise self.malformed(f"{name} is not a string: {value!r}")
+        if not _travels(value):
+            raise self.malformed(f"{name} is not valid Unicode: {value!r}")
         return value
 
     def array(self, name: str) -> Sequence[Any]:
@@ -93,7 +104,7 @@ class JsonReader:
         """`{"0":[1,2],...}`: partition numbers and the ids of distinct brokers."""
         lists: dict[int, tuple[int, ...]] = {}
         for key, value in self.mapping(name, default).items():
-            if not (key.isascii() and key.isdigit()):
+            if not (key.isascii() and key.isdigit() and len(key) <= 9):
                 raise self.malformed(f"{name} names a partition that is not a number: {key!r}")
             if not isinstance(value, list):
                 raise self.malformed(f"{name} of {key} is not a list: {value!r}")

@@ -5,6 +5,7 @@ read what is written here. A reader keys off fields, never off `version`: nodes 
 by an older Kafka parse unchanged. What cannot be understood raises `MalformedZnode`.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.leader_and_isr import RECOVERED, LeaderAndIsr
-from barnabas_controller.znode_json import JsonReader, encode
+from barnabas_controller.znode_json import MAX_INT, JsonReader, encode
 
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
@@ -166,9 +167,7 @@ def decode_broker(broker_id: int, data: bytes, epoch: int = -1) -> Broker:
 
 
 def _endpoint(content: "JsonReader", text: Any, protocols: Mapping[str, Any]) -> Endpoint:
-    if not isinstance(text, str):
-        raise content.malformed(f"endpoint {text!r} is not a string")
-    listener, separator, rest = text.partition("://")
+    listener, separator, rest = content.as_string("an endpoint", text).partition("://")
     try:
         address = Address.parse(rest)
     except ValueError as error:
@@ -217,6 +216,10 @@ def encode_topic(topic: TopicZnode) -> bytes:
     return encode(content)
 
 
+# Kafka's are 22 characters of URL-safe base64; the id becomes a line of a file.
+_TOPIC_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
 def decode_topic(topic: str, data: bytes) -> TopicZnode:
     content = JsonReader(topic_path(topic), data)
     adding = content.replica_lists("adding_replicas", default={})
@@ -236,6 +239,8 @@ def decode_topic(topic: str, data: bytes) -> TopicZnode:
         if set(assignment.removing) == set(assignment.replicas):
             raise content.malformed(f"partition {number} removes every replica")
     topic_id = content.string("topic_id") if content.has("topic_id") else None
+    if topic_id is not None and not _TOPIC_ID.fullmatch(topic_id):
+        raise content.malformed(f"not a topic id: {topic_id!r}")
     return TopicZnode(topic_id, partitions)
 
 
@@ -299,8 +304,8 @@ def encode_controller_epoch(epoch: int) -> bytes:
 
 def decode_controller_epoch(data: bytes) -> int:
     text = data.decode("ascii", "replace")
-    if not text.isdigit():
-        raise MalformedZnode(CONTROLLER_EPOCH, f"not a decimal number: {text[:40]!r}")
+    if not text.isdigit() or len(text) > 10 or int(text) >= MAX_INT:
+        raise MalformedZnode(CONTROLLER_EPOCH, f"not a decimal number of 32 bits: {text[:40]!r}")
     return int(text)
 
 
@@ -314,7 +319,8 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
         return {}
     content = JsonReader(path, data)
     return {
-        name: content.as_string(name, value) for name, value in content.mapping("config").items()
+        content.as_string("a name", name): content.as_string(name, value)
+        for name, value in content.mapping("config").items()
     }
 
 

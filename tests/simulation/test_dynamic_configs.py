@@ -61,19 +61,22 @@ def test_a_topics_change_reaches_the_open_logs_of_every_broker() -> None:
 
 def test_the_order_is_topic_then_broker_then_cluster_default_then_file_then_default() -> None:
     async def story(cluster: SimulatedCluster, store: Store) -> None:
-        def in_force(broker_id: int) -> int:
-            return log_of(cluster, broker_id, FLIGHTS).config.min_insync_replicas
+        def in_force(*expected: int) -> bool:
+            return (
+                tuple(log_of(cluster, b, FLIGHTS).config.max_message_bytes for b in (1, 2, 3))
+                == expected
+            )
 
-        assert in_force(1) == 1
-        await write_overrides(store, BROKER_DEFAULT, {"min.insync.replicas": "2"})
-        await until(lambda: [in_force(b) for b in (1, 2, 3)] == [2, 2, 2])
-        await write_overrides(store, "brokers/2", {"min.insync.replicas": "3"})
-        await until(lambda: [in_force(b) for b in (1, 2, 3)] == [2, 3, 2])
-        await write_overrides(store, ENTITY, {"min.insync.replicas": "1"})
-        await until(lambda: [in_force(b) for b in (1, 2, 3)] == [1, 1, 1])
+        assert in_force(1048588, 1048588, 1048588)
+        await write_overrides(store, BROKER_DEFAULT, {"message.max.bytes": "2000"})
+        await until(lambda: in_force(2000, 2000, 2000))
+        await write_overrides(store, "brokers/2", {"message.max.bytes": "3000"})
+        await until(lambda: in_force(2000, 3000, 2000))
+        await write_overrides(store, ENTITY, {"max.message.bytes": "4000"})
+        await until(lambda: in_force(4000, 4000, 4000))
         await write_overrides(store, ENTITY, {})
         await write_overrides(store, "brokers/2", {})
-        await until(lambda: [in_force(b) for b in (1, 2, 3)] == [2, 2, 2])
+        await until(lambda: in_force(2000, 2000, 2000))
 
     run_story(story)
 

@@ -49,6 +49,14 @@ def test_a_refused_override_changes_nothing(overrides, words):
     assert config[keys.MIN_INSYNC_REPLICAS] == 3
 
 
+def test_the_minimum_isr_is_not_one_brokers_own_affair():
+    config = DynamicConfig()
+    config.override(Source.CLUSTER, {"min.insync.replicas": "2"})
+    with pytest.raises(InvalidConfig, match="not for one of them"):
+        config.override(Source.BROKER, {"min.insync.replicas": "1"})
+    assert config[keys.MIN_INSYNC_REPLICAS] == 2
+
+
 def test_every_dynamic_key_is_in_force_at_once():
     """A value is read at use: none of these may be kept elsewhere. What each does when it changes
     is told by its own tests; here only that the readers' object says the new value."""

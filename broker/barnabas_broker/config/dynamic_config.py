@@ -57,6 +57,11 @@ class DynamicConfig(Config):
     def _merged(self, overrides: Mapping[Source, Mapping[str, str]]) -> Config:
         for layer in overrides.values():
             check_dynamic(layer)
+        if keys.MIN_INSYNC_REPLICAS.name in overrides[Source.BROKER]:
+            # The controller judges by it who cannot have missed a record (KIP-966).
+            raise InvalidConfig(
+                f"{keys.MIN_INSYNC_REPLICAS.name} is for topics or all brokers, not for one of them"
+            )
         return Config({**self.properties, **overrides[Source.CLUSTER], **overrides[Source.BROKER]})
 
     def source_of(self, name: str) -> Source:

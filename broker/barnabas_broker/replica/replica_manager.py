@@ -119,6 +119,11 @@ class ReplicaManager:
             await self._context.log_manager.checkpoint_high_watermarks()
         await self._alter_partitions.close()
 
+    @property
+    def highest_controller_epoch(self) -> int:
+        """Of all controllers obeyed in this life."""
+        return self._fence.controller_epoch
+
     # ---- what the controller says
 
     async def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:

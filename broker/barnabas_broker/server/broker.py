@@ -213,6 +213,7 @@ class Broker:
             keep_session=self.log_manager.keep_session,
             on_session=lambda store: self.config_changes.follow(store),
             suspects=lambda: self.metadata_cache.suspects,
+            highest_epoch=lambda: self.replica_manager.highest_controller_epoch,
         )
 
     def _controller_config(self) -> ControllerConfig:

@@ -42,6 +42,7 @@ class MembershipConfig:
     controller: Callable[[], ControllerConfig]
     keep_session: Callable[[int, bytes], None]
     on_session: Callable[[Store], Awaitable[None]]
+    highest_epoch: Callable[[], int]
     suspects: Callable[[], Mapping[int, int]] = dict
 
 
@@ -190,6 +191,7 @@ class Membership:
                 self._config.controller(),
                 self._events,
                 self._config.suspects,
+                self._config.highest_epoch,
             )
         )
         await self.controller.start()

@@ -68,7 +68,6 @@ class EventKind(StrEnum):
     REASSIGNMENT_CANCELLED = "reassignment-cancelled"
     REASSIGNMENT_REFUSED = "reassignment-refused"
     REPLICAS_REMOVED = "replicas-removed"
-    ZNODE_REFUSED = "znode-refused"
     TOPIC_CREATED = "topic-created"
     TOPIC_GROWN = "topic-grown"
     TOPIC_DELETION_STARTED = "topic-deletion-started"

@@ -1,0 +1,456 @@
+"""Nonsense in each znode that the controller reads: an event that says what and where, a safe
+state, everything else goes on, and all is well again when the znode is mended.
+
+What brokers read (`/config`) is in `test_dynamic_configs.py`.
+"""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from barnabas import Admin
+from barnabas.events import EventKind
+from barnabas.topic_partition import TopicPartition
+from barnabas_controller import znodes
+from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store import Store
+from barnabas_controller.znodes import Endpoint, ReplicaAssignment, TopicZnode
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.support.config_world import store_of
+from tests.support.control_world import QUIET, ControlWorld, run_world
+
+FLIGHTS, OTHER = TopicPartition("flights", 0), TopicPartition("other", 0)
+STATE = znodes.state_path(FLIGHTS)
+TOPIC = znodes.topic_path("flights")
+# Malformed, truncated, empty, of another type, of a version that has other fields.
+NONSENSE = [b"", b"{", b"nonsense", b"[]", b"7", b'{"version":99}', b"\xff\xfe", b"null"]
+
+
+async def cluster(world: ControlWorld) -> None:
+    """Broker 9 is controller and has no replicas; 1 leads both topics."""
+    await world.start_brokers(9, 1, 2, 3)
+    for partition in (FLIGHTS, OTHER):
+        await world.create_topic(partition.topic, {0: [1, 2, 3]})
+        await world.until(lambda p=partition: world.brokers[3].role(p) is not None)  # type: ignore[misc]
+
+
+def reports(world: ControlWorld, path: str, broker_id: int = 9) -> list[str]:
+    """What the broker said is wrong with the znode."""
+    return [
+        event.cause
+        for event in world.brokers[broker_id].events.since(0)
+        if event.kind is EventKind.ZNODE_MALFORMED and event.details["path"] == path
+    ]
+
+
+async def reported(world: ControlWorld, path: str, broker_id: int = 9) -> None:
+    await world.until(lambda: bool(reports(world, path, broker_id)))
+
+
+async def other_goes_on(world: ControlWorld) -> None:
+    """Broker 1 dies, and 2 takes over what can be understood, under the first controller."""
+    await world.kill_and_expire(1)
+    await world.until_state(OTHER, lambda s: s.leader == 2)
+    still_the_first(world)
+
+
+def still_the_first(world: ControlWorld) -> None:
+    assert world.controller() is world.brokers[9]
+    assert world.brokers[9].controller.epoch == 1
+
+
+async def raw(world: ControlWorld, path: str) -> bytes:
+    return await raw_of(world.store, path)
+
+
+# ---- partition states
+
+
+def spoilt(**fields: object) -> bytes:
+    """A state that reads well and cannot be true."""
+    said = {"leader": 1, "leader_epoch": 0, "isr": [1, 2, 3], "controller_epoch": 1, "version": 1}
+    return str({**said, **fields}).replace("'", '"').encode()
+
+
+IMPOSSIBLE = [
+    spoilt(isr=[]),
+    spoilt(isr=[1, 2, 7]),
+    spoilt(isr=[7], leader=7),
+    spoilt(leader=7),
+    spoilt(isr=[2, 3]),
+    spoilt(isr=[1, 1]),
+    spoilt(leader_epoch=-5),
+    spoilt(controller_epoch=99),
+    spoilt(leader=2**40),
+    spoilt(isr=["1"]),
+    spoilt(leader_epoch=1.5),
+]
+
+
+@pytest.mark.parametrize("data", NONSENSE + IMPOSSIBLE)
+def test_by_a_state_that_cannot_be_true_nobody_is_elected(data: bytes) -> None:
+    """Found when the controller would write the next state."""
+
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        good = await raw(world, STATE)
+        await world.store.put(STATE, data)
+        told = len(world.brokers[2].told)
+        await other_goes_on(world)
+        await reported(world, STATE)
+        await world.settle()
+        assert await raw(world, STATE) == data
+        assert leaders_told(world, 2, told) <= {-1, 1}, "never a wrong leader"
+        await world.store.put(STATE, good)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        assert state.isr == (2, 3)
+        await world.until(lambda: led(world, 2, FLIGHTS) == 2)
+        still_the_first(world)
+
+    run_world(test)
+
+
+@pytest.mark.parametrize("data", NONSENSE + IMPOSSIBLE)
+def test_a_new_controller_leaves_out_what_it_cannot_believe(data: bytes) -> None:
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        good = await raw(world, STATE)
+        await world.store.put(STATE, data)
+        told = len(world.brokers[2].told)
+        await world.kill_and_expire(9, 1)
+        await world.until_state(OTHER, lambda s: s.leader == 2)
+        controller = world.controller()
+        assert controller is not None and controller.controller.epoch == 2
+        await reported(world, STATE, controller.broker_id)
+        await world.settle()
+        assert await raw(world, STATE) == data
+        assert leaders_told(world, 2, told) <= {-1, 1}
+        await world.store.put(STATE, good)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        assert (state.isr, state.controller_epoch) == ((2, 3), 2)
+        await world.until(lambda: led(world, 2, FLIGHTS) == 2)
+        assert controller.controller.epoch == 2
+
+    run_world(test)
+
+
+def leaders_told(world: ControlWorld, broker_id: int, since: int) -> set[int]:
+    """Whom a broker was told to follow in FLIGHTS, since some request."""
+    return {
+        p.leader
+        for request in world.brokers[broker_id].told[since:]
+        for p in getattr(request, "partitions", [])
+        if (p.topic, p.partition) == FLIGHTS and hasattr(p, "leader")
+    }
+
+
+def led(world: ControlWorld, broker_id: int, partition: TopicPartition) -> int | None:
+    role = world.brokers[broker_id].role(partition)
+    return role.leader if role is not None else None
+
+
+def test_a_believable_state_of_others_is_taken_over_as_before() -> None:
+    """An old leader, or a person, may shrink an ISR by hand."""
+
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        data = znodes.encode_state(LeaderAndIsr(1, 0, (1, 3), 1))
+        await world.store.put(STATE, data)
+        await world.kill_and_expire(1)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 3)
+        assert state.isr == (3,)
+
+    run_world(test)
+
+
+def test_a_state_in_doubt_does_not_keep_its_topic_from_being_deleted() -> None:
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        await world.store.put(STATE, b"nonsense")
+        await world.kill_and_expire(9)
+        await world.until(lambda: world.controller() is not None)
+        await world.store.ensure(znodes.delete_topic_path("flights"))
+
+        async def gone() -> bool | None:
+            return await world.store.exists(TOPIC) is None or None
+
+        await world.until_some(gone)
+
+    run_world(test)
+
+
+# ---- topics
+
+
+BAD_TOPICS = [
+    b'{"partitions":{}}{',
+    b'{"partitions":[]}',
+    b'{"partitions":{"zero":[1]}}',
+    b'{"partitions":{"0":[]}}',
+    b'{"partitions":{"0":[1,1]}}',
+    b'{"partitions":{"0":[-1]}}',
+    b'{"partitions":{"0":["1"]}}',
+    b'{"partitions":{"0":[99999999999]}}',
+    b'{"partitions":{"99999999999":[1]}}',
+    b'{"partitions":{"0":[1,2]},"topic_id":"two\\nlines"}',
+    b'{"partitions":{"0":[1,2]},"topic_id":"\\ud800"}',
+    b'{"partitions":{"0":[1,2]},"adding_replicas":{"0":[7]}}',
+]
+
+
+@pytest.mark.parametrize("data", NONSENSE + BAD_TOPICS)
+def test_a_topic_that_cannot_be_understood_is_left_out_until_it_is_mended(data: bytes) -> None:
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        path = znodes.topic_path("spoilt")
+        await world.store.ensure(path, data)
+        await reported(world, path)
+        await world.create_topic("after", {0: [2]})
+        still_the_first(world)
+        node = TopicZnode("id", {0: ReplicaAssignment((3, 2))})
+        await world.store.put(path, znodes.encode_topic(node))
+        await world.until_state(TopicPartition("spoilt", 0), lambda s: s.leader == 3)
+
+    run_world(test)
+
+
+@pytest.mark.parametrize("data", NONSENSE + BAD_TOPICS)
+def test_a_known_topic_stays_as_it_was_while_its_znode_is_nonsense(data: bytes) -> None:
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        good = await raw(world, TOPIC)
+        await world.store.put(TOPIC, data)
+        await reported(world, TOPIC)
+        await world.kill_and_expire(1)
+        await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        await world.store.put(TOPIC, good.replace(b'"0":[1,2,3]', b'"0":[1,2,3],"1":[2,3]'))
+        await world.until_state(TopicPartition("flights", 1), lambda s: s.leader == 2)
+        still_the_first(world)
+
+    run_world(test)
+
+
+@pytest.mark.parametrize("name", ["a b", "..x..y..?", "x" * 250, "ümlaut"])
+def test_a_topic_of_an_impossible_name_is_left_out(name: str) -> None:
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        await world.store.ensure(znodes.topic_path(name), await raw(world, TOPIC))
+        await reported(world, znodes.topic_path(name))
+        await other_goes_on(world)
+
+    run_world(test)
+
+
+# ---- brokers
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        *(("7", data) for data in NONSENSE),
+        ("7", b'{"endpoints":["PLAINTEXT://"],"version":5}'),
+        ("7", b'{"endpoints":["PLAINTEXT://h:99999999"],"version":5}'),
+        ("7", b'{"endpoints":["PLAINTEXT://\\ud800:1"],"version":5}'),
+        ("7", b'{"endpoints":["ELSEWHERE://h7:9092"],"version":5}'),
+        ("7", b'{"endpoints":[],"version":5}'),
+        ("seven", b""),
+        ("07", b""),
+        ("-7", b""),
+        ("99999999999999", b""),
+        ("\u0667", b""),
+    ],
+)
+def test_a_broker_that_cannot_be_understood_or_talked_to_is_left_out(
+    name: str, data: bytes
+) -> None:
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        path = f"{znodes.BROKER_IDS}/{name}"
+        rogue = await world.zookeeper.client("rogue").connect(6000, 1000)
+        await rogue.create(path, data, ephemeral=True)
+        await reported(world, path)
+        await other_goes_on(world)
+        assert not {7, 99999999999999} & world.brokers[9].live_brokers()
+        if name == "7":  # the registration is mended
+            good = await raw(world, znodes.broker_path(2))
+            await rogue.set(path, good.replace(b"host2", b"host7"))
+            await world.until(lambda: 7 in world.brokers[9].live_brokers())
+
+    run_world(test)
+
+
+def test_a_rogue_id_at_an_address_where_nobody_listens_gets_nothing_to_lead() -> None:
+    """It stands for nobody's replica, and keeps nothing else from going on."""
+
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        rogue = await world.zookeeper.client("rogue").connect(6000, 1000)
+        broker = znodes.Broker(7, (Endpoint("PLAINTEXT", "nowhere", 1),))
+        await rogue.create(znodes.broker_path(7), znodes.encode_broker(broker, 0), ephemeral=True)
+        await world.until(lambda: 7 in world.brokers[9].live_brokers())
+        await other_goes_on(world)
+        await world.create_topic("after", {0: [2, 3]})
+
+    run_world(test)
+
+
+@pytest.mark.parametrize("data", NONSENSE)
+def test_a_live_broker_whose_registration_is_overwritten_stays_as_it_was(data: bytes) -> None:
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        path = znodes.broker_path(1)
+        await world.store.put(path, data)
+        await reported(world, path)
+        await world.settle()
+        state = await world.state(FLIGHTS)
+        assert state is not None and (state.leader, state.isr) == (1, (1, 2, 3))
+        assert 1 in world.brokers[9].live_brokers()
+        still_the_first(world)
+
+    run_world(test)
+
+
+def test_a_broker_that_moves_is_told_of_to_all() -> None:
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        path = znodes.broker_path(1)
+        good = await raw(world, path)
+        await world.store.put(path, good.replace(b"host1", b"moved"))
+
+        def told() -> bool:
+            said = [r for r in world.brokers[2].told if hasattr(r, "live_brokers")]
+            return "moved" in [e.host for e in said[-1].live_brokers if e.broker_id == 1]
+
+        await world.until(told)
+        state = await world.state(FLIGHTS)
+        assert state is not None and state.leader == 1
+
+    run_world(test)
+
+
+# ---- /controller and /controller_epoch
+
+
+@pytest.mark.parametrize("data", [*NONSENSE, b'{"version":2,"brokerid":77}'])
+def test_a_rogue_controller_keeps_others_from_ruling_until_it_is_gone(data: bytes) -> None:
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        # As nobody but an attacker would: in one transaction, so that no election comes between.
+        await world.store.session.delete(znodes.CONTROLLER)
+        await world.store.session.create(znodes.CONTROLLER, data)
+        await reported(world, znodes.CONTROLLER)
+        await world.kill_and_expire(1)
+        await world.settle(10)
+        state = await world.state(FLIGHTS)
+        assert state is not None and state.leader == 1
+        await world.store.remove(znodes.CONTROLLER)
+        await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        await world.until_state(OTHER, lambda s: s.leader == 2)
+
+    run_world(test)
+
+
+@pytest.mark.parametrize("data", NONSENSE)
+def test_a_controller_whose_znode_is_overwritten_rules_on(data: bytes) -> None:
+    """Whose session holds it decides, not what it says."""
+
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        await world.store.put(znodes.CONTROLLER, data)
+        await reported(world, znodes.CONTROLLER)
+        await other_goes_on(world)
+
+    run_world(test)
+
+
+@pytest.mark.parametrize("data", [b"", b"one", b"-1", b"1.5", b"99999999999", b"2147483647", b"{}"])
+def test_without_a_readable_epoch_nobody_is_elected_until_it_is_mended(data: bytes) -> None:
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        await world.store.put(znodes.CONTROLLER_EPOCH, data)
+        await world.kill_and_expire(1, 9)
+        await reported(world, znodes.CONTROLLER_EPOCH, 2)
+        await reported(world, znodes.CONTROLLER_EPOCH, 3)
+        told = len(reports(world, znodes.CONTROLLER_EPOCH, 2))
+        await world.settle(60)
+        assert len(reports(world, znodes.CONTROLLER_EPOCH, 2)) == told, "nobody tries in a loop"
+        assert world.controller() is None
+        await world.store.put(znodes.CONTROLLER_EPOCH, b"1")
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        assert state.controller_epoch == 2
+
+    run_world(test)
+
+
+@pytest.mark.parametrize("data", [b"", b"nonsense"])
+def test_a_controller_whose_epoch_is_spoilt_writes_nothing_more_until_it_is_mended(
+    data: bytes,
+) -> None:
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        await world.store.put(znodes.CONTROLLER_EPOCH, data)
+        await world.kill_and_expire(1)
+        await world.until(lambda: world.controller() is None)
+        await world.settle(10)
+        state = await world.state(FLIGHTS)
+        assert state is not None and state.leader == 1
+        await world.store.put(znodes.CONTROLLER_EPOCH, b"5")
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        assert state.controller_epoch == 6
+
+    run_world(test)
+
+
+# ---- settings that the controller reads
+
+
+@pytest.mark.parametrize("data", [d for d in NONSENSE if d])
+def test_a_topic_whose_settings_cannot_be_understood_has_no_unclean_election(data: bytes) -> None:
+    async def test(world: ControlWorld) -> None:
+        await cluster(world)
+        await world.store.put(znodes.topic_config_path("flights"), data)
+        for partition in (FLIGHTS, OTHER):  # broker 1 alone is in sync
+            alone = znodes.encode_state(LeaderAndIsr(1, 0, (1,), 1))
+            await world.store.put(znodes.state_path(partition), alone)
+            note = f'{{"partitions":[{{"topic":"{partition.topic}","partition":0}}]}}'.encode()
+            await world.store.ensure(f"{znodes.ISR_CHANGES}/isr_change_{partition}", note)
+        await world.settle()
+        await world.kill_and_expire(1)
+        await world.until_state(OTHER, lambda s: s.leader == 2)
+        await world.settle()
+        state = await world.state(FLIGHTS)
+        assert state is not None and state.leader == -1
+        await reported(world, znodes.topic_config_path("flights"))
+        still_the_first(world)
+
+    run_world(test, replace(QUIET, unclean_leader_election_enable=True))
+
+
+def test_an_epoch_that_somebody_set_back_does_not_stop_the_next_controller() -> None:
+    """Brokers refuse a controller of an epoch below one they have obeyed."""
+
+    async def main() -> None:
+        cluster = SimulatedCluster(1)
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            store = await store_of(cluster)
+            for _ in range(3):
+                controller = (await admin.describe_cluster()).controller_id
+                cluster.expire_session(controller)
+                await asyncio.sleep(10)
+            assert await raw_of(store, znodes.CONTROLLER_EPOCH) == b"4"
+            await store.put(znodes.CONTROLLER_EPOCH, b"1")
+            cluster.expire_session((await admin.describe_cluster()).controller_id)
+            await asyncio.sleep(10)
+            assert await raw_of(store, znodes.CONTROLLER_EPOCH) == b"5"
+            await admin.create_topic("after", partitions=3, replication_factor=3)
+
+    run(main(), seed=1, max_time=3600)
+
+
+async def raw_of(store: Store, path: str) -> bytes:
+    found = await store.get(path)
+    assert found is not None
+    return found[0]
