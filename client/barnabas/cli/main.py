@@ -33,10 +33,12 @@ _OWN_COMMANDS = {
     "config": "barnabas.cli.config",
     "consume": "barnabas.cli.consume",
     "election": "barnabas.cli.election",
+    "explain": "barnabas.cli.explain",
     "produce": "barnabas.cli.produce",
     "reassign": "barnabas.cli.reassign",
     "replica": "barnabas.cli.replica",
     "topic": "barnabas.cli.topic",
+    "watch": "barnabas.cli.watch",
 }
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="What each replica says of itself.")
 
-_COLUMNS = (
+STATUS_COLUMNS = (
     "topic",
     "partition",
     "broker",
@@ -47,7 +47,7 @@ def status(
     """
     settings = settings_of(context)
     answers = run_async(_ask_all(settings, topic))
-    print_rows(settings, _COLUMNS, replica_rows(answers))
+    print_rows(settings, STATUS_COLUMNS, replica_rows(answers))
     silent = [answer for answer in answers if answer.error is not None]
     for answer in silent:
         note(f"barnabas: broker {answer.broker_id} does not answer: {answer.error}")

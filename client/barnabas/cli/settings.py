@@ -1,6 +1,7 @@
 """What the global options say, and how a command fails; shared by every group of commands."""
 
 import asyncio
+import signal
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
@@ -49,6 +50,32 @@ def settings_of(context: typer.Context) -> Settings:
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run a command's coroutine; Ctrl-C cancels it, then raises KeyboardInterrupt."""
     return asyncio.run(work)
+
+
+def run_until_interrupted(work: Coroutine[Any, Any, None]) -> None:
+    """Run what Ctrl-C is the usual end of: it is cancelled and cleans up, however often one
+    presses. Then raises KeyboardInterrupt."""
+
+    async def run() -> bool:
+        task = asyncio.ensure_future(work)
+        interrupted = False
+
+        def interrupt() -> None:
+            nonlocal interrupted
+            if not interrupted:
+                interrupted = True
+                task.cancel()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+        try:
+            await task
+        except asyncio.CancelledError:
+            if not interrupted:
+                raise
+        return interrupted
+
+    if asyncio.run(run()):
+        raise KeyboardInterrupt
 
 
 def parse_assignments(pairs: list[str], option: str = "--set") -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from barnabas.events import EventKind
 from barnabas.explain.explanation import About, Sentence
+from barnabas.explain.history import number
 from barnabas.explain.view import NOBODY, PartitionView
 
 # How many of the latest events of a kind are told.
@@ -68,7 +69,13 @@ def refused(view: PartitionView) -> list[Sentence]:
             " min.insync.replicas wants"
         )
         sentences.append(Sentence(About.REFUSED, text))
-    for event in view.told(EventKind.REQUEST_FENCED)[-LATEST:]:
+    fenced = [  # a request from the future is one that this broker is told of a moment later
+        event
+        for event in view.told(EventKind.REQUEST_FENCED)
+        if event.details.get("error") != "UNKNOWN_LEADER_EPOCH"
+        or number(event, "requested_epoch") > view.leader_epoch
+    ]
+    for event in fenced[-LATEST:]:
         text = (
             f"broker {event.broker_id} refused a request with another leader epoch: {event.cause}"
         )

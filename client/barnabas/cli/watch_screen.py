@@ -1,0 +1,133 @@
+"""The screen of `barnabas watch`: lanes above, the latest events below."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from barnabas.admin import Admin, Interruption
+from barnabas.cli.event_lines import event_line, interruption_line
+from barnabas.cli.lanes import Lane, Lanes, bar, lanes
+from barnabas.errors import BarnabasError
+from barnabas.events import Event, EventKind
+from barnabas.runtime import TaskScope
+
+LOOK_EVERY = 0.5
+BAR_WIDTH = 32
+REMEMBERED = 200
+_ALARMING = frozenset(
+    {
+        EventKind.BROKER_GONE,
+        EventKind.ELECTION_REFUSED,
+        EventKind.FETCH_FAILED,
+        EventKind.ISR_CHANGE_REFUSED,
+        EventKind.LOG_DIRECTORY_FAILED,
+        EventKind.LOG_RECOVERED,
+        EventKind.LOG_TRUNCATED,
+        EventKind.REPLICA_OFFLINE,
+        EventKind.REQUEST_FENCED,
+        EventKind.SESSION_LOST,
+    }
+)
+
+
+class Screen:
+    """Draws what it hears, until it is cancelled."""
+
+    def __init__(self, admin: Admin, topics: Sequence[str], console: Console | None = None) -> None:
+        self._admin = admin
+        self._topics = topics
+        self._console = console or Console()
+        self._lanes: Lanes = {}
+        self._news: deque[Event | Interruption] = deque(maxlen=REMEMBERED)
+        self._trouble = ""
+
+    async def run(self, from_beginning: bool) -> None:
+        """Never returns by itself; the terminal is as before however it ends."""
+        tasks = TaskScope("watch")
+        stream = await self._admin.events(self._topics, from_beginning=from_beginning)
+        try:
+            with Live(
+                console=self._console, get_renderable=self.draw, refresh_per_second=4, screen=True
+            ):
+                tasks.spawn(self._look(), "lanes")
+                async with stream:
+                    async for news in stream:
+                        if not (isinstance(news, Event) and news.kind is EventKind.OFFSETS_MOVED):
+                            self._news.append(news)  # moves are seen in the lanes
+        finally:
+            await tasks.close()
+
+    async def _look(self) -> None:
+        while True:
+            try:
+                answers = await self._admin.describe_replicas(self._topics)
+                self._lanes = lanes(answers, self._lanes)
+                self._trouble = ""
+            except BarnabasError as error:
+                self._lanes = lanes([], self._lanes)
+                self._trouble = str(error)
+            await asyncio.sleep(LOOK_EVERY)
+
+    # ---- drawing
+
+    def draw(self) -> RenderableType:
+        """As many lanes as fit into two thirds of the terminal, then events up to its end."""
+        height = self._console.height
+        shown = list(self._lanes.values())[: max(3, height * 2 // 3 - 3)]
+        hidden = len(self._lanes) - len(shown)
+        head = "LEO and HW of every replica; █ committed, ▒ not yet, · missing. Ctrl-C ends it."
+        if hidden:
+            head += f" {hidden} more replicas do not fit: name a topic."
+        lines = max(1, height - len(shown) - 5)
+        latest = list(self._news)[-lines:]
+        parts: list[RenderableType] = [Text(head, style="dim"), self._table(shown)]
+        if self._trouble:
+            parts.append(Text(self._trouble, style="red"))
+        parts.append(Text())
+        parts += [self._line(news) for news in latest]
+        return Group(*parts)
+
+    def _line(self, news: Event | Interruption) -> Text:
+        if isinstance(news, Interruption):
+            line = Text(interruption_line(news), style="dim")
+        else:
+            line = Text(event_line(news), style="yellow" if news.kind in _ALARMING else "")
+        line.truncate(self._console.width, overflow="ellipsis")
+        return line
+
+    def _table(self, shown: Sequence[Lane]) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in ("PARTITION", "BROKER", "ROLE", "EPOCH", "ISR", "LEO", "HW", "", ""):
+            right = heading in ("EPOCH", "LEO", "HW")
+            table.add_column(heading, no_wrap=True, justify="right" if right else "left")
+        for _, group in groupby(shown, key=lambda lane: (lane.topic, lane.partition)):
+            for row, style in _rows(list(group)):
+                table.add_row(*row, style=style)
+        return table
+
+
+def _rows(partition: list[Lane]) -> Iterator[tuple[list[str], str]]:
+    """The lanes of one partition, all on one scale."""
+    start = min(max(lane.log_start_offset, 0) for lane in partition)
+    end = max(lane.log_end_offset for lane in partition)
+    for lane in partition:
+        role = "gone" if lane.is_gone else "leader" if lane.is_leader else "follower"
+        style = "dim" if lane.is_gone else "bold" if lane.is_leader else ""
+        row = [
+            f"{lane.topic}-{lane.partition}",
+            str(lane.broker),
+            role,
+            str(lane.leader_epoch),
+            "in" if lane.in_sync and not lane.is_gone else "out",
+            str(lane.log_end_offset),
+            str(lane.high_watermark),
+            bar(lane, start, end, BAR_WIDTH),
+            lane.held_back_because if lane.is_leader and not lane.is_gone else "",
+        ]
+        yield row, style

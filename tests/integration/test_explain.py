@@ -1,0 +1,192 @@
+"""`barnabas explain` and `barnabas watch` on real processes, from a shell: the cause is named."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from barnabas_broker.local.cluster import LocalCluster
+
+from tests.support.cluster_state import create_topic, wait_until_in_sync
+from tests.support.real_cluster import real_cluster
+from tests.support.workload import Workload
+
+pytestmark = pytest.mark.integration
+
+COMMAND = [sys.executable, "-m", "barnabas.cli.main"]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    config = {
+        "zookeeper.session.timeout.ms": "20000",
+        "replica.lag.time.max.ms": "2000",
+        "auto.leader.rebalance.enable": "false",
+    }
+    directory: Path = tmp_path_factory.mktemp("cluster")
+    with real_cluster(directory, config) as running:
+        yield running
+
+
+def environment(cluster: LocalCluster) -> dict[str, str]:
+    return {**os.environ, "BARNABAS_BOOTSTRAP": cluster.bootstrap}
+
+
+def ask(cluster: LocalCluster, *arguments: str) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        env=environment(cluster),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def explain(cluster: LocalCluster, topic: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(ask(cluster, "explain", f"{topic}-0", "-o", "json"))
+    return answer
+
+
+def said(explanation: dict[str, Any], about: str) -> str:
+    return "\n".join(s["text"] for s in explanation["sentences"] if s["about"] == about)
+
+
+async def until_said(cluster: LocalCluster, topic: str, about: str, words: str) -> dict[str, Any]:
+    deadline = time.monotonic() + 40
+    while True:
+        explanation = await asyncio.to_thread(explain, cluster, topic)
+        if words in said(explanation, about):
+            return explanation
+        assert time.monotonic() < deadline, f"{words!r} is not in {json.dumps(explanation)}"
+
+
+async def new_topic(cluster: LocalCluster, topic: str) -> dict[str, Any]:
+    """A topic of one partition with all replicas in sync, and its explanation: nothing happened."""
+    await create_topic(cluster.bootstrap, topic, 1)
+    await wait_until_in_sync(cluster.bootstrap, topic)
+    before = explain(cluster, topic)
+    assert "the partition is new" in said(before, "leader")
+    assert "all replicas are in the ISR" in said(before, "isr")
+    return before
+
+
+async def test_a_killed_leader_is_named(cluster: LocalCluster) -> None:
+    topic = "killed"
+    leader = (await new_topic(cluster, topic))["leader"]
+    cluster.kill(leader)
+    words = f"broker {leader} is suspected to be dead"
+    after = await until_said(cluster, topic, "leader", words)
+    assert after["leader"] not in (leader, -1) and after["leader_epoch"] > 0
+    assert leader in after["out_of_sync"] and leader in after["unreachable"]
+    assert f"broker {leader} is out of the ISR" in said(after, "isr")
+    cluster.restart(leader)
+    await wait_until_in_sync(cluster.bootstrap, topic)
+    back = explain(cluster, topic)
+    assert "had not ended in order" in said(back, "broker")
+    assert back["unreachable"] == []
+
+
+async def test_a_stopped_leader_is_named_as_such(cluster: LocalCluster) -> None:
+    topic = "stopped"
+    leader = (await new_topic(cluster, topic))["leader"]
+    cluster.restart(leader)  # SIGTERM first
+    await wait_until_in_sync(cluster.bootstrap, topic)
+    after = explain(cluster, topic)
+    assert f"broker {leader} is shutting down" in said(after, "leader")
+    assert "suspected" not in said(after, "leader")
+    assert "its last run had ended in order" in said(after, "broker")
+
+
+async def test_a_follower_that_stands_still_is_named(cluster: LocalCluster) -> None:
+    topic = "paused"
+    before = await new_topic(cluster, topic)
+    follower = next(b for b in before["replicas"] if b != before["leader"])
+    async with Workload(topic, 1, cluster.bootstrap) as workload:
+        await workload.acked_in_every_partition(10)
+        cluster.signal(follower, signal.SIGSTOP)
+        try:
+            words = f"broker {follower} is out of the ISR: broker {follower} has not caught up for"
+            after = await until_said(cluster, topic, "isr", words)
+        finally:
+            cluster.signal(follower, signal.SIGCONT)
+        assert after["leader"] == before["leader"] and after["leader_epoch"] == 0
+        assert after["out_of_sync"] == after["unreachable"] == [follower]
+        assert f"broker {follower} does not answer" in said(after, "doubt")
+        await workload.stop()
+    await wait_until_in_sync(cluster.bootstrap, topic)
+    assert "came back into the ISR" in said(explain(cluster, topic), "isr")
+
+
+async def test_people_read_sentences(cluster: LocalCluster) -> None:
+    await new_topic(cluster, "read")
+    text = ask(cluster, "explain", "read-0")
+    assert text.startswith("read-0: leader ")
+    assert "Why this leader" in text and "the partition is new" in text
+
+
+def test_wrong_names_are_refused(cluster: LocalCluster) -> None:
+    for name, code, words in (("nope-0", 1, "UNKNOWN_TOPIC"), ("nope", 2, "flights-0")):
+        done = subprocess.run(
+            [*COMMAND, "explain", name], env=environment(cluster), capture_output=True, text=True
+        )
+        assert done.returncode == code and words in done.stderr
+
+
+async def test_watch_sees_a_broker_die_and_come_back_and_ends_with_ctrl_c(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    topic = "watched"
+    leader = (await new_topic(cluster, topic))["leader"]
+    output = tmp_path / "events"
+    with output.open("w") as file:
+        watching = subprocess.Popen(
+            [*COMMAND, "watch", topic, "-o", "json", "--from-beginning"],
+            env=environment(cluster),
+            stdout=file,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def seen() -> list[dict[str, Any]]:
+        whole = output.read_text().rpartition("\n")[0]
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def until_seen(kind: str, broker: int | None = None, words: str = "") -> None:
+        deadline = time.monotonic() + 40
+        while not any(
+            event["kind"] == kind and broker in (None, event["broker"]) and words in event["cause"]
+            for event in seen()
+        ):
+            assert time.monotonic() < deadline, f"no {kind}"
+            time.sleep(0.05)
+
+    until_seen("leader-elected", words="the partition is new")
+    cluster.kill(leader)
+    until_seen("became-leader", words=f"broker {leader} is suspected to be dead")
+    cluster.restart(leader)
+    until_seen("broker-started", leader, "had not ended in order")
+    until_seen("became-follower", leader)
+    watching.send_signal(signal.SIGINT)
+    _, errors = watching.communicate(timeout=20)
+    assert watching.returncode == 130 and "Traceback" not in errors
+    names = ["time_ms", "broker", "sequence", "kind", "topic", "partition", "cause", "details"]
+    assert all(list(event) == names for event in seen())
+    assert {event["topic"] for event in seen()} <= {topic, None}
+
+
+def test_watch_ends_by_itself_when_told_to(cluster: LocalCluster) -> None:
+    begin = time.monotonic()
+    ask(cluster, "watch", "--for", "1")
+    assert 1 <= time.monotonic() - begin < 15
+    once = ask(cluster, "watch", "--once", "-o", "json").splitlines()
+    assert {"broker-started", "controller-elected"} <= {json.loads(line)["kind"] for line in once}

@@ -1,0 +1,197 @@
+"""The reasoning of `explain`, on plain data: chains of leaders, holes in memory, silent brokers."""
+
+from barnabas.events import Event, EventKind
+from barnabas.explain import About, Explanation, PartitionView, explain
+from barnabas.messages.metadata import PartitionMetadata
+from barnabas.messages.replicas import RemoteReplica, ReplicaDescription
+from barnabas.topic_partition import TopicPartition
+
+TP = TopicPartition("flights", 0)
+
+
+class Story:
+    """Events in the order they are told, one a second."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def tell(
+        self,
+        broker: int,
+        kind: EventKind,
+        cause: str,
+        key: TopicPartition | None = TP,
+        **more: object,
+    ) -> None:
+        number = len(self.events) + 1
+        self.events.append(Event(number, number * 1000, broker, kind, cause, key, more))  # type: ignore[arg-type]
+
+    def elect(self, leader: int, epoch: int, cause: str, isr: list[int], before: list[int]) -> None:
+        """Told by broker 9, the controller."""
+        self.tell(
+            9,
+            EventKind.LEADER_ELECTED,
+            cause,
+            leader=leader,
+            leader_before=before[0] if before else -1,
+            leader_epoch=epoch,
+            isr=isr,
+            isr_before=before,
+            passed_over=[],
+        )
+
+
+def leading(broker: int, epoch: int, isr: list[int], **more: object) -> ReplicaDescription:
+    replica = ReplicaDescription(*TP, is_leader=True, leader_id=broker, leader_epoch=epoch)
+    replica.in_sync_replicas, replica.min_in_sync_replicas = isr, 2
+    replica.high_watermark = replica.log_end_offset = 100
+    for name, value in more.items():
+        setattr(replica, name, value)
+    return replica
+
+
+def view(
+    story: Story,
+    leader: ReplicaDescription | None,
+    live: tuple[int, ...] = (1, 2, 3),
+    **more: object,
+) -> PartitionView:
+    isr = leader.in_sync_replicas if leader else [1]
+    metadata = PartitionMetadata(
+        0,
+        leader_id=leader.leader_id if leader else -1,
+        leader_epoch=leader.leader_epoch if leader else 1,
+        replicas=[1, 2, 3],
+        in_sync_replicas=isr,
+    )
+    replicas = {leader.leader_id: leader} if leader else {}
+    return PartitionView(TP, metadata, 9, live, replicas, story.events, **more)  # type: ignore[arg-type]
+
+
+def first(explanation: Explanation, about: About) -> str:
+    return explanation.of(about)[0]
+
+
+def test_the_chain_of_leaders_is_followed_back() -> None:
+    story = Story()
+    story.elect(1, 0, "the partition is new", [1, 2, 3], [])
+    story.elect(2, 1, "broker 1 died", [2, 3], [1, 2, 3])
+    story.elect(3, 2, "broker 2 is shutting down", [3], [2, 3])
+    told = explain(view(story, leading(3, 2, [3])))
+    assert told.of(About.LEADER) == [
+        "broker 3 leads since epoch 2: broker 2 is shutting down",
+        "before, broker 2 led since epoch 1: broker 1 died",
+        "before, broker 1 led since epoch 0: the partition is new",
+    ]
+
+
+def test_an_epoch_that_only_changed_the_isr_is_no_new_term() -> None:
+    story = Story()
+    story.elect(1, 0, "the partition is new", [1, 2, 3], [])
+    story.tell(
+        9,
+        EventKind.ISR_CHANGED,
+        "broker 2 died",
+        leader=1,
+        leader_before=1,
+        leader_epoch=1,
+        isr=[1, 3],
+        isr_before=[1, 2, 3],
+    )
+    told = explain(view(story, leading(1, 1, [1, 3])))
+    assert told.of(About.LEADER) == [
+        "broker 1 leads since epoch 0 (it is 1 now, for the ISR has changed): the partition is new"
+    ]
+    assert first(told, About.ISR) == "broker 2 is out of the ISR: broker 2 died"
+
+
+def test_followers_remember_why_when_the_controller_is_gone() -> None:
+    story = Story()
+    story.tell(3, EventKind.BECAME_FOLLOWER, "broker 1 died", leader=2, leader_epoch=1)
+    told = explain(view(story, leading(2, 1, [2, 3])))
+    assert first(told, About.LEADER) == "broker 2 leads since epoch 1: broker 1 died"
+
+
+def test_what_nobody_remembers_is_not_made_up() -> None:
+    told = explain(view(Story(), leading(2, 7, [2, 3]), forgotten_ms={2: 5_000, 3: 0}))
+    assert first(told, About.LEADER) == "broker 2 leads in epoch 7; nobody remembers why"
+    assert first(told, About.ISR) == "broker 1 is out of the ISR; nobody remembers when it left"
+    assert told.of(About.DOUBT) == ["broker 2 has forgotten what happened up to this moment"]
+
+
+def test_silent_and_absent_brokers_are_named() -> None:
+    told = explain(view(Story(), leading(2, 1, [2]), live=(2, 3), silent={3: "no answer"}))
+    assert told.unreachable == [1, 3]
+    assert told.of(About.DOUBT) == [
+        "broker 3 does not answer, what it knows is missing here: no answer",
+        "broker 1 is not there to be asked: what only it knew is missing here",
+    ]
+
+
+def test_without_a_leader_the_refusal_and_who_is_waited_for_are_told() -> None:
+    story = Story()
+    story.tell(
+        9,
+        EventKind.ELECTION_REFUSED,
+        "broker 1 died; none is online",
+        passed_over=["broker 1 is offline"],
+    )
+    told = explain(view(story, None, live=(2, 3)))
+    assert told.of(About.LEADER)[:4] == [
+        "nobody leads now",
+        "no leader could be elected: broker 1 died; none is online",
+        "the candidates, in the order of the assignment: broker 1 is offline",
+        "it waits for broker 1: only a member of the ISR [1] has every record",
+    ]
+    assert first(told, About.HIGH_WATERMARK) == "the high watermark cannot move: there is no leader"
+    assert "LEADER_NOT_AVAILABLE" in first(told, About.REFUSED)
+
+
+def test_the_leaders_word_on_its_high_watermark_is_passed_on() -> None:
+    leader = leading(
+        1,
+        0,
+        [1, 2],
+        high_watermark=40,
+        held_back_because="broker 2 has fetched only up to offset 40",
+        held_back_by=[2],
+        followers=[RemoteReplica(2, 40, 3_200)],
+    )
+    told = explain(view(Story(), leader))
+    assert told.of(About.HIGH_WATERMARK) == [
+        "the high watermark is 40, 60 below the end 100 of the leader's log:"
+        " broker 2 has fetched only up to offset 40",
+        "broker 2 was last caught up 3.2 s ago",
+    ]
+    assert told.held_back_by == [2] and not told.of(About.REFUSED)
+
+
+def test_of_two_that_believe_to_lead_the_newer_is_believed() -> None:
+    story = Story()
+    old, new = leading(1, 0, [1, 2, 3]), leading(2, 1, [2, 3])
+    seen = view(story, new)
+    both = PartitionView(TP, seen.metadata, 9, (1, 2, 3), {1: old, 2: new})
+    assert (explain(both).leader, explain(both).leader_epoch) == (2, 1)
+
+
+def test_only_what_concerns_a_replica_is_told_of_it() -> None:
+    story = Story()
+    story.tell(
+        1,
+        EventKind.ISR_CHANGED,
+        "broker 2 has not caught up for 31 s; broker 3 has not caught up for 45 s",
+        isr=[1],
+        isr_before=[1, 2, 3],
+    )
+    told = explain(view(story, leading(1, 0, [1])))
+    assert told.of(About.ISR)[0].endswith("out of the ISR: broker 2 has not caught up for 31 s")
+    assert told.of(About.ISR)[1].endswith("out of the ISR: broker 3 has not caught up for 45 s")
+
+
+def test_a_fetch_that_works_again_is_no_obstacle() -> None:
+    story = Story()
+    story.tell(2, EventKind.FETCH_FAILED, "connection refused", None, leader=1)
+    seen = view(story, leading(1, 0, [1, 3]))
+    assert any("could not fetch" in text for text in explain(seen).of(About.ISR))
+    story.tell(2, EventKind.FETCH_RESUMED, "the leader answers again", None, leader=1)
+    assert not any("could not fetch" in text for text in explain(seen).of(About.ISR))
