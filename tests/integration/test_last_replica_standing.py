@@ -1,0 +1,102 @@
+"""The last replica standing loses power, on real processes whose disks forget at kill -9.
+
+The followers sleep (SIGSTOP), so their page caches stay; the leader stands alone and is killed. As
+told on virtual time, and with both positions of each switch, in
+`tests/simulation/test_last_replica_standing.py`.
+"""
+
+import asyncio
+import signal
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+from barnabas import Admin, Consumer, Producer
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.local.cluster import LocalCluster
+from barnabas_controller import znodes
+from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.zookeeper.session import Session
+
+from tests.support.cluster_state import controller_id, wait_until_in_sync
+from tests.support.real_cluster import real_cluster
+from tests.support.zookeeper_client import zookeeper
+
+pytestmark = pytest.mark.integration
+
+TP = TopicPartition("flights", 0)
+KAFKA = {"last.replica.fsync.enable": "false", "eligible.leader.replicas.enable": "false"}
+ONLY_FSYNC = {"eligible.leader.replicas.enable": "false"}
+ONLY_ELIGIBLE = {"last.replica.fsync.enable": "false"}
+COUNT = 200
+
+
+@pytest.mark.parametrize(
+    ("switches", "kept"),
+    [({}, True), (ONLY_FSYNC, True), (ONLY_ELIGIBLE, True), (KAFKA, False)],
+    ids=["default", "only-fsync", "only-eligible", "as-kafka"],
+)
+async def test_the_last_member_of_the_isr_loses_power(
+    tmp_path: Path, switches: Mapping[str, str], kept: bool
+) -> None:
+    config = {
+        "zookeeper.session.timeout.ms": "2000",
+        "replica.lag.time.max.ms": "1000",
+        "log.disk": "volatile",
+    }
+    with real_cluster(tmp_path, config | switches) as cluster:
+        missing = await _story(cluster)
+    if kept:
+        assert not missing
+    else:
+        assert len(missing) == COUNT, "even what was acknowledged with acks=all"
+
+
+async def _story(cluster: LocalCluster) -> set[bytes]:
+    leader = await controller_id(cluster.bootstrap)
+    others = [broker for broker in cluster.broker_ids if broker != leader]
+    async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+        await admin.create_topic(
+            TP.topic, configs={"min.insync.replicas": "2"}, assignments={0: [leader, *others]}
+        )
+    acknowledged = {b"%d" % number for number in range(COUNT)}
+    await _produce(cluster.bootstrap, sorted(acknowledged), "all")
+    for broker in others:
+        cluster.signal(broker, signal.SIGSTOP)
+    address = cluster.bootstrap.split(",")[leader - 1]
+    await _produce(address, [b"alone"], 1)
+    await _until_isr_is(cluster, (leader,))
+    await asyncio.to_thread(cluster.kill, leader)
+    for broker in others:
+        cluster.signal(broker, signal.SIGCONT)
+    await asyncio.to_thread(cluster.restart, leader)
+    await wait_until_in_sync(cluster.bootstrap, TP.topic)
+    return acknowledged - await _consume(cluster.bootstrap)
+
+
+async def _produce(bootstrap: str, values: Iterable[bytes], acks: int | str) -> None:
+    async with Producer(bootstrap_servers=bootstrap, acks=acks) as producer:
+        for value in values:
+            await producer.send(TP.topic, value, partition=TP.partition)
+        await producer.flush()
+
+
+async def _consume(bootstrap: str) -> set[bytes]:
+    found: set[bytes] = set()
+    async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([TP])
+        end = (await consumer.end_offsets([TP]))[TP]
+        while await consumer.position(TP) < end:
+            found |= {record.value or b"" for record in await consumer.poll(timeout_ms=500)}
+    return found
+
+
+async def _until_isr_is(cluster: LocalCluster, isr: tuple[int, ...]) -> None:
+    async with zookeeper(cluster) as session, asyncio.timeout(30.0):
+        while (await _state(session)).isr != isr:
+            await asyncio.sleep(0.05)
+
+
+async def _state(session: Session) -> LeaderAndIsr:
+    data, stat = await session.get(znodes.state_path(TP))
+    return znodes.decode_state(TP, data, stat.version)
