@@ -203,19 +203,22 @@ def remove_from_isr(
     assignment: Sequence[int],
     cause: str,
     only_suspected: bool = False,
+    lost: Collection[int] = (),
 ) -> Decision:
     """A replica went offline: out of the ISR with it, unless it is the last member.
 
     If it led there is no leader now; one that is only suspected to be dead goes on leading, for
     nobody could take over. The last member stays in the ISR, for only that replica is known to have
-    every acknowledged record.
+    every acknowledged record; so it is with the last that did not lose something.
     """
     if only_suspected and replica == state.leader:
         return Unchanged(f"{replica} is suspected, but nobody can take over from it")
     if replica not in state.isr:
         return Unchanged(f"{replica} is not in the ISR {list(state.isr)}")
     leader = NO_LEADER if replica == state.leader else state.leader
-    isr = state.isr if state.isr == (replica,) else tuple(r for r in state.isr if r != replica)
+    isr = tuple(r for r in state.isr if r != replica)
+    if not any(r not in lost for r in isr):
+        isr = state.isr
     if leader == state.leader and isr == state.isr:
         return Unchanged(f"{replica} is the last member of the ISR and does not lead")
     others = tuple(r for r in assignment if r != replica)

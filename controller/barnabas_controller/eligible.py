@@ -45,6 +45,11 @@ def lost_something(state: LeaderAndIsr, broker: Broker) -> bool:
     return not (state.durable and alone and not broker.is_new)
 
 
+def lost_members(state: LeaderAndIsr, brokers: Mapping[int, Broker]) -> tuple[int, ...]:
+    """The members of the ISR that are here and lost something since they were in sync."""
+    return tuple(m for m in state.isr if m in brokers and lost_something(state, brokers[m]))
+
+
 def doubts(
     state: LeaderAndIsr,
     assignment: Sequence[int],
@@ -59,11 +64,7 @@ def doubts(
     """
     eligible = [r for r in state.eligible if r in assignment] if is_under_min_isr else []
     return Doubts(
-        lost=tuple(
-            member
-            for member in state.isr
-            if member in brokers and lost_something(state, brokers[member])
-        ),
+        lost=lost_members(state, brokers),
         stand_ins=tuple(
             r
             for r in assignment

@@ -8,6 +8,7 @@ from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.context import Replica
 from barnabas_controller.election import Decision, Elected, Refused, remove_from_isr
+from barnabas_controller.eligible import lost_members
 from barnabas_controller.leader_and_isr import LeaderAndIsr
 from barnabas_controller.leadership import change_leadership
 from barnabas_controller.reign import Reign
@@ -110,7 +111,8 @@ class ReplicaStateMachine:
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
             replicas, suspected = context.replicas(partition), context.is_suspected(broker_id)
-            return remove_from_isr(state, broker_id, replicas, cause, suspected)
+            lost = lost_members(state, context.brokers)
+            return remove_from_isr(state, broker_id, replicas, cause, suspected, lost)
 
         known = [p for p in partitions if p in context.leadership]
         outcome = await change_leadership(self._reign, known, decide)

@@ -8,8 +8,9 @@ so is every record that a consumer saw on the way; and once all is healed every 
 record sent was acknowledged, and producing goes on.
 
 The nemesis keeps to what the promise covers: any number of kills, cuts and expired sessions; and
-the loss of power at one broker, its disk forgetting what was not flushed, while each partition has
-another member in its ISR that is well, until the broker has lost its seats.
+the loss of power at a broker, its disk forgetting what was not flushed, while each partition has
+another replica, running or not, with everything committed on a disk that lost nothing since, or the
+broker is the last of its ISR and has told that all that counts is flushed.
 """
 
 import asyncio
@@ -41,6 +42,7 @@ CONFIG = {
     "replica.socket.timeout.ms": "5000",
     "controller.socket.timeout.ms": "5000",
     "controlled.shutdown.retry.backoff.ms": "1000",
+    "eligible.leader.replicas.wait.ms": "600000",  # the nemesis may keep a better one away
 }
 
 
@@ -71,6 +73,8 @@ class RandomFaults:
         self._cuts: list[tuple[int, int]] = []
         self._without_zookeeper: list[int] = []
         self._stop = False
+        self._lost_at: dict[int, int] = {}  # the zxid of each broker's last loss of power
+        self.power_losses = {"in all": 0, "of a last member": 0}
         self._waiting: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
@@ -168,7 +172,7 @@ class RandomFaults:
     async def _act(self) -> None:
         rare = self._random.random()
         if rare < 0.1 and self.power_loss:
-            await self._lose_power()
+            self._lose_power()
             return
         if rare > 0.95:
             await self._stop_one()
@@ -226,36 +230,32 @@ class RandomFaults:
             self._note(f"start {victim}")
             self._cluster.start_broker(victim)
 
-    async def _lose_power(self) -> None:
+    def _lose_power(self) -> None:
         """And back at once, while its old session still lives: the hardest moment."""
         victim = self._one([b for b in self._cluster.living if self._may_lose_power(b)])
         if victim is None:
             return
-        before = self._written_at()
+        self.power_losses["of a last member"] += any(
+            state.isr == (victim,) for state in self.states().values()
+        )
+        self.power_losses["in all"] += 1
+        self._lost_at[victim] = self._cluster.zookeeper.tree.zxid
         self._kill_one(victim, keep_unflushed=False)
         self._note(f"start {victim}")
         self._cluster.start_broker(victim)
-        async with asyncio.timeout(HEALING_SECONDS):
-            while any(
-                victim in state.isr and self._written_at()[partition] == before[partition]
-                for partition, state in self.states().items()
-            ):
-                await asyncio.sleep(0.001)
 
     def _may_lose_power(self, victim: int) -> bool:
-        """Whether each partition has another member in sync that is alive, in touch with ZooKeeper
-        and has been since it got its seat."""
-        written_at = self._written_at()
-        others = {b: e for b, e in self._registered().items() if b != victim}
-        well = {
-            b: epoch
-            for b, epoch in others.items()
-            if b not in self._without_zookeeper and self._cluster.is_serving(b)
-        }
+        """Whether each partition has another replica with everything committed, or the victim is
+        its last and has flushed all that counts."""
         return all(
-            any(b in state.isr and epoch < written_at[partition] for b, epoch in well.items())
-            for partition, state in self.states().items()
+            (state.isr == (victim,) and state.durable)
+            or any(b != victim and self._is_sound(state, b) for b in (*state.isr, *state.eligible))
+            for state in self.states().values()
         )
+
+    def _is_sound(self, state: LeaderAndIsr, broker_id: int) -> bool:
+        """Whether the replica has lost nothing since it showed what it holds."""
+        return state.proved_at.get(broker_id, -1) > self._lost_at.get(broker_id, -1)
 
     def _cut(self) -> None:
         if len(self._cluster.living) > 1:
@@ -313,10 +313,6 @@ class RandomFaults:
             node = tree.node(znodes.state_path(partition))
             found[partition] = znodes.decode_state(partition, node.data, node.version)
         return found
-
-    def _written_at(self) -> dict[TopicPartition, int]:
-        tree = self._cluster.zookeeper.tree
-        return {tp: tree.node(znodes.state_path(tp)).mzxid for tp in PARTITIONS}
 
     def _registered(self) -> dict[int, int]:
         """The living that are in ZooKeeper, perhaps by a session of an earlier life, with their

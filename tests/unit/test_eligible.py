@@ -7,6 +7,7 @@ from barnabas_controller.election import (
     dismiss_earlier_lives,
     elect_offline,
     elect_preferred,
+    remove_from_isr,
 )
 from barnabas_controller.eligible import (
     Doubts,
@@ -255,3 +256,21 @@ def test_a_leader_that_lost_something_has_to_stand_for_election_again() -> None:
 def test_leadership_is_not_handed_back_to_who_lost_something() -> None:
     decision = elect_preferred(state(2, (1, 2)), ALL, ALL, "rebalance", lost=(1,))
     assert isinstance(decision, Refused) and "lost" in decision.reason
+
+
+@pytest.mark.parametrize(
+    ("isr", "gone", "lost", "left"),
+    [
+        ((1, 2, 3), 3, (), (1, 2)),
+        ((1, 2, 3), 3, (1,), (1, 2)),
+        ((1, 2, 3), 3, (1, 2), (1, 2, 3)),  # the last that has everything keeps its seat
+        ((1, 3), 3, (1,), (1, 3)),
+        ((3,), 3, (), (3,)),
+    ],
+)
+def test_the_last_member_that_lost_nothing_keeps_its_seat(
+    isr: tuple[int, ...], gone: int, lost: tuple[int, ...], left: tuple[int, ...]
+) -> None:
+    decision = remove_from_isr(state(gone, isr), gone, ALL, "it died", lost=lost)
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (NO_LEADER, left)

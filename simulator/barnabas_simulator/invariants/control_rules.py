@@ -15,8 +15,9 @@ def leader_in_isr(
     before: LeaderAndIsr | None, after: LeaderAndIsr, replicas: Sequence[int]
 ) -> str | None:
     """In ZooKeeper the ISR is never empty and holds replicas alone, each once; the leader is one of
-    it, or there is none; and a new leader comes from the ISR before, unless the election was
-    unclean and says so (KIP-704). (Gustafson, LeaderInIsr; Vanlightly, IsrNonEmpty.)"""
+    it, or there is none; and a new leader comes from the ISR before or from those eligible,
+    unless the election was unclean and says so (KIP-704). (Gustafson, LeaderInIsr; Vanlightly,
+    IsrNonEmpty.)"""
     if not after.isr or len(set(after.isr)) != len(after.isr):
         return f"no ISR: {after}"
     if replicas and not set(after.isr) <= set(replicas):
@@ -25,8 +26,9 @@ def leader_in_isr(
         return None
     if after.leader not in after.isr:
         return f"the leader is not in the ISR: {after}"
-    if before is not None and after.leader not in before.isr and not is_unclean(before, after):
-        return f"the new leader is not of the ISR before: {before}, then {after}"
+    known = None if before is None else (*before.isr, *before.eligible)
+    if known is not None and after.leader not in known and not is_unclean(before, after):
+        return f"the new leader is neither of the ISR before nor eligible: {before}, then {after}"
     return None
 
 
