@@ -32,7 +32,13 @@ from barnabas_controller.controller import Controller, ControllerSetup
 from barnabas_controller.leader_and_isr import LeaderAndIsr
 from barnabas_controller.registration import register_broker
 from barnabas_controller.store import Store
-from barnabas_controller.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
+from barnabas_controller.znodes import (
+    UNBROKEN_SINCE_REGISTRATION,
+    Broker,
+    Endpoint,
+    ReplicaAssignment,
+    TopicZnode,
+)
 from barnabas_controller.zookeeper.session import Session
 from barnabas_simulator.loop import NODE, VirtualClock, VirtualLoop, run
 from barnabas_simulator.network import MemoryNetwork
@@ -116,6 +122,7 @@ class ControlWorld:
         self.zookeeper = MemoryZooKeeper(wall_ms=self.clock.wall_ms)
         self.network = MemoryNetwork(seed)
         self.random = random.Random(seed)
+        self._unbroken_since: dict[int, int] = {}
         self.brokers: dict[int, RecordingBroker] = {}
         self._lives: dict[int, int] = {}
         self.store: Store
@@ -147,10 +154,12 @@ class ControlWorld:
             listener = await self.network.node(node).listen(
                 "PLAINTEXT", address, {Service.CONTROL: handle}
             )
-            info = Broker(broker_id, (Endpoint("PLAINTEXT", *address),))
+            since = self._unbroken_since.get(broker_id, UNBROKEN_SINCE_REGISTRATION)
+            info = Broker(broker_id, (Endpoint("PLAINTEXT", *address),), unbroken_since=since)
             epoch = await register_broker(
                 Store(session), info, self.clock.wall_ms(), wait_seconds=10
             )
+            self._unbroken_since.setdefault(broker_id, epoch)  # they are killed, on good disks
             events = EventLog(broker_id, self.clock.wall_ms)
             setup = ControllerSetup(
                 runtime,
