@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from barnabas.admin import NewTopic as NewTopic
     from barnabas.consumer import Consumer as Consumer
     from barnabas.consumer import ConsumerRecord as ConsumerRecord
+    from barnabas.consumer import LogTruncationError as LogTruncationError
     from barnabas.producer import DeliveryHandle as DeliveryHandle
     from barnabas.producer import Producer as Producer
     from barnabas.producer import RecordMetadata as RecordMetadata
@@ -29,6 +30,7 @@ _HOMES = {
     "Consumer": "barnabas.consumer",
     "ConsumerRecord": "barnabas.consumer",
     "DeliveryHandle": "barnabas.producer",
+    "LogTruncationError": "barnabas.consumer",
     "NewTopic": "barnabas.admin",
     "Producer": "barnabas.producer",
     "RecordMetadata": "barnabas.producer",
@@ -41,6 +43,7 @@ __all__ = [
     "Consumer",
     "ConsumerRecord",
     "DeliveryHandle",
+    "LogTruncationError",
     "NewTopic",
     "Producer",
     "RecordMetadata",

@@ -178,6 +178,23 @@ def test_offsets_out_of_range_wrong_epochs_and_other_brokers_are_refused() -> No
     run(scenario())
 
 
+@pytest.mark.parametrize("epoch", [-1, 0])
+def test_a_fetch_of_a_broker_without_a_replica_is_refused_and_moves_nothing(epoch: int) -> None:
+    async def scenario() -> None:
+        world = ReplicationWorld()
+        await world.start(1, 2, 4)
+        await world.create(1, 2)
+        await world.produce(b"a")
+        partition = FetchPartition(*TP, 1, epoch)
+        request = FetchRequest(0, 1, 1 << 20, replica_id=4, session_epoch=0, partitions=[partition])
+        response = await world.on(1, world.lives[1].manager.replica_fetch(request))
+        expected = ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert response.partitions[0].error_code == expected
+        assert list(world.partition(1).lead().followers) == [2]
+
+    run(scenario())
+
+
 def test_producers_and_consumers_are_told_when_their_leader_is_replaced() -> None:
     async def scenario() -> None:
         world = await three()

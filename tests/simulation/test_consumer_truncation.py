@@ -1,0 +1,73 @@
+"""A consumer that has read what an unclean election threw away (KIP-320), on a whole cluster."""
+
+import pytest
+from barnabas import Admin, Consumer, LogTruncationError, Producer
+from barnabas.topic_partition import TopicPartition
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.support.replicas import until_replicas
+
+KEY = TopicPartition("read", 0)
+
+
+async def _led_by(cluster: SimulatedCluster, broker_id: int) -> None:
+    await until_replicas(
+        cluster.bootstrap,
+        KEY,
+        lambda found: broker_id in found and found[broker_id].is_leader,
+        within=60.0,
+        runtime=cluster.client_runtime("looker"),
+    )
+
+
+async def _produce(cluster: SimulatedCluster, *values: bytes) -> None:
+    runtime = cluster.client_runtime("producer")
+    async with Producer(cluster.bootstrap, runtime=runtime) as producer:
+        for value in values:
+            await producer.send_and_wait(KEY.topic, value, partition=0)
+
+
+async def _story(policy: str) -> tuple[list[bytes], list[bytes]]:
+    """Values read before and after broker 2, which has the first record only, leads uncleanly."""
+    cluster = SimulatedCluster(seed=4, config={"auto.leader.rebalance.enable": "false"})
+    await cluster.start()
+    settings = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+    async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+        await admin.create_topic(KEY.topic, assignments={0: [1, 2]}, configs=settings)
+    async with Consumer(
+        bootstrap_servers=cluster.bootstrap,
+        runtime=cluster.client_runtime("consumer"),
+        auto_offset_reset=policy,
+    ) as consumer:
+        consumer.assign([KEY])
+        consumer.seek(KEY, 0)
+        await _produce(cluster, b"kept")
+        cluster.kill(2)
+        await _produce(cluster, b"gone-1", b"gone-2")
+        before = await _read(consumer, 3)
+        cluster.kill(1)
+        cluster.start_broker(2)
+        await _led_by(cluster, 2)
+        await _produce(cluster, *(b"new-%d" % number for number in range(5)))
+        return before, await _read(consumer, 5)
+
+
+async def _read(consumer: Consumer, count: int) -> list[bytes]:
+    values: list[bytes] = []
+    while len(values) < count:
+        values += [record.value or b"" for record in await consumer.poll(timeout_ms=500)]
+    return values
+
+
+def test_without_a_reset_policy_the_application_is_told_where_the_logs_part() -> None:
+    with pytest.raises(LogTruncationError) as raised:
+        run(_story("none"), seed=4, max_time=300.0)
+    assert raised.value.safe_offset == 1
+
+
+def test_with_one_it_goes_on_where_the_logs_part() -> None:
+    """Nothing of the new leader is skipped, although its offsets were read once."""
+    before, after = run(_story("earliest"), seed=4, max_time=300.0)
+    assert before == [b"kept", b"gone-1", b"gone-2"]
+    assert after == [b"new-%d" % number for number in range(5)]
