@@ -11,9 +11,11 @@ from barnabas.cli.output import print_rows
 from barnabas.cli.produce import split_line
 from barnabas.cli.replica import replica_rows
 from barnabas.cli.settings import CommandFailed, Output, Settings
-from barnabas.cli.topic import with_defaults
+from barnabas.cli.topic import topic_row, with_defaults
 from barnabas.consumer import ConsumerRecord
+from barnabas.messages.metadata import PartitionMetadata, TopicMetadata
 from barnabas.messages.replicas import ReplicaDescription
+from barnabas.topic_partition import TopicPartition
 
 LONG = "x" * 500
 
@@ -35,6 +37,18 @@ def test_json_is_one_object_a_line_with_all_fields(capsys: pytest.CaptureFixture
     rows = [{"a": 1, "b": None}, {"a": "ü", "b": [1]}]
     print_rows(Settings(output=Output.JSON), ("a",), rows)
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == rows
+
+
+def test_replicas_that_a_reassignment_adds_are_not_missed_yet() -> None:
+    """Kafka's rule: ISR against |RS - AR|."""
+    on_its_way = PartitionMetadata(0, 0, 1, 3, [4, 5, 1, 2], [1, 2])
+    thin = PartitionMetadata(1, 0, 1, 3, [4, 1, 2], [1])
+    row = topic_row(
+        TopicMetadata("t", partitions=[on_its_way, thin]),
+        {TopicPartition("t", 0): 2, TopicPartition("t", 1): 1},
+    )
+    assert row["under_replicated"] == 1
+    assert topic_row(TopicMetadata("t", partitions=[on_its_way]))["under_replicated"] == 1
 
 
 def record(key: bytes | None, value: bytes | None) -> ConsumerRecord:

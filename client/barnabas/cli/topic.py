@@ -1,5 +1,7 @@
 """`barnabas topic`: create, list, describe, alter and delete topics."""
 
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,9 +16,11 @@ from barnabas.cli.settings import (
     run_async,
     settings_of,
 )
+from barnabas.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.messages.metadata import TopicMetadata
+    from barnabas import Admin
+    from barnabas.messages.metadata import PartitionMetadata, TopicMetadata
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
 
@@ -183,7 +187,29 @@ async def _list(settings: Settings) -> list[dict[str, Any]]:
 
     async with Admin(bootstrap_servers=settings.bootstrap) as admin:
         topics = await admin.describe_topics()
-    return [_topic_row(topic) for topic in topics]
+        adding = await _adding(admin) if any(map(_is_thin, _partitions(topics))) else {}
+    return [topic_row(topic, adding) for topic in topics]
+
+
+def _partitions(topics: "Iterable[TopicMetadata]") -> "Iterator[PartitionMetadata]":
+    return (partition for topic in topics for partition in topic.partitions)
+
+
+def _is_thin(partition: "PartitionMetadata") -> bool:
+    return len(partition.in_sync_replicas) < len(partition.replicas)
+
+
+async def _adding(admin: "Admin") -> dict[TopicPartition, int]:
+    """How many replicas reassignments are adding to a partition; nothing is known without a
+    controller, and the list should not wait for one."""
+    from barnabas.errors import BarnabasError
+
+    try:
+        async with asyncio.timeout(2):
+            ongoing = await admin.list_partition_reassignments()
+    except (BarnabasError, TimeoutError):
+        return {}
+    return {partition: len(found.adding_replicas) for partition, found in ongoing.items()}
 
 
 async def _describe(settings: Settings, name: str | None) -> list[dict[str, Any]]:
@@ -213,12 +239,21 @@ async def _delete(settings: Settings, names: list[str]) -> None:
         await admin.delete_topics(names)
 
 
-def _topic_row(topic: "TopicMetadata") -> dict[str, Any]:
+def topic_row(
+    topic: "TopicMetadata", adding: Mapping[TopicPartition, int] | None = None
+) -> dict[str, Any]:
+    """One line of the list. A partition lacks replicas if fewer are in sync than it has without
+    those that a reassignment is `adding`."""
     partitions = topic.partitions
+
+    def lacks_replicas(partition: "PartitionMetadata") -> bool:
+        coming = (adding or {}).get(TopicPartition(topic.topic, partition.partition), 0)
+        return len(partition.in_sync_replicas) < len(partition.replicas) - coming
+
     return {
         "topic": topic.topic,
         "partitions": len(partitions),
         "replication_factor": max((len(p.replicas) for p in partitions), default=0),
-        "under_replicated": sum(len(p.in_sync_replicas) < len(p.replicas) for p in partitions),
+        "under_replicated": sum(map(lacks_replicas, partitions)),
         "leaderless": sum(p.leader_id < 0 for p in partitions),
     }
