@@ -222,7 +222,7 @@ async def deposed_leader() -> None:
 # ---- whole clusters
 
 
-async def _cluster(
+async def started_cluster(
     seed: int = 1, zookeeper_latency: float = 0.0005, **config: str
 ) -> tuple[SimulatedCluster, Invariants]:
     """Three brokers; deaths are noticed by the session's end alone, as in Kafka."""
@@ -235,7 +235,7 @@ async def _cluster(
     return cluster, checker
 
 
-async def _create_topic(cluster: SimulatedCluster) -> None:
+async def create_topic(cluster: SimulatedCluster) -> None:
     async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
         await admin.create_topic(TP.topic, 1, 3, configs={"min.insync.replicas": "2"})
 
@@ -247,8 +247,8 @@ def _controller(cluster: SimulatedCluster) -> int:
 async def quick_bounce() -> None:
     """A broker is back before its session has ended; what its earlier life was still to be told
     arrives."""
-    cluster, checker = await _cluster()
-    await _create_topic(cluster)
+    cluster, checker = await started_cluster()
+    await create_topic(cluster)
     controller = _controller(cluster)
     victim, other = (b for b in cluster.broker_ids if b != controller)
     cluster.cut(controller, victim)
@@ -266,8 +266,8 @@ async def quick_bounce() -> None:
 
 async def double_controller() -> None:
     """A controller sleeps; another is elected; the first wakes up with work in its queue."""
-    cluster, checker = await _cluster()
-    await _create_topic(cluster)
+    cluster, checker = await started_cluster()
+    await create_topic(cluster)
     await produce_numbers(cluster, History(), range(3))
     old = _controller(cluster)
     victim = next(b for b in cluster.broker_ids if b != old)
@@ -284,8 +284,8 @@ async def double_controller() -> None:
 
 async def torn_checkpoint() -> None:
     """The power fails while checkpoints are being written, again and again."""
-    cluster, checker = await _cluster(replica_high_watermark_checkpoint_interval_ms="20")
-    await _create_topic(cluster)
+    cluster, checker = await started_cluster(replica_high_watermark_checkpoint_interval_ms="20")
+    await create_topic(cluster)
     for keep_unflushed in (True, False, False, False):  # the first restart makes the names durable
         for victim in cluster.broker_ids:
             await produce_numbers(cluster, History(), range(5))
@@ -298,8 +298,8 @@ async def torn_checkpoint() -> None:
 async def missed_watch() -> None:
     """A second broker registers just after the controller has read who lives."""
     one_way = 0.2
-    cluster, checker = await _cluster(zookeeper_latency=one_way)
-    await _create_topic(cluster)
+    cluster, checker = await started_cluster(zookeeper_latency=one_way)
+    await create_topic(cluster)
     controller = _controller(cluster)
     first, second = (b for b in cluster.broker_ids if b != controller)
     cluster.kill(first)
@@ -315,7 +315,7 @@ async def missed_watch() -> None:
 
 async def ambiguous_write() -> None:
     """The first state of a partition is written, and the connection breaks before the answer."""
-    cluster, checker = await _cluster()
+    cluster, checker = await started_cluster()
     while cluster.zookeeper.tree.find(znodes.CONTROLLER) is None:
         await asyncio.sleep(0.01)
     controller = _controller(cluster)
@@ -330,7 +330,7 @@ async def ambiguous_write() -> None:
     cluster.zookeeper.observers.append(lose_next)
     with suppress(BarnabasError, TimeoutError):
         async with asyncio.timeout(30.0):
-            await _create_topic(cluster)
+            await create_topic(cluster)
     await checker.at_rest()
 
 

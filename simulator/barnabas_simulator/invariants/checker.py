@@ -423,6 +423,7 @@ class Invariants:
         assert self._loop is not None, "install() first"
         since = self._healed_at if self._healed_at is not None else self._now()
         deadline = self._now() + within
+        await asyncio.sleep(0)  # what was done just now is looked at first
         while (missing := self._missing(core, since, leader_changes_per_minute)) is not None:
             if self._now() >= deadline:
                 self._end(missing)

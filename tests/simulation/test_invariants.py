@@ -1,0 +1,267 @@
+"""Each invariant is broken on purpose, by hand, and must be the one that trips; nothing else may.
+
+The calm run that all of these begin with breaks none.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from barnabas.error_code import ErrorCode
+from barnabas.messages.control import StopReplicaRequest, UpdateMetadataRequest
+from barnabas.record.batch import stamp
+from barnabas.runtime import Address, Service
+from barnabas_controller import znodes
+from barnabas_simulator.cluster import INTERNAL_PORT
+from barnabas_simulator.invariants import Invariants, InvariantViolation
+from barnabas_simulator.loop import run
+
+from tests.support.known_schedules import create_topic, started_cluster
+from tests.support.raw import batch
+from tests.support.replication_world import TP, ReplicationWorld
+from tests.support.seeded_bugs import SEEDED_BUGS
+from tests.support.watched_world import watched
+
+Tamper = Callable[[ReplicationWorld, Invariants], Awaitable[None]]
+MAX_SECONDS = 600.0
+
+
+async def calm(tamper: Tamper | None = None) -> Invariants:
+    """Three replicas, two leader epochs, three committed records; then the tampering, and rest."""
+    world = ReplicationWorld()
+    await world.start(1, 2, 3)
+    checker = watched(world)
+    await world.create(1, 2, 3)
+    for number in range(2):
+        assert (await world.produce(b"%d" % number)).error_code == ErrorCode.NONE
+        checker.acked(TP, number, b"%d" % number)
+    await world.elect(1)
+    assert (await world.produce(b"2")).error_code == ErrorCode.NONE
+    checker.acked(TP, 2, b"2")
+    await world.until_equal(1, 2, 3)
+    if tamper is not None:
+        await tamper(world, checker)
+    await checker.at_rest(within=10.0)
+    return checker
+
+
+async def type_ok(world: ReplicationWorld, _: Invariants) -> None:
+    await world.on(2, set_high_watermark(world, 2, 99))
+
+
+async def leader_in_isr(world: ReplicationWorld, _: Invariants) -> None:
+    world.states[TP].isr = (2, 3)
+
+
+async def isr_not_empty(world: ReplicationWorld, _: Invariants) -> None:
+    world.states[TP].isr = ()
+
+
+async def leader_from_isr(world: ReplicationWorld, _: Invariants) -> None:
+    world.states[TP].isr = (1, 2)
+    await asyncio.sleep(0.1)
+    world.states[TP].leader, world.states[TP].isr = 3, (3,)
+
+
+async def quorum_superset(world: ReplicationWorld, _: Invariants) -> None:
+    world.kill(3)
+    await world.elect(1, isr=(1, 2))
+    world.states[TP].isr = (1, 2, 3)
+
+
+async def leader_completeness(world: ReplicationWorld, _: Invariants) -> None:
+    world.kill(2)
+    file = world.disks[2].open(f"/data/{TP.topic}-{TP.partition}/{0:020d}.log")
+    file.truncate(file.size() - 1)
+    await world.start(2)
+    await world.elect(2)
+
+
+async def candidate_completeness(world: ReplicationWorld, _: Invariants) -> None:
+    async def cut() -> None:
+        world.log(3).truncate_to(2)
+
+    await world.on(3, cut())
+
+
+async def strong_isr(world: ReplicationWorld, checker: Invariants) -> None:
+    await world.on(2, rewrite_last(world, 2, epoch=0, value=b"2"))
+    await world.on(2, set_high_watermark(world, 2, 0))
+    checker.compare_logs()
+
+
+async def log_matching(world: ReplicationWorld, checker: Invariants) -> None:
+    await world.on(2, rewrite_last(world, 2, epoch=1, value=b"other"))
+    checker.compare_logs()
+
+
+async def one_leader_per_epoch(world: ReplicationWorld, _: Invariants) -> None:
+    state = world.states[TP]
+    state.leader_epoch += 1
+    state.partition_epoch += 1
+    order = world.leader_and_isr()
+    order.partitions[0].leader = 2
+    await world.on(2, world.lives[2].manager.become_leader_or_follower(order))
+
+
+async def epoch_monotone(world: ReplicationWorld, _: Invariants) -> None:
+    async def go_back() -> None:
+        world.partition(2).leader_epoch -= 1
+
+    await world.on(2, go_back())
+
+
+async def record_epochs_rise(world: ReplicationWorld, checker: Invariants) -> None:
+    for broker_id in (1, 2, 3):
+        await world.on(broker_id, rewrite_last(world, broker_id, epoch=1, value=b"2", at=1))
+        await world.on(broker_id, rewrite_last(world, broker_id, epoch=0, value=b"2"))
+    checker.compare_logs()
+
+
+async def no_global_loss(world: ReplicationWorld, _: Invariants) -> None:
+    for broker_id in (1, 2, 3):
+        world.kill(broker_id)
+        world.disks[broker_id].wipe()
+
+
+async def consistent_read(_: ReplicationWorld, checker: Invariants) -> None:
+    checker.consumed(TP, 1, b"something else")
+
+
+async def disk(world: ReplicationWorld, _: Invariants) -> None:
+    checkpoint = world.disks[3].open("/data/replication-offset-checkpoint", create=True)
+    checkpoint.truncate(0)
+    checkpoint.append([b"0\n2\nflights 0 3\n"])
+    checkpoint.flush()
+    world.disks[3].sync_directory("/data")
+    world.kill(3, keep_unflushed=False)
+
+
+async def has_leader(world: ReplicationWorld, _: Invariants) -> None:
+    world.states[TP].leader = -1
+    world.states[TP].leader_epoch += 1
+
+
+async def isr_is_full(world: ReplicationWorld, _: Invariants) -> None:
+    world.cut(1, 3)
+    await world.elect(1, isr=(1, 2))
+
+
+async def produces_resolve(_: ReplicationWorld, checker: Invariants) -> None:
+    checker.sent(TP, b"never answered")
+
+
+async def nothing_unseen(_: ReplicationWorld, checker: Invariants) -> None:
+    checker.consumed(TP, 0, b"0")
+
+
+async def high_watermark_at_end(world: ReplicationWorld, _: Invariants) -> None:
+    world.refuse_with = ErrorCode.NOT_CONTROLLER
+    world.cut(1, 3)
+    await world.produce(b"3", acks=1)
+
+
+async def leadership_settles(world: ReplicationWorld, checker: Invariants) -> None:
+    checker.healed()
+    for _ in range(10):
+        await world.elect(2)
+        await world.until_equal(1, 2, 3)
+        await world.elect(1)
+        await world.until_equal(1, 2, 3)
+
+
+async def set_high_watermark(world: ReplicationWorld, broker_id: int, offset: int) -> None:
+    world.log(broker_id).high_watermark = offset
+
+
+async def rewrite_last(
+    world: ReplicationWorld, broker_id: int, epoch: int, value: bytes, at: int = 2
+) -> None:
+    """Put another record in the place of the one at an offset; all in one turn."""
+    log = world.log(broker_id)
+    known = log.high_watermark
+    log.truncate_to(at)
+    data = bytearray(batch(value))
+    data[:16] = stamp(at, epoch, len(data) - 12)
+    log.append_as_follower(bytes(data))
+    for offset in range(at + 1, 3):
+        data[:16] = stamp(offset, epoch, len(data) - 12)
+        log.append_as_follower(bytes(data))
+    log.high_watermark = known
+
+
+TAMPERED: list[tuple[str, Tamper]] = [
+    ("I1 TypeOk", type_ok),
+    ("I2 LeaderInIsr", leader_in_isr),
+    ("I2 LeaderInIsr", isr_not_empty),
+    ("I2 LeaderInIsr", leader_from_isr),
+    ("I3 QuorumSuperset", quorum_superset),
+    ("I4 LeaderCompleteness", leader_completeness),
+    ("I4b CandidateCompleteness", candidate_completeness),
+    ("I5 StrongIsr", strong_isr),
+    ("I6 LogMatching", log_matching),
+    ("I7 OneLeaderPerEpoch", one_leader_per_epoch),
+    ("I8 EpochMonotone", epoch_monotone),
+    ("I8 EpochMonotone", record_epochs_rise),
+    ("I9 NoGlobalLoss", no_global_loss),
+    ("I12 ConsistentRead", consistent_read),
+    ("I20 Disk", disk),
+    ("L1 EveryPartitionHasALeader", has_leader),
+    ("L2 IsrIsLiveReplicas", isr_is_full),
+    ("L3 EveryProduceResolves", produces_resolve),
+    ("L4 NothingUnseen", nothing_unseen),
+    ("L5 HighWatermarkReachesTheEnd", high_watermark_at_end),
+    ("L6 NoLivelock", leadership_settles),
+]
+
+
+def test_a_calm_run_breaks_nothing_and_asks_all_the_rules_it_can() -> None:
+    checker = run(calm(), seed=1, max_time=MAX_SECONDS)
+    asked = {name.partition(" ")[0] for name in checker.checks}
+    assert asked >= {"I1", "I2", "I3", "I4", "I4b", "I5", "I6", "I7", "I8", "I9", "I12"}
+
+
+@pytest.mark.parametrize(
+    ("name", "tamper"), TAMPERED, ids=[tamper.__name__ for _, tamper in TAMPERED]
+)
+def test_what_is_broken_on_purpose_trips_its_own_invariant(name: str, tamper: Tamper) -> None:
+    with pytest.raises(InvariantViolation) as caught:
+        run(calm(tamper), seed=1, max_time=MAX_SECONDS)
+    assert caught.value.name == name, str(caught.value)
+    assert caught.value.at > 0 and caught.value.states and caught.value.events
+
+
+def test_a_write_of_a_controller_that_was_replaced_trips_i10() -> None:
+    async def story() -> None:
+        cluster, checker = await started_cluster()
+        await create_topic(cluster)
+        session = await cluster.zookeeper.client("operator").connect(6000, 1000)
+        path = znodes.state_path(TP)
+        data, _ = await session.get(path)
+        await session.set(znodes.CONTROLLER_EPOCH, b"7")
+        await session.set(path, data)
+        await checker.at_rest()
+
+    with pytest.raises(InvariantViolation, match="I10 ControllerFencing"):
+        run(story(), seed=1, max_time=MAX_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("bug", "name", "controller_epoch", "broker_epoch"),
+    [("M6", "I10 ControllerFencing", 0, -1), ("M7", "I11 BrokerEpoch", 1_000, 1)],
+)
+@pytest.mark.parametrize("order", [UpdateMetadataRequest, StopReplicaRequest])
+def test_an_order_that_should_be_refused_trips_i10_and_i11(
+    bug: str, name: str, controller_epoch: int, broker_epoch: int, order: type
+) -> None:
+    async def story() -> None:
+        cluster, _ = await started_cluster()
+        await create_topic(cluster)
+        network = cluster.client_runtime("another controller").network
+        channel = network.connect(Address("broker-1", INTERNAL_PORT), Service.CONTROL)
+        await channel.call(order(1, controller_epoch, broker_epoch), 5.0)
+        await asyncio.sleep(1.0)
+
+    run(story(), seed=1, max_time=MAX_SECONDS)  # refused
+    with SEEDED_BUGS[bug].planted(), pytest.raises(InvariantViolation, match=name):
+        run(story(), seed=1, max_time=MAX_SECONDS)
