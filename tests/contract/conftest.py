@@ -27,6 +27,12 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embed
     server.stop()
 
 
+@pytest.fixture
+def real_ensemble(zookeeper_server: EmbeddedZooKeeper) -> RealEnsemble:
+    """The real ZooKeeper, for what only its adapter has."""
+    return RealEnsemble(zookeeper_server, f"/test/{next(_chroots)}")
+
+
 @pytest.fixture(params=["real", "memory"])
 def ensemble(request: pytest.FixtureRequest) -> Ensemble:
     """The ZooKeeper a contract test runs against: each test runs on both."""

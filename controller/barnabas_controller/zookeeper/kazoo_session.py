@@ -48,6 +48,7 @@ from barnabas_controller.zookeeper.session import (
     ZooKeeperUnreachable,
     check_size,
 )
+from barnabas_controller.zookeeper.watchdog import LoopWatchdog
 
 logger = logging.getLogger(__name__)
 # It warns of every attempt to reconnect; the session itself logs each change of state once.
@@ -114,6 +115,7 @@ class KazooSession:
         self._connected: asyncio.Future[None] = self._loop.create_future()
         self._waiting: deque[_Request] = deque()
         self._in_flight: dict[_Request, None] = {}
+        self._watchdog = LoopWatchdog(session_timeout_ms / 1000, self._post, self._give_up)
         self._stop_begun = threading.Lock()
         self._stopped = asyncio.Event()
 
@@ -126,6 +128,7 @@ class KazooSession:
                 self._client.start_async()  # starts a thread; the connecting is done there
                 await self._connected
                 await self._create_chroot()
+            self._watchdog.start()
         except BaseException as error:
             await self._end(State.CLOSED, wait=self._client.connected)
             if isinstance(error, TimeoutError):
@@ -183,6 +186,16 @@ class KazooSession:
             self._loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:  # the loop is closed: nobody is left to be told
             logger.debug("event loop closed; not delivered: %s", callback)
+
+    def _give_up(self, stalled_seconds: float) -> None:
+        """On the watchdog's thread: the loop stands still, and this session keeps it in office."""
+        logger.error(
+            "session %#x: given up, the event loop has not turned for %.1f s",
+            self.session_id,
+            stalled_seconds,
+        )
+        self._begin_stop()
+        self._post(self._change, State.EXPIRED)
 
     def _kazoo_changed(self, kazoo_state: str) -> None:
         if kazoo_state == KazooState.CONNECTED:
@@ -252,6 +265,7 @@ class KazooSession:
         if state is State.EXPIRED:
             self._fail(self._in_flight, SessionExpired)
         if state in _FINAL:
+            self._watchdog.stop()
             self._fail(self._waiting, SessionExpired)
         for listener in list(self._listeners):
             listener(state)

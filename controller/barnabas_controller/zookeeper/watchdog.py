@@ -1,0 +1,84 @@
+"""A stalled event loop gives up its ZooKeeper session.
+
+kazoo keeps a session alive from threads of its own. So while the loop stands still (a bug, a
+system call that does not return) the broker would stay registered, leader and controller, and serve
+nobody: dead in effect, and never replaced. A thread beside the loop looks whether the loop still
+turns, and has the session closed if it does not. When it turns again it finds the session expired
+and the broker joins anew, as after any expiry.
+
+Time in which this thread did not run either does not count: then the whole process was paused, or
+the machine was, and the servers judge by the heartbeats that are missing.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+# Of the session timeout; Kafka's brokers, whose threads all stop together, lose it after all of it.
+PATIENCE = 2 / 3
+TICKS = 10
+
+
+class StallMeter:
+    """How long a loop has not turned while its process ran; `tick_seconds` between two looks."""
+
+    def __init__(self, tick_seconds: float) -> None:
+        self.stalled_seconds = 0.0
+        self._longest_tick = 2 * tick_seconds
+        self._turns = 0
+
+    def look(self, elapsed: float, turns: int) -> float:
+        """`elapsed` seconds after the last look the loop has turned `turns` times in all."""
+        if turns != self._turns:
+            self._turns, self.stalled_seconds = turns, 0.0
+        else:
+            self.stalled_seconds += min(elapsed, self._longest_tick)
+        return self.stalled_seconds
+
+
+class LoopWatchdog:
+    """Calls `give_up(seconds)` once, on its own thread, when the loop stood still too long.
+
+    `post` runs a function on the loop soon; it is called from the thread.
+    """
+
+    def __init__(
+        self,
+        session_timeout_seconds: float,
+        post: Callable[[Callable[[], None]], None],
+        give_up: Callable[[float], None],
+    ) -> None:
+        self._bound = PATIENCE * session_timeout_seconds
+        self._tick = self._bound / TICKS
+        self._post = post
+        self._give_up = give_up
+        self._turns = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="loop-watchdog", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns at once; it gives up nothing any more."""
+        self._done.set()
+
+    def _watch(self) -> None:
+        meter, last = StallMeter(self._tick), time.monotonic()
+        self._post(self._turned)
+        while not self._done.wait(self._tick):
+            now = time.monotonic()
+            elapsed, last = now - last, now
+            stalled = meter.look(elapsed, self._turns)
+            if stalled == 0.0:
+                self._post(self._turned)  # the last one has run: have it run again
+            elif stalled >= self._bound and not self._done.is_set():
+                self._give_up(stalled)
+                return
+
+    def _turned(self) -> None:
+        """On the loop."""
+        self._turns += 1

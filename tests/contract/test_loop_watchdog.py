@@ -1,0 +1,47 @@
+"""A real ZooKeeper session whose event loop stands still: it is given up, in time, and only then.
+
+The session lives as long as kazoo's threads do, so without the watchdog it would outlive any stall.
+"""
+
+import asyncio
+import time
+
+from barnabas_controller.zookeeper.session import State
+from barnabas_controller.zookeeper.watchdog import PATIENCE
+
+from tests.contract.zookeeper_servers import SESSION_TIMEOUT_MS, Events, RealEnsemble
+
+BOUND = PATIENCE * SESSION_TIMEOUT_MS / 1000
+
+
+async def test_a_loop_that_stands_still_loses_its_session(real_ensemble: RealEnsemble) -> None:
+    session = await real_ensemble.session()
+    states = Events()
+    session.on_state(states)
+    await session.create("/leader", ephemeral=True)
+    time.sleep(BOUND + 1.0)
+    await states.until(lambda seen: State.EXPIRED in seen)
+    assert session.state is State.EXPIRED
+    other = await real_ensemble.session()
+    assert await other.exists("/leader") is None
+    await other.close()
+    await session.close()
+
+
+async def test_a_loop_that_stands_still_for_a_second_keeps_it(real_ensemble: RealEnsemble) -> None:
+    session = await real_ensemble.session()
+    await session.create("/leader", ephemeral=True)
+    for _ in range(3):
+        time.sleep(1.0)
+        await asyncio.sleep(0.3)
+    assert session.state is State.CONNECTED
+    assert await session.exists("/leader") is not None
+    await session.close()
+
+
+async def test_a_closed_session_is_watched_no_longer(real_ensemble: RealEnsemble) -> None:
+    session = await real_ensemble.session()
+    await session.close()
+    time.sleep(BOUND + 1.0)
+    await asyncio.sleep(0.1)
+    assert session.state is State.CLOSED
