@@ -1,0 +1,164 @@
+"""Failure detection with real processes: deaths are seen at once, and a pause is no death.
+
+The ZooKeeper session lasts 18 s, so whatever recovers within 5 s did so on evidence. Each test
+checks every acknowledged record by value, at its offset, in order.
+"""
+
+import asyncio
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from barnabas import Admin
+from barnabas_broker.local.cluster import LocalCluster
+
+from tests.support.cluster_state import (
+    controller_id,
+    create_topic,
+    leaders,
+    wait_until_in_sync,
+)
+from tests.support.real_cluster import real_cluster
+from tests.support.stalled_thread import main_thread_held
+from tests.support.workload import Workload
+from tests.support.zookeeper_client import broker_epoch, zookeeper
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 6
+SESSION_SECONDS = 18.0
+# Far below the session, far above what it takes: other tests share the machine.
+SOON = 5.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    config = {"zookeeper.session.timeout.ms": "18000", "auto.leader.rebalance.enable": "false"}
+    with real_cluster(tmp_path_factory.mktemp("cluster"), config) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def watched_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """With a session short enough that a test can outlast the watchdog's patience."""
+    directory: Path = tmp_path_factory.mktemp("watched")
+    with real_cluster(directory, {"zookeeper.session.timeout.ms": "4000"}) as running:
+        yield running
+
+
+@pytest.mark.parametrize("victim", ["leader", "follower", "controller"])
+async def test_a_killed_broker_is_replaced_long_before_its_session_ends(
+    cluster: LocalCluster, victim: str
+) -> None:
+    topic = f"killed-{victim}"
+    await create_topic(cluster.bootstrap, topic, PARTITIONS)
+    async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
+        await workload.acked_in_every_partition(20)
+        broker = await choose(cluster.bootstrap, topic, victim)
+        await asyncio.to_thread(cluster.kill, broker)
+        await workload.acked_in_every_partition(20, within=SOON)
+        async with zookeeper(cluster) as session:
+            assert await broker_epoch(session, broker) is not None, "its session still lives"
+        assert broker not in (await leaders(cluster.bootstrap, topic)).values()
+        await asyncio.to_thread(cluster.restart, broker)
+        await wait_until_in_sync(cluster.bootstrap, topic)
+        await workload.stop()
+        assert not workload.failed
+        (await workload.verdict()).assert_good()
+
+
+@pytest.mark.parametrize("victim", ["leader", "controller"])
+async def test_a_broker_told_to_stop_is_replaced_at_once_and_nothing_is_raised(
+    cluster: LocalCluster, victim: str
+) -> None:
+    topic = f"stopped-{victim}"
+    await create_topic(cluster.bootstrap, topic, PARTITIONS)
+    async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
+        await workload.acked_in_every_partition(20)
+        broker = await choose(cluster.bootstrap, topic, victim)
+        await asyncio.to_thread(cluster.stop_broker, broker)
+        await workload.acked_in_every_partition(20, within=SOON)
+        await asyncio.to_thread(cluster.restart, broker)
+        await wait_until_in_sync(cluster.bootstrap, topic)
+        await workload.stop()
+        assert not workload.failed
+        (await workload.verdict()).assert_good()
+
+
+@pytest.mark.parametrize("victim", ["leader", "follower", "controller"])
+async def test_a_pause_of_a_second_is_no_evidence(cluster: LocalCluster, victim: str) -> None:
+    topic = f"paused-{victim}"
+    await create_topic(cluster.bootstrap, topic, PARTITIONS)
+    before, suspected_before = await epochs(cluster.bootstrap, topic), suspicions(cluster)
+    controller = await controller_id(cluster.bootstrap)
+    async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
+        await workload.acked_in_every_partition(20)
+        broker = await choose(cluster.bootstrap, topic, victim)
+        for _ in range(2):
+            cluster.signal(broker, signal.SIGSTOP)
+            await asyncio.sleep(1.0)
+            cluster.signal(broker, signal.SIGCONT)
+            await workload.acked_in_every_partition(20)
+        await workload.stop()
+        assert not workload.failed
+        (await workload.verdict()).assert_good()
+    assert await epochs(cluster.bootstrap, topic) == before
+    assert await controller_id(cluster.bootstrap) == controller
+    assert suspicions(cluster) == suspected_before
+
+
+async def test_a_stalled_event_loop_gives_its_session_up_and_joins_again(
+    watched_cluster: LocalCluster,
+) -> None:
+    """Its other threads run, kazoo's heartbeats too: only the watchdog can end the session."""
+    cluster, topic = watched_cluster, "stalled"
+    await create_topic(cluster.bootstrap, topic, PARTITIONS)
+    # What is on its way to the stalled broker gets no answer, and its connection stands.
+    async with Workload(topic, PARTITIONS, cluster.bootstrap, request_timeout_ms=2000) as workload:
+        await workload.acked_in_every_partition(20)
+        broker = (await leaders(cluster.bootstrap, topic))[0]
+        pid = cluster.pid(broker)
+        assert pid is not None
+        async with zookeeper(cluster) as session:
+            first_epoch = await broker_epoch(session, broker)
+            with main_thread_held(pid):
+                began = time.monotonic()
+                async with asyncio.timeout(4.0 + SOON):
+                    while await broker_epoch(session, broker) is not None:
+                        await asyncio.sleep(0.05)
+                assert time.monotonic() - began > 1.5, "a pause of a second is too short for it"
+                await workload.acked_in_every_partition(20, within=SOON)
+            async with asyncio.timeout(SOON):
+                while (await broker_epoch(session, broker)) in (None, first_epoch):
+                    await asyncio.sleep(0.05)
+        await wait_until_in_sync(cluster.bootstrap, topic)
+        await workload.stop()
+        assert not workload.failed
+        (await workload.verdict()).assert_good()
+    assert cluster.pid(broker) == pid
+
+
+async def choose(bootstrap: str, topic: str, victim: str) -> int:
+    """The leader of the first partition, one of its followers, or the controller."""
+    led = (await leaders(bootstrap, topic))[0]
+    controller = await controller_id(bootstrap)
+    if victim == "follower":
+        return next(b for b in (1, 2, 3) if b not in (led, controller))
+    return controller if victim == "controller" else led
+
+
+async def epochs(bootstrap: str, topic: str) -> list[tuple[int, int]]:
+    """Leader and leader epoch of each partition."""
+    async with Admin(bootstrap_servers=bootstrap) as admin:
+        description = await admin.describe_topic(topic)
+    return [(p.leader_id, p.leader_epoch) for p in description.partitions]
+
+
+def suspicions(cluster: LocalCluster) -> dict[int, int]:
+    """How often each broker has suspected another."""
+    return {
+        broker_id: cluster.broker(broker_id).log_file.read_text().count("is suspected to be dead")
+        for broker_id in cluster.broker_ids
+    }

@@ -1,0 +1,31 @@
+"""Hold one thread of another process, while its other threads run: an event loop that stands still.
+
+By ptrace, as a debugger does it; SIGSTOP would stop every thread of the process.
+"""
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+_PTRACE_ATTACH, _PTRACE_DETACH = 16, 17
+_WALL = 0x40000000
+
+
+@contextmanager
+def main_thread_held(pid: int) -> Iterator[None]:
+    """The process's main thread stands still meanwhile; to be entered and left by one thread.
+
+    Skips the test where tracing is not allowed.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    if libc.ptrace(_PTRACE_ATTACH, pid, None, None) != 0:
+        pytest.skip(f"ptrace is not allowed here: {os.strerror(ctypes.get_errno())}")
+    os.waitpid(pid, _WALL)
+    try:
+        yield
+    finally:
+        libc.ptrace(_PTRACE_DETACH, pid, None, None)
