@@ -211,3 +211,57 @@ def test_one_replica_is_all_there_ever_was() -> None:
         assert asyncio.get_running_loop().time() - began < 3.0
 
     run(story(), seed=1, max_time=MAX_SECONDS)
+
+
+async def window(seed: int, config: Mapping[str, str], min_isr: int) -> set[bytes]:
+    """The controller thins the ISR, for the others died; the leader loses power before it has
+    flushed what it is now the last to have. The others return first, their disks intact."""
+    stage = Stage(seed, config, min_isr)
+    await stage.open()
+    acknowledged = await stage.produce(numbers("all-"))
+    stage.kill(*stage.others)
+    await stage.until(lambda: stage.state().isr == (stage.leader,), step=0.0001)
+    assert not stage.state().durable
+    stage.lose_power(stage.leader)
+    for broker_id in (*stage.others, stage.leader):
+        stage.cluster.start_broker(broker_id)
+    await stage.until_led()
+    await stage.until_whole()
+    return acknowledged - await stage.consume()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_before_the_last_member_has_flushed_those_who_just_left_stand_in(seed: int) -> None:
+    assert not run(window(seed, {}, 2), seed=seed, max_time=MAX_SECONDS)
+
+
+@pytest.mark.parametrize(("config", "min_isr"), [(NO_ELIGIBLE, 2), ({}, 1)])
+def test_flushing_alone_leaves_a_window(config: Mapping[str, str], min_isr: int) -> None:
+    """So does a minimum ISR of 1: nobody can stand in, for the high watermark may have moved on."""
+    runs = [run(window(s, config, min_isr), seed=s, max_time=MAX_SECONDS) for s in SEEDS]
+    assert any(runs)
+
+
+async def told(seed: int) -> list[tuple[str, str]]:
+    """Kinds and causes of what a cluster tells of a last replica."""
+    stage = Stage(seed, {}, min_isr=2)
+    await stage.open()
+    await stage.produce(numbers("all-"))
+    stage.isolate(stage.leader)
+    await stage.produce([b"behind"], acks=1)
+    await stage.until_isr(stage.leader)
+    await stage.until(lambda: stage.state().durable)
+    stage.rejoin(stage.leader)
+    await stage.until_whole()
+    events = stage.cluster.broker(stage.leader).events.since(0)
+    return [(event.kind.value, event.cause) for event in events if "last-replica" in event.kind]
+
+
+def test_it_tells_what_it_does_and_why() -> None:
+    events = run(told(1), seed=1, max_time=MAX_SECONDS)
+    kinds = [kind for kind, _ in events]
+    assert kinds[0] == "last-replica-flushing" and kinds[-1] == "last-replica-relieved"
+    assert "last-replica-durable" in kinds
+    causes = dict(events)
+    assert causes["last-replica-flushing"] == "about to ask for an ISR of 1, fewer than 2"
+    assert causes["last-replica-durable"].startswith("all of the log is flushed, up to offset")
