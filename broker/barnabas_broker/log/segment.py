@@ -148,6 +148,10 @@ class Segment:
             position, header = found
             offset = min(offset, header.base_offset)
             self.log.truncate(position)
+            # Before anything is written over what was cut: of two writes to one sector a power loss
+            # may leave the older, and the checksum of a batch covers neither its offset nor its
+            # epoch, so a record that was cut would pass for the one in its place.
+            self.log.flush()
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.catch_up()

@@ -233,7 +233,7 @@ class Invariants:
             for path in [f"/{root}", *(f"/{root}/{name}" for name in disk.directories(f"/{root}"))]:
                 self._hold(None, durability_rules.checkpoints_parse, disk, path)
         for truth in self.truths.values():
-            if broker_id in truth.state.isr:
+            if broker_id in (*truth.state.isr, *truth.state.eligible):
                 truth.lapsed.add(broker_id)
             self._check_global_loss(truth)
 
@@ -268,7 +268,7 @@ class Invariants:
             if before is not None and before.leader != state.leader:
                 truth.leader_changes.append(self._now())
         truth.state, truth.replicas = state, replicas
-        truth.lapsed &= set(state.isr)
+        truth.let_lapse(before, state)
         for running in self._view.running():
             seen = self._seen.get((running.life, partition))
             if seen is not None and seen.replica is not None:

@@ -25,12 +25,14 @@ def leader_completeness(leader: Replica, image: LogImage, truth: Truth) -> str |
 def candidate_completeness(
     member: Replica, state: LeaderAndIsr, true_high_watermark: int
 ) -> str | None:
-    """Every running member of ZooKeeper's ISR has all below the true high watermark, for it may be
-    elected at any moment. (Vanlightly, LeaderCandidateCompleteness.)"""
-    if member.broker_id not in state.isr or member.log_end >= true_high_watermark:
+    """Every running member of ZooKeeper's ISR, and every eligible replica outside it (KIP-966), has
+    all below the true high watermark, for it may be elected at any moment. (Vanlightly,
+    LeaderCandidateCompleteness.)"""
+    may_lead = member.broker_id in state.isr or member.broker_id in state.eligible
+    if not may_lead or member.log_end >= true_high_watermark:
         return None
     return (
-        f"a member of the ISR ends below the true high watermark {true_high_watermark};"
+        f"a replica that may be elected ends below the true high watermark {true_high_watermark};"
         f" {state}; {member}"
     )
 

@@ -32,7 +32,8 @@ class FaultBudget:
 class Truth:
     """The truth about one partition.
 
-    `lapsed`: members of the ISR whose disks have forgotten something since they got their seat.
+    `lapsed`: replicas of the ISR, and eligible ones, whose disks forgot something since they
+    last showed what they have.
     `unclean_epoch`: that of an unclean election whose leader has yet to begin. `forked`: records
     were lost with leave, so logs may differ until all is healed. `appointed` and `led`: the leader
     of each epoch, by ZooKeeper and in fact. `unsettled`: what clients were told and no legitimate
@@ -54,6 +55,16 @@ class Truth:
     appointed: dict[int, int] = field(default_factory=dict)
     led: dict[int, int] = field(default_factory=dict)
     leader_changes: list[float] = field(default_factory=list)
+
+    def let_lapse(self, before: LeaderAndIsr | None, after: LeaderAndIsr) -> None:
+        """A lapsed replica that left, or has shown anew what it has, is lapsed no more."""
+        self.lapsed = {
+            broker_id
+            for broker_id in self.lapsed
+            if broker_id in (*after.isr, *after.eligible)
+            and before is not None
+            and after.proved_at.get(broker_id) == before.proved_at.get(broker_id)
+        }
 
     def expose(self, leader: LogImage, high_watermark: int) -> None:
         """A legitimate leader shows its log up to here."""
