@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 
+from barnabas.events import Event, EventKind, EventLog
+from barnabas.events.telling import in_words
 from barnabas.runtime import (
     Address,
     Handler,
@@ -90,6 +92,8 @@ class SimulatedCluster:
         self.exits: list[tuple[int, str]] = []
         """Brokers whose process ended by itself, and why."""
         self.on_order: Order | None = None
+        self.event_logs: dict[str, EventLog] = {}
+        """What each life of each broker has recorded, the dead ones included."""
 
     @property
     def bootstrap(self) -> str:
@@ -195,6 +199,21 @@ class SimulatedCluster:
         out."""
         return {life.name: life.broker for life in self._lives.values() if life.broker is not None}
 
+    def events(self) -> list[Event]:
+        """What all lives of all brokers have seen happen, in the order of their clocks."""
+        events = [event for log in self.event_logs.values() for event in log.since(0)]
+        return sorted(events, key=lambda e: (e.time_ms, e.broker_id, e.sequence))
+
+    def story(self, latest: int | None = None) -> list[str]:
+        """The events in words, each after the virtual second it happened in; moves of offsets
+        are left out."""
+        told = [event for event in self.events() if event.kind is not EventKind.OFFSETS_MOVED]
+        begin = self.clock.start_ms
+        return [
+            f"{(event.time_ms - begin) / 1000:.3f} {in_words(event)}"
+            for event in (told if latest is None else told[-latest:])
+        ]
+
     def cut(self, sender: int, receiver: int) -> None:
         """Swallow what one living broker sends to another; ends with either's life."""
         self.network.cut(self._lives[sender].name, self._lives[receiver].name)
@@ -242,6 +261,7 @@ class SimulatedCluster:
             connect_zookeeper=life.zookeeper.connect,
         )
         life.broker = Broker(self._broker_config(broker_id), world)
+        self.event_logs[life.name] = life.broker.events
         await life.broker.start()
         life.serving.set()
         reason = await life.broker.failed  # or until killed or stopped

@@ -266,14 +266,14 @@ class VirtualClock:
     """The loop's time as a `Clock`; the wall starts at `start_ms` and may be off by `skew_ms`."""
 
     def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
-        self._start_ms = start_ms
+        self.start_ms = start_ms
         self.skew_ms = 0
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 
     def wall_ms(self) -> int:
-        return self._start_ms + self.skew_ms + int(self.monotonic() * 1000)
+        return self.start_ms + self.skew_ms + int(self.monotonic() * 1000)
 
 
 def _remembering_task(

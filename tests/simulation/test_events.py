@@ -139,3 +139,19 @@ def test_a_reader_that_is_too_slow_is_told_what_it_missed() -> None:
     fenced = of_kind(news, EventKind.REQUEST_FENCED)
     assert interruption.missed == 25_000 - len(fenced) > 0
     assert [event.cause for event in fenced[-2:]] == ["24998", "24999"]
+
+
+def test_the_dead_are_heard_too_and_the_story_reads_in_order() -> None:
+    async def story(cluster: SimulatedCluster, admin: Admin) -> tuple[int, list[str]]:
+        first = await leader_of(cluster)
+        cluster.kill(first)
+        await asyncio.sleep(15.0)
+        assert any(name.startswith(f"broker-{first}/") for name in cluster.event_logs)
+        return first, cluster.story()
+
+    first, lines = in_cluster(story)
+    times = [float(line.split()[0]) for line in lines]
+    assert times == sorted(times) and times[0] >= 0
+    became = [i for i, line in enumerate(lines) if " became-leader: " in line]
+    assert f"broker {first} {TP} became-leader: the partition is new" in lines[became[0]]
+    assert f"broker {first} " not in lines[became[1]].partition(":")[0]

@@ -5,20 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from barnabas.admin import Interruption
-from barnabas.events import Event, EventKind
-
-# Beside the kind and the cause these say the most; the rest is in the JSON.
-_TELLING = (
-    "leader",
-    "leader_epoch",
-    "isr_before",
-    "isr",
-    "proposed",
-    "rule",
-    "from_offset",
-    "to_offset",
-    "epoch",
-)
+from barnabas.events import Event
+from barnabas.events.telling import in_words
 
 
 def clock(time_ms: int) -> str:
@@ -26,33 +14,9 @@ def clock(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000).strftime("%H:%M:%S.%f")[:-3]
 
 
-def subject(event: Event) -> str:
-    """The partition or topic that it is about, or nothing."""
-    if event.topic_partition is not None:
-        return str(event.topic_partition)
-    return str(event.details.get("topic", ""))
-
-
 def event_line(event: Event) -> str:
     """`20:57:11.123 broker 2 flights-0 leader-elected: broker 1 died [leader=2 ...]`."""
-    parts = [clock(event.time_ms), f"broker {event.broker_id}", subject(event), event.kind.value]
-    details = " ".join(_details(event))
-    return f"{' '.join(filter(None, parts))}: {event.cause}" + (f"  [{details}]" if details else "")
-
-
-def _details(event: Event) -> list[str]:
-    details = event.details
-    if event.kind is EventKind.OFFSETS_MOVED:
-        return [
-            f"{name} {details.get(f'{field}_before')} -> {details.get(field)}"
-            for name, field in (("LEO", "log_end_offset"), ("HW", "high_watermark"))
-            if details.get(f"{field}_before") != details.get(field)
-        ]
-    return [f"{name}={_value(details[name])}" for name in _TELLING if name in details]
-
-
-def _value(value: Any) -> str:
-    return ",".join(map(str, value)) or "-" if isinstance(value, list) else str(value)
+    return f"{clock(event.time_ms)} {in_words(event)}"
 
 
 def event_row(event: Event) -> Mapping[str, Any]:

@@ -40,7 +40,6 @@ class EventKind(StrEnum):
     ISR_CHANGED = "isr-changed"
     ISR_CHANGE_REFUSED = "isr-change-refused"
     OFFSETS_MOVED = "offsets-moved"
-    HIGH_WATERMARK_MOVED = "high-watermark-moved"
     LAST_REPLICA_FLUSHING = "last-replica-flushing"
     LAST_REPLICA_DURABLE = "last-replica-durable"
     LAST_REPLICA_RELIEVED = "last-replica-relieved"

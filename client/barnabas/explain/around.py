@@ -15,7 +15,6 @@ _TOLD_ELSEWHERE = frozenset(
         EventKind.ELECTION_REFUSED,
         EventKind.FETCH_FAILED,
         EventKind.FETCH_RESUMED,
-        EventKind.HIGH_WATERMARK_MOVED,
         EventKind.ISR_CHANGED,
         EventKind.ISR_CHANGE_ACCEPTED,
         EventKind.ISR_CHANGE_PROPOSED,

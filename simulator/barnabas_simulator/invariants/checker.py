@@ -175,7 +175,9 @@ class Invariants:
     def _violated(
         self, name: str, partition: TopicPartition | None, states: str
     ) -> InvariantViolation:
-        return InvariantViolation(name, self._now(), partition, states, list(self.events))
+        told = [] if self._cluster is None else self._cluster.story(EVENTS_KEPT)
+        story = sorted([*self.events, *told], key=lambda line: float(line.split()[0]))
+        return InvariantViolation(name, self._now(), partition, states, story[-EVENTS_KEPT:])
 
     def _end(self, violation: InvariantViolation) -> NoReturn:
         if self._loop is not None:
