@@ -58,6 +58,8 @@ def _of_broker(event: Event) -> str:
     if event.cause.startswith(subject):
         return f"{event.cause} (seen by broker {event.broker_id})"
     match event.kind:
+        case EventKind.BROKER_SUSPECTED:
+            return f"{subject} was suspected to be dead: {event.cause}"
         case EventKind.BROKER_STARTED:
             return f"{subject} started: {event.cause}"
         case EventKind.BROKER_STOPPING:
