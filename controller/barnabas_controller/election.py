@@ -67,23 +67,24 @@ def elect_offline(
     machines lost power.
 
     With no member, and only if data may be lost, the first replica that is online (an unclean
-    election): it starts with an ISR of its own and the mark RECOVERING (KIP-704). Never while a
-    member of the ISR is only suspected to be dead: evidence may be wrong, and would then cost data
-    that is there.
+    election): it starts with an ISR of its own and the mark RECOVERING (KIP-704).
+
+    While a member of the ISR is only suspected to be dead, none but a sound member may take over:
+    evidence may be wrong, and would then cost data that is there.
     """
     live = tuple(replica for replica in assignment if replica in online)
     members = tuple(replica for replica in live if replica in state.isr)
+    doubtful = [replica for replica in state.isr if replica in suspected]
+    if doubtful and all(member in doubts.lost for member in members):
+        return Refused(
+            f"{cause}; online are {list(live)}, none of them a sound member of the ISR "
+            f"{list(state.isr)}, of which {doubtful} are suspected only: their sessions decide"
+        )
     if members:
         return _elect_member(state, live, members, online, unclean_allowed, cause, doubts)
     if not live:
         return Refused(
             f"{cause}; NoReplicaOnline: none of the replicas {list(assignment)} is online"
-        )
-    doubtful = [replica for replica in state.isr if replica in suspected]
-    if doubtful:
-        return Refused(
-            f"{cause}; online are {list(live)} but none is in the ISR {list(state.isr)}, of which "
-            f"{doubtful} are suspected only: their ZooKeeper sessions decide"
         )
     if unclean_allowed and doubts.stand_ins:
         return _elect_stand_in(state, live, doubts, f"{cause}; no member of the ISR is online")

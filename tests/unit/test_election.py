@@ -13,6 +13,7 @@ from barnabas_controller.election import (
     first_leader,
     remove_from_isr,
 )
+from barnabas_controller.eligible import Doubts
 from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERED, RECOVERING, LeaderAndIsr
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +56,28 @@ def test_offline_election_keeps_the_online_members_of_the_isr() -> None:
     assert decision.recipients == (2, 3)
     assert decision.state.partition_epoch == 11, "the version to write on top of is kept"
     assert decision.reason == "broker 1 died"
+
+
+@pytest.mark.parametrize("unclean", [True, False])
+@pytest.mark.parametrize("doubts", [Doubts(), Doubts(stand_ins=(2,)), Doubts(lost=(2,))])
+def test_a_suspect_of_the_isr_keeps_all_but_its_sound_members_from_leading(
+    unclean: bool, doubts: Doubts
+) -> None:
+    isr = [1, 2] if doubts.lost else [1]
+    refused = elect_offline(state(1, isr), [1, 2], [2], unclean, "evidence", [1], doubts)
+    assert isinstance(refused, Refused)
+    assert "[1] are suspected only" in refused.reason
+    elected = elect_offline(state(1, [1, 3]), [1, 2, 3], [2, 3], unclean, "evidence", [1], doubts)
+    assert isinstance(elected, Elected)
+    assert elected.state.leader == 3
+
+
+def test_a_suspected_leader_whom_nobody_can_replace_goes_on_leading() -> None:
+    assert isinstance(remove_from_isr(state(1, [1]), 1, [1], "evidence", True), Unchanged)
+    gone = remove_from_isr(state(1, [1]), 1, [1], "its session ended")
+    assert isinstance(gone, Elected) and gone.state.leader == NO_LEADER
+    follower = remove_from_isr(state(1, [1, 2]), 2, [1, 2], "evidence", True)
+    assert isinstance(follower, Elected) and follower.state.isr == (1,)
 
 
 def test_unclean_election_starts_an_isr_of_its_own_and_says_that_data_may_be_lost() -> None:
