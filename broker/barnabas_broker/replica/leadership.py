@@ -32,7 +32,8 @@ from barnabas_broker.replica.in_sync import (
     laggards,
     may_join,
 )
-from barnabas_broker.replica.last_replica import FlushSoon, LastReplica, is_thin
+from barnabas_broker.replica.last_replica import FlushSoon
+from barnabas_broker.replica.last_replica_guard import LastReplicaGuard
 from barnabas_broker.replica.leader_epoch import NO_EPOCH
 from barnabas_broker.replica.purgatory import Waiting
 from barnabas_broker.replica.replication_quota import ReplicationQuota
@@ -81,7 +82,7 @@ class Leadership:
         self.epoch_start_offset = log.log_end_offset
         self._waiting = waiting
         self._environment = environment
-        self._last_replica: LastReplica | None = None
+        self.guard = LastReplicaGuard(self, environment, waiting)
         self.followers = self._followers(previous)
         # Even before the first record: it is how followers find out that their own last records,
         # of an older epoch, end here (KIP-101).
@@ -127,8 +128,8 @@ class Leadership:
         end_before = self.log.log_end_offset
         appended = self.log.append_as_leader(records, self.epoch, now_ms)
         self._remember_caught_up(end_before)
-        if self._last_replica is not None:
-            self._last_replica.flush()
+        if self.guard.last is not None:
+            self.guard.last.flush()
         self.advance_high_watermark()
         self._waiting.data_arrived()
         return appended
@@ -213,11 +214,7 @@ class Leadership:
 
     @property
     def _countable_end(self) -> int:
-        return (
-            self.log.log_end_offset
-            if self._last_replica is None
-            else self._last_replica.durable_end
-        )
+        return self.log.log_end_offset if self.guard.last is None else self.guard.last.durable_end
 
     def _awaited(self) -> dict[int, int]:
         """The log ends of the followers that the high watermark waits for."""
@@ -277,7 +274,7 @@ class Leadership:
                 follower.log_end_offset,
                 list(self.isr.committed),
             )
-            self._propose(
+            self.propose(
                 self.isr.expanding(broker_id),
                 f"broker {broker_id} has caught up to offset {follower.log_end_offset}"
                 f" (high watermark {self.log.high_watermark},"
@@ -298,8 +295,8 @@ class Leadership:
             environment.max_lag_messages,
         )
         if not late:
-            self.guard_last_replica()
-        elif self._is_durable_enough(len(self.isr.committed) - len(late)):
+            self.guard.review()
+        elif self.guard.allows(len(self.isr.committed) - len(late)):
             logger.warning(
                 "%s: members %s are too far behind (they end at %s, the leader at %d),"
                 " asking to remove them from the ISR %s",
@@ -309,7 +306,7 @@ class Leadership:
                 end,
                 list(self.isr.committed),
             )
-            self._propose(self.isr.shrinking(late), "; ".join(map(self._lag_of, late)))
+            self.propose(self.isr.shrinking(late), "; ".join(map(self._lag_of, late)))
 
     def _lag_of(self, broker_id: int) -> str:
         follower, environment = self.followers[broker_id], self._environment
@@ -326,7 +323,8 @@ class Leadership:
             environment.max_lag_messages,
         )
 
-    def _propose(self, proposal: InSyncReplicas, cause: str) -> None:
+    def propose(self, proposal: InSyncReplicas, cause: str) -> None:
+        """Ask the controller for an ISR; nothing if something else is still on its way."""
         assert proposal.proposed is not None
         if proposal.proposed != proposal.committed:
             self._report_isr(EventKind.ISR_CHANGE_PROPOSED, cause, proposed=proposal.proposed)
@@ -359,7 +357,7 @@ class Leadership:
                 asked_because=cause,
             )
             self.isr = proposal.rolled_back()
-            self.guard_last_replica()
+            self.guard.review()
             self.advance_high_watermark()  # it may have waited for the one who was refused
         elif outcome is Verdict.AWAIT_LEADER_AND_ISR:
             code = ErrorCode(answer.error_code).name
@@ -383,7 +381,7 @@ class Leadership:
             kind = EventKind.ISR_CHANGED if changed else EventKind.LAST_REPLICA_DURABLE
             self._report_isr(kind, cause, isr_before=before.committed)
             self.watch_outsiders()
-            self.guard_last_replica()
+            self.guard.review()
             self.advance_high_watermark()
 
     def _report_isr(self, kind: EventKind, cause: str, **details: Value) -> None:
@@ -408,74 +406,4 @@ class Leadership:
     def end(self) -> None:
         """The epoch is over: a proposal still on its way no longer counts."""
         self.isr = self.isr.rolled_back()
-        if self._last_replica is not None:
-            self._last_replica.end()
-
-    # ---- the last replica standing
-
-    @property
-    def must_be_durable(self) -> bool:
-        """Whether an append counts only once it is flushed."""
-        return self._last_replica is not None
-
-    def guard_last_replica(self) -> None:
-        """Begin or end to count only what is durable, as the ISR has become thin or is not."""
-        smallest = min(len(self.isr.committed), len(self.isr.proposed or self.isr.committed))
-        if self._is_thin(smallest):
-            self._count_only_what_is_durable(f"the ISR is {list(self.isr.committed)}")
-            self._vouch()
-            return
-        if self._last_replica is not None:
-            self._last_replica.end()
-            self._last_replica = None
-            self._environment.events.record(
-                EventKind.LAST_REPLICA_RELIEVED,
-                f"the ISR is {list(self.isr.committed)}",
-                self.topic_partition,
-            )
-        self._waiting.flushed(self.log.log_end_offset)
-
-    def _is_thin(self, in_sync_count: int) -> bool:
-        enabled = self._environment.flush_soon is not None
-        return enabled and is_thin(in_sync_count, self.min_in_sync, len(self.replicas))
-
-    def _is_durable_enough(self, in_sync_count: int) -> bool:
-        """Whether an ISR of this size may be asked for now; if not, a flush is on its way and
-        `maybe_shrink_isr` is called again after it."""
-        if self._is_thin(in_sync_count):
-            self._count_only_what_is_durable(f"about to ask for an ISR of {in_sync_count}")
-        return self._last_replica is None or self._last_replica.is_flushed
-
-    def _count_only_what_is_durable(self, why: str) -> None:
-        flush_soon = self._environment.flush_soon
-        if self._last_replica is None and flush_soon is not None:
-            cause = f"{why}, fewer than {max(2, self.min_in_sync)}"
-            logger.info("%s: what is flushed counts from now on: %s", self.topic_partition, cause)
-            self._environment.events.record(
-                EventKind.LAST_REPLICA_FLUSHING,
-                cause,
-                self.topic_partition,
-                log_end_offset=self.log.log_end_offset,
-                durable_end=self.log.recovery_point,
-            )
-            self._last_replica = LastReplica(
-                self.log, self._waiting, flush_soon, self._last_replica_flushed
-            )
-
-    def _last_replica_flushed(self) -> None:
-        self.maybe_shrink_isr()
-        self._vouch()
-        self.advance_high_watermark()
-
-    def _vouch(self) -> None:
-        """Tell the controller, once, that the last replica's log is durable: by asking for the ISR
-        there is. If this broker then loses power it has still everything."""
-        last = self._last_replica
-        if last is None or self.isr.in_flight:
-            return
-        if self.isr.committed != (self._environment.broker_id,):
-            last.has_vouched = False
-        elif last.is_flushed and not last.has_vouched:
-            cause = f"all of the log is flushed, up to offset {self.log.recovery_point}"
-            self._propose(InSyncReplicas(self.isr.committed, self.isr.committed), cause)
-            last.has_vouched = self.isr.in_flight
+        self.guard.end()

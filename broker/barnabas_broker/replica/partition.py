@@ -88,7 +88,7 @@ class Partition:
         for follower in self.waiting.followers.values():
             follower.leadership_changed()
         self.leadership.watch_outsiders()
-        self.leadership.guard_last_replica()
+        self.leadership.guard.review()
         self.leadership.advance_high_watermark()
 
     def become_follower(self, appointment: LeaderAndIsrPartition, log: Log) -> None:

@@ -89,7 +89,7 @@ class ProducePath:
                 uncommitted.append(_Uncommitted(result, partition, required))
             else:
                 result.error_code = outcome
-        elif acks == ACKS_LEADER and leadership.must_be_durable:
+        elif acks == ACKS_LEADER and leadership.guard.last is not None:
             uncommitted.append(_Uncommitted(result, partition, appended.last_offset + 1))
         return result
 
