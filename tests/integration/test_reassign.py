@@ -4,11 +4,13 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from barnabas import Admin
+from barnabas import Admin, TopicPartition, sync
+from barnabas.errors import NoReassignmentInProgressError
 from barnabas_broker.local.cluster import LocalCluster
 
 from tests.support.cluster_state import controller_id
@@ -170,3 +172,17 @@ async def test_a_topic_grows(cluster: LocalCluster) -> None:
     assert row == {"topic": TOPIC, "partitions": 5}
     found = await replicas(cluster)
     assert len(found) == 5 and all(len(set(ids)) == 3 for ids in found)
+
+
+def test_the_blocking_admin_does_all_of_it_too(cluster: LocalCluster) -> None:
+    with sync.Admin(cluster.bootstrap) as admin:
+        admin.create_topic("still", assignments={0: [1]})
+        admin.create_partitions("still", 2, assignments={1: [2]})
+        admin.alter_partition_reassignments({TopicPartition("still", 0): [2, 3]})
+        deadline = time.monotonic() + 20
+        while admin.list_partition_reassignments() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        (topic,) = admin.describe_topics(["still"])
+        assert [p.replicas for p in topic.partitions] == [[2, 3], [2]]
+        with pytest.raises(NoReassignmentInProgressError):
+            admin.alter_partition_reassignments({TopicPartition("still", 0): None})
