@@ -9,6 +9,7 @@ from pathlib import Path
 
 from barnabas.errors import BarnabasError
 
+from barnabas_broker.labs.event_teller import EventTeller
 from barnabas_broker.labs.lab import Lab, Outcome
 from barnabas_broker.labs.stage import ScenarioBroken, Stage
 from barnabas_broker.local.cluster import LocalCluster
@@ -42,7 +43,7 @@ def run_lab(
 async def _play(
     lab: Lab, cluster: LocalCluster, tell: Callable[[str], None]
 ) -> tuple[Stage, str | None]:
-    async with Stage(cluster, tell) as stage:
+    async with Stage(cluster, tell) as stage, EventTeller(cluster.bootstrap, tell):
         try:
             await lab.scenario(stage)
         except ScenarioBroken as broken:
