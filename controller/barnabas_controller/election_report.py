@@ -4,31 +4,51 @@ The decisions themselves are made in `election.py`; here is who was considered, 
 why each was taken or passed over.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from barnabas.events import EventKind
 from barnabas.topic_partition import TopicPartition
 
+from barnabas_controller.context import ControllerContext
 from barnabas_controller.election import Refused
 from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
 from barnabas_controller.reign import Reign
 
 
 def passed_over(
-    assignment: Sequence[int], leader: int, isr: Collection[int], online: Collection[int]
+    assignment: Sequence[int], leader: int, isr: Collection[int], offline: Mapping[int, str]
 ) -> list[str]:
-    """Why each replica before the leader, in assignment order, does not lead; all, without one."""
+    """Why each replica before the leader, in assignment order, does not lead; all, without one.
+
+    `offline` says of each that cannot serve why not.
+    """
     reasons = []
     for replica in assignment:
         if replica == leader:
             break
-        if replica not in online:
-            reasons.append(f"broker {replica} is offline")
+        if replica in offline:
+            why = offline[replica]
         elif replica not in isr:
-            reasons.append(f"broker {replica} is not in the ISR")
+            why = "is not in the ISR"
         else:
-            reasons.append(f"broker {replica} could lead as well")
+            why = "is in the ISR, but the cause speaks for another"
+        reasons.append(f"broker {replica} {why}")
     return reasons
+
+
+def why_offline(context: ControllerContext, partition: TopicPartition) -> dict[int, str]:
+    """The replicas of a partition that cannot serve, and why not."""
+    return {r: _why_offline(context, r) for r in context.offline_replicas(partition)}
+
+
+def _why_offline(context: ControllerContext, broker_id: int) -> str:
+    if broker_id not in context.brokers:
+        return "is not registered in ZooKeeper"
+    if broker_id in context.shutting_down:
+        return "is shutting down"
+    if context.is_suspected(broker_id):
+        return "is suspected to be dead"
+    return "has lost the log directory of this partition"
 
 
 def report_decision(
@@ -48,9 +68,9 @@ def report_decision(
         partition_epoch=new.partition_epoch,
         isr_before=old.isr,
         isr=new.isr,
-        unclean=moved and new.recovery_state == RECOVERING,
+        unclean=moved and new.recovery_state == RECOVERING and new.leader not in old.isr,
         candidates=replicas,
-        passed_over=passed_over(replicas, new.leader, old.isr, context.online_replicas(partition))
+        passed_over=passed_over(replicas, new.leader, old.isr, why_offline(context, partition))
         if moved
         else [],
     )
@@ -71,7 +91,9 @@ def report_first_leader(reign: Reign, partition: TopicPartition, state: LeaderAn
         isr=state.isr,
         unclean=False,
         candidates=replicas,
-        passed_over=passed_over(replicas, state.leader, state.isr, state.isr),
+        passed_over=passed_over(
+            replicas, state.leader, state.isr, why_offline(reign.context, partition)
+        ),
     )
 
 
@@ -89,5 +111,5 @@ def report_refusal(reign: Reign, partition: TopicPartition, refusal: Refused) ->
         leader_epoch=state.leader_epoch if state is not None else -1,
         isr=isr,
         candidates=replicas,
-        passed_over=passed_over(replicas, NO_LEADER, isr, context.online_replicas(partition)),
+        passed_over=passed_over(replicas, NO_LEADER, isr, why_offline(context, partition)),
     )

@@ -1,11 +1,16 @@
 """`barnabas explain` and `barnabas watch` on real processes, from a shell: the cause is named."""
 
 import asyncio
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +25,8 @@ from tests.support.workload import Workload
 
 pytestmark = pytest.mark.integration
 
+# What a terminal is told on the way in and out of a screen of its own.
+ALTERNATE_SCREEN, OWN_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"
 COMMAND = [sys.executable, "-m", "barnabas.cli.main"]
 
 
@@ -190,3 +197,27 @@ def test_watch_ends_by_itself_when_told_to(cluster: LocalCluster) -> None:
     assert 1 <= time.monotonic() - begin < 15
     once = ask(cluster, "watch", "--once", "-o", "json").splitlines()
     assert {"broker-started", "controller-elected"} <= {json.loads(line)["kind"] for line in once}
+
+
+async def test_a_terminal_shows_lanes_and_is_given_back_on_ctrl_c(cluster: LocalCluster) -> None:
+    topic = "drawn"
+    await new_topic(cluster, topic)
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 140, 0, 0))
+    watching = subprocess.Popen(
+        [*COMMAND, "watch", topic], env=environment(cluster), stdout=theirs, stderr=subprocess.PIPE
+    )
+    os.close(theirs)
+    drawn = b""
+    deadline = time.monotonic() + 40
+    while not (f"{topic}-0".encode() in drawn and b"leader" in drawn and b"follower" in drawn):
+        assert time.monotonic() < deadline, drawn
+        drawn += os.read(ours, 65536)
+    watching.send_signal(signal.SIGINT)
+    with contextlib.suppress(OSError):  # the other end is closed
+        while more := os.read(ours, 65536):
+            drawn += more
+    _, errors = watching.communicate(timeout=20)
+    os.close(ours)
+    assert watching.returncode == 130 and errors == b""
+    assert (drawn.count(ALTERNATE_SCREEN), drawn.count(OWN_SCREEN)) == (1, 1)

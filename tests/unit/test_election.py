@@ -13,6 +13,7 @@ from barnabas_controller.election import (
     first_leader,
     remove_from_isr,
 )
+from barnabas_controller.election_report import passed_over
 from barnabas_controller.eligible import Doubts
 from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERED, RECOVERING, LeaderAndIsr
 from hypothesis import given
@@ -250,3 +251,12 @@ def test_who_restarted_since_the_state_was_written_gives_its_seat_to_those_who_d
         assert isinstance(decision, Elected)
         assert (decision.state.leader, decision.state.isr) == expected
         assert decision.state.leader_epoch == 8
+
+
+def test_the_report_says_of_each_candidate_why_it_does_not_lead() -> None:
+    offline = {1: "is shutting down"}
+    assert passed_over([1, 2, 3, 4], 3, [1, 3, 4], offline) == [
+        "broker 1 is shutting down",
+        "broker 2 is not in the ISR",
+    ]
+    assert len(passed_over([1, 2], -1, [1], offline)) == 2

@@ -195,3 +195,24 @@ def test_a_fetch_that_works_again_is_no_obstacle() -> None:
     assert any("could not fetch" in text for text in explain(seen).of(About.ISR))
     story.tell(2, EventKind.FETCH_RESUMED, "the leader answers again", None, leader=1)
     assert not any("could not fetch" in text for text in explain(seen).of(About.ISR))
+
+
+def test_changes_of_the_isr_are_ordered_by_version_not_by_clock() -> None:
+    story = Story()
+    out, back = {"isr": [1, 3], "isr_before": [1, 2, 3]}, {"isr": [1, 2, 3], "isr_before": [1, 3]}
+    story.tell(1, EventKind.ISR_CHANGED, "broker 2 caught up", partition_epoch=2, **back)
+    story.tell(9, EventKind.ISR_CHANGED, "broker 2 died", partition_epoch=1, **out)
+    story.tell(9, EventKind.ISR_CHANGED, "broker 2 died again", partition_epoch=3, **out)
+    told = explain(view(story, leading(1, 0, [1, 3])))
+    assert first(told, About.ISR) == "broker 2 is out of the ISR: broker 2 died again"
+
+
+def test_an_earlier_topic_of_that_name_is_not_mixed_in() -> None:
+    story = Story()
+    story.elect(3, 0, "the partition is new", [1, 2, 3], [])
+    story.elect(2, 1, "broker 3 died", [1, 2], [1, 2, 3])
+    story.tell(9, EventKind.TOPIC_DELETED, "somebody asked", None, topic="flights")
+    story.elect(1, 0, "the partition is new", [1, 2, 3], [])
+    told = explain(view(story, leading(1, 0, [1, 2, 3])))
+    assert told.of(About.LEADER) == ["broker 1 leads since epoch 0: the partition is new"]
+    assert "broker 3 died" not in told.text

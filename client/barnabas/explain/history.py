@@ -75,11 +75,14 @@ class IsrChange:
 
 
 def isr_changes(view: PartitionView) -> list[IsrChange]:
-    """All that anybody remembers, oldest first; leader and controller may both tell of one."""
+    """All that anybody remembers, oldest first; leader and controller may both tell of one.
+
+    By the version of the state znode, not by clocks: those of two brokers may differ.
+    """
     kinds = (EventKind.ISR_CHANGED, EventKind.ISR_CHANGE_ACCEPTED, EventKind.LEADER_ELECTED)
     return [
         IsrChange(numbers(event, "isr_before"), numbers(event, "isr"), event.cause, event.time_ms)
-        for event in view.told(*kinds)
+        for event in sorted(view.told(*kinds), key=lambda event: number(event, "partition_epoch"))
     ]
 
 

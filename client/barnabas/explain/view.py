@@ -53,9 +53,25 @@ class PartitionView:
         return list(self.metadata.in_sync_replicas if leader is None else leader.in_sync_replicas)
 
     def told(self, *kinds: EventKind) -> list[Event]:
-        """The events of this partition of these kinds, oldest first."""
-        key = self.topic_partition
-        return [e for e in self.events if e.topic_partition == key and e.kind in kinds]
+        """The events of this partition of these kinds, oldest first; not those of an earlier topic
+        of that name."""
+        key, begin = self.topic_partition, self._begin
+        return [
+            event
+            for event in self.events
+            if event.topic_partition == key and event.kind in kinds and event.time_ms >= begin
+        ]
+
+    @property
+    def _begin(self) -> int:
+        """When a topic of that name was last deleted; 0: never, as far as is remembered."""
+        deleted = [
+            event.time_ms
+            for event in self.events
+            if event.kind is EventKind.TOPIC_DELETED
+            and event.details.get("topic") == self.topic_partition.topic
+        ]
+        return max(deleted, default=0)
 
     def told_of_brokers(self, *kinds: EventKind) -> list[Event]:
         """The events of no partition of these kinds, oldest first."""

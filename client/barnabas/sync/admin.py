@@ -12,8 +12,10 @@ from barnabas.admin import (
     ConfigResource,
     NewTopic,
 )
+from barnabas.admin.events import BrokerEvents
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.errors import BarnabasError
+from barnabas.explain import Explanation
 from barnabas.messages.configs import ConfigDescription
 from barnabas.messages.metadata import TopicMetadata
 from barnabas.messages.offsets import ListedOffset
@@ -181,6 +183,14 @@ class Admin(Blocking):
     def describe_replicas(self, topics: Iterable[str] = ()) -> list[BrokerReplicas]:
         """What every live broker says of its own replicas."""
         return self._call(self._admin.describe_replicas(topics))
+
+    def describe_events(self, topics: Iterable[str] = ()) -> list[BrokerEvents]:
+        """What every live broker remembers: changes of state with their causes."""
+        return self._call(self._admin.describe_events(topics))
+
+    def explain(self, topic: str, partition: int) -> Explanation:
+        """Why a partition is as it is: its leader, its ISR, its high watermark."""
+        return self._call(self._admin.explain(topic, partition))
 
     def list_offsets(
         self, timestamps: Mapping[TopicPartition, int]
