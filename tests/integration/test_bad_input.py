@@ -25,11 +25,13 @@ from barnabas.messages.control import LeaderAndIsrRequest, UpdateMetadataRequest
 from barnabas.messages.fetch import FetchPartition, FetchRequest
 from barnabas.messages.produce import ProducePartition, ProduceRequest
 from barnabas.runtime import Address, Service
+from barnabas.runtime.grpc_network import GrpcNetwork
 from barnabas.topic_partition import TopicPartition
 from barnabas_broker.local.cluster import LocalCluster
 
 from tests.support.cluster_state import create_topic, leaders
 from tests.support.raw import batch, call, produce_raw
+from tests.support.workload import read_all
 
 pytestmark = pytest.mark.integration
 
@@ -171,6 +173,31 @@ async def test_a_request_over_the_limit_is_refused(cluster: LocalCluster) -> Non
 async def test_acks_must_be_one_of_three(cluster: LocalCluster, acks: int) -> None:
     produced = await produce_raw(await leader_of(cluster), TOPIC, 0, batch(b"x"), acks)
     assert produced.error_code == ErrorCode.INVALID_REQUIRED_ACKS
+
+
+async def test_acks_0_has_no_answer_and_a_failed_append_ends_the_connection(
+    cluster: LocalCluster,
+) -> None:
+    """How a producer that asked for nothing learns that something is wrong."""
+    network = GrpcNetwork(max_message_bytes=1 << 20)
+    channel = network.connect(await leader_of(cluster), Service.DATA)
+
+    def request(topic: str) -> ProduceRequest:
+        return ProduceRequest(0, 5000, [ProducePartition(topic, 0, batch(b"unasked"))])
+
+    try:
+        ended = asyncio.ensure_future(await channel.open(timeout=10.0))
+        await channel.send(request(TOPIC), timeout=10.0)
+        key = TopicPartition(TOPIC, 0)
+        async with asyncio.timeout(20.0):
+            while b"unasked" not in dict((await read_all(cluster.bootstrap, [key]))[key]).values():
+                await asyncio.sleep(0.05)
+        assert not ended.done()
+        await channel.send(request("no-such-topic"), timeout=10.0)
+        async with asyncio.timeout(20.0):
+            await ended
+    finally:
+        await channel.close()
 
 
 # Leaders and epochs

@@ -7,12 +7,14 @@ import asyncio
 from typing import Any
 
 import pytest
+from barnabas.error_code import ErrorCode
 from barnabas.topic_partition import TopicPartition
 from barnabas_broker.log.checkpoint_file import decode_offsets
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 from barnabas_simulator.pauses import MemoryPauseControl
 
+from tests.support.replication_world import ReplicationWorld
 from tests.support.truncation_stories import (
     RULES,
     Told,
@@ -95,3 +97,32 @@ def test_logs_fork_by_high_watermark_and_agree_by_epochs(rule: str) -> None:
     assert lost, "no disk lost what was not flushed"
     for one in lost:
         check_divergence(rule, one)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_restarted_follower_cuts_to_its_checkpointed_high_watermark(rule: str) -> None:
+    """Reference section 12 as it was first told: a restart in the place of the epoch bump."""
+
+    async def story() -> tuple[int, list[bytes]]:
+        world = ReplicationWorld(config={"replica.truncation": rule})
+        await world.start(1, 2)
+        await world.create(2, 1)
+        await world.produce(b"m1")
+        await world.until_equal(1, 2)
+        await asyncio.sleep(6.0)  # and the high watermark 1 is in the checkpoint
+        assert (await world.produce(b"m2")).error_code == ErrorCode.NONE
+        assert world.log(1).high_watermark == 1
+        world.kill(1)
+        await world.start(1)
+        world.cut(1, 2)
+        await world.announce(only=1)
+        end = world.log(1).log_end_offset
+        world.kill(2)
+        await world.elect(1, isr=(1,))
+        return end, world.values(1)
+
+    end, values = run(story())
+    if rule == "high-watermark":
+        assert (end, values) == (1, [b"m1"])
+    else:
+        assert (end, values) == (2, [b"m1", b"m2"])

@@ -127,7 +127,7 @@ class LeaderFetcher:
             self._session.reset()
             await self._rest(self._until_next_pause_ends(nothing_to_fetch))
             return
-        if questions := self._lookups.questions(self._paused_until):
+        if self._lookups.pending and (questions := self._lookups.questions(self._paused_until)):
             await self._truncate_before_fetching(channel, questions)
             return
         if self._pauses is not None:
