@@ -166,18 +166,27 @@ def begin_epoch(state: LeaderAndIsr, recipients: Sequence[int], cause: str) -> E
 
 
 def elect_for_reassignment(
-    state: LeaderAndIsr, target: Sequence[int], online: Collection[int], cause: str
+    state: LeaderAndIsr,
+    target: Sequence[int],
+    online: Collection[int],
+    cause: str,
+    unfit: Collection[int] = (),
 ) -> Elected | Refused:
     """Leader and ISR come from the target from now on; a leader that is in it stays.
+
+    `unfit` to lead are brokers that are suspected to be dead, and members of the ISR that lost
+    something since they were in sync.
 
     In Kafka the ISR loses the other replicas in a second write. A leader that has heard of the
     first no longer waits for them, so a controller that died between the two would leave replicas
     in the ISR that may miss acknowledged records.
     """
     candidates = [r for r in (state.leader, *target) if r in target and r in online]
-    leader = next((r for r in candidates if r in state.isr), None)
+    leader = next((r for r in candidates if r in state.isr and r not in unfit), None)
     if leader is None:
-        return Refused(f"{cause}; no target of {list(target)} is online and in {list(state.isr)}")
+        return Refused(
+            f"{cause}; no target of {list(target)} is online, in {list(state.isr)} and fit to lead"
+        )
     isr = tuple(r for r in state.isr if r in target)
     return Elected(state.with_leader(leader, isr), tuple(target), cause)
 

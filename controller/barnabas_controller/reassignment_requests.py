@@ -142,13 +142,10 @@ class ReassignmentRequests:
         try:
             targets = decode_reassignments(found[0])
         except MalformedZnode as error:
-            await self._throw_away(error)
+            self._reign.store.store.report(error)
+            await self._reign.store.delete_tree(REASSIGN_PARTITIONS)
             return
         await self._begin(targets)
-
-    async def _throw_away(self, error: MalformedZnode) -> None:
-        self._reign.store.store.report(error)
-        await self._reign.store.delete_tree(REASSIGN_PARTITIONS)
 
     async def _begin(self, targets: Targets) -> None:
         """Those not under way already; those refused, and those done at once, leave the znode."""

@@ -32,6 +32,7 @@ from barnabas_controller.election import (
     begin_epoch,
     elect_for_reassignment,
 )
+from barnabas_controller.eligible import lost_members
 from barnabas_controller.leader_and_isr import LeaderAndIsr
 from barnabas_controller.leadership import Decide, change_leadership
 from barnabas_controller.partition_states import PartitionStateMachine
@@ -145,8 +146,8 @@ class Reassignments:
         if gone and not await self._let_go(partition, wanted, gone, cause):
             return Rejected(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"brokers {list(gone)} cannot be left: none of {list(wanted.replicas)} is online"
-                f" and in the ISR, and records would be lost",
+                f"brokers {list(gone)} cannot be left: none of {list(wanted.replicas)} is online,"
+                f" in the ISR and fit to lead, and records would be lost",
             )
         if not await self._write(partition, wanted):
             return Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, "its topic's znode cannot be written")
@@ -219,7 +220,8 @@ class Reassignments:
 
         def decide(_: TopicPartition, state: LeaderAndIsr) -> Decision:
             online = context.online_replicas(partition)
-            return elect_for_reassignment(state, staying.replicas, online, cause)
+            unfit = self._unfit_to_lead(state)
+            return elect_for_reassignment(state, staying.replicas, online, cause, unfit)
 
         if partition in context.leadership:
             decision = await self._change_state(partition, decide)
@@ -243,6 +245,13 @@ class Reassignments:
         if gone:
             self._record(EventKind.REPLICAS_REMOVED, partition, cause, removed=list(gone))
         return True
+
+    def _unfit_to_lead(self, state: LeaderAndIsr) -> list[int]:
+        """Suspected to be dead, or without records that only its page cache held."""
+        suspected = self._context.suspected_brokers()
+        if not self._reign.config.eligible_leader_replicas_enable:
+            return list(suspected)
+        return [*suspected, *lost_members(state, self._context.brokers)]
 
     async def _change_state(self, partition: TopicPartition, decide: Decide) -> Decision:
         """Write a new state of the partition, which is then online if it has a leader."""

@@ -121,6 +121,14 @@ def test_a_reassignment_takes_leader_and_isr_from_the_target_and_keeps_a_leader_
         assert decision.recipients == tuple(target)
 
 
+def test_a_reassignment_gives_no_lead_to_who_is_unfit() -> None:
+    decision = elect_for_reassignment(state(1, [1, 2, 4]), [2, 4], [2, 4], "reassigned", [2])
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (4, (2, 4))
+    refused = elect_for_reassignment(state(2, [1, 2, 4]), [2, 4], [2, 4], "reassigned", [2, 4])
+    assert isinstance(refused, Refused)
+
+
 @pytest.mark.parametrize(
     ("assignment", "isr", "online", "kind"),
     [
