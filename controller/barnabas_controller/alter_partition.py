@@ -4,8 +4,9 @@ The checks and their order are Kafka's (`KafkaController.tryProcessAlterPartitio
 matters: a retry of a change that was made must be recognized before its old partition epoch is.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from barnabas.error_code import ErrorCode
 from barnabas.messages.control import AlteredPartition, AlterPartitionItem
@@ -42,12 +43,13 @@ def rule_on(
     current: LeaderAndIsr | None,
     eligible: Collection[int],
     sender: int,
+    broker_epochs: Mapping[int, int] = MappingProxyType({}),
 ) -> Ruling:
     """Judge one partition of a request.
 
     `current` is the cached state, None without leadership; `eligible` are the brokers that are
-    live and not shutting down. An only member that asks for the ISR there is, and is up to date,
-    says with this that its log is durable.
+    live and not shutting down, `broker_epochs` those of all that are registered. An only member
+    that asks for the ISR there is, and is up to date, says with this that its log is durable.
     """
     if current is None:
         return Reject(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no leader is known for it")
@@ -69,6 +71,9 @@ def rule_on(
     illegal = _judge_content(item, current, eligible)
     if illegal is not None:
         return illegal
+    gone = of_other_lives(item, broker_epochs)
+    if gone:
+        return Reject(ErrorCode.INELIGIBLE_REPLICA, f"the lives that fetched are over: {gone}")
     return Write(wanted, f"asked for by broker {sender}, its leader")
 
 
@@ -103,6 +108,16 @@ def _judge_content(
     if absent:
         return Reject(ErrorCode.INELIGIBLE_REPLICA, f"not live, or shutting down: {absent}")
     return None
+
+
+def of_other_lives(item: AlterPartitionItem, broker_epochs: Mapping[int, int]) -> list[int]:
+    """Those of a new ISR whom the leader knows by the fetches of another life than the present one:
+    who restarted meanwhile may have lost what it had (KIP-903)."""
+    return [
+        broker_id
+        for broker_id, epoch in zip(item.new_isr, item.new_isr_epochs, strict=False)
+        if epoch >= 0 and broker_epochs.get(broker_id, epoch) != epoch
+    ]
 
 
 def accepted(item: AlterPartitionItem, state: LeaderAndIsr) -> AlteredPartition:

@@ -71,6 +71,7 @@ class IsrChanges:
                 self._context.leadership.get(partition),
                 self._context.live_brokers(),
                 request.broker_id,
+                {broker.broker_id: broker.epoch for broker in self._context.brokers.values()},
             )
             if isinstance(ruling, Write):
                 writes[partition] = (item, ruling)

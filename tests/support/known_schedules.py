@@ -235,9 +235,10 @@ async def started_cluster(
     return cluster, checker
 
 
-async def create_topic(cluster: SimulatedCluster) -> None:
+async def create_topic(cluster: SimulatedCluster, leader: int = 1) -> None:
+    replicas = [leader, *(b for b in cluster.broker_ids if b != leader)]
     async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
-        await admin.create_topic(TP.topic, 1, 3, configs={"min.insync.replicas": "2"})
+        await admin.create_topic(TP.topic, configs=GATED, assignments={0: replicas})
 
 
 def _controller(cluster: SimulatedCluster) -> int:
@@ -262,6 +263,44 @@ async def quick_bounce() -> None:
     await asyncio.sleep(2.0)
     cluster.reunite_with_zookeeper(controller)
     await checker.at_rest()
+
+
+async def join_race() -> None:
+    """A replica outside the ISR catches up; while its leader's wish to admit it is on its way, it
+    loses power and is back with less."""
+    cluster, checker = await started_cluster()
+    await asyncio.sleep(1.0)
+    controller = _controller(cluster)
+    leader, joiner = (b for b in cluster.broker_ids if b != controller)
+    await create_topic(cluster, leader)
+    cluster.kill(joiner)
+    while joiner in checker.state_of(TP).isr:
+        await asyncio.sleep(0.1)
+    await produce_numbers(cluster, History(), range(20))
+    end = checker.truths[TP].high_watermark
+    cluster.network.delay(cluster.host(leader), cluster.host(controller), 20.0)
+    cluster.start_broker(joiner)
+    while end_of(cluster, joiner) < end:
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0.01)
+    cluster.kill(joiner, keep_unflushed=False)
+    cluster.start_broker(joiner)
+    cluster.cut(leader, joiner)
+    await cluster.serving()
+    await asyncio.sleep(25.0)
+    cluster.network.delay(cluster.host(leader), cluster.host(controller), 0.0)
+    cluster.heal(leader, joiner)
+    await checker.at_rest()
+
+
+def end_of(cluster: SimulatedCluster, broker_id: int) -> int:
+    """Where the replica of a broker ends, as far as it has begun."""
+    for broker in cluster.brokers().values():
+        if broker.broker_id == broker_id:
+            partition = broker.replica_manager.partitions.get(TP)
+            if partition is not None and partition.log is not None:
+                return partition.log.log_end_offset
+    return -1
 
 
 async def double_controller() -> None:
@@ -345,6 +384,7 @@ KNOWN_SCHEDULES = {
         KnownSchedule("KIP-320b", kip_320b, "M3", ("I4b CandidateCompleteness",)),
         KnownSchedule("LESO join", leso_join, "M4", ("I4b CandidateCompleteness",)),
         KnownSchedule("Pending-ISR", pending_isr, "M5", ("I3 QuorumSuperset",)),
+        KnownSchedule("Join race", join_race, "Join race", ("I4b CandidateCompleteness",)),
         KnownSchedule("Double controller", double_controller, "M6", ("I10 ControllerFencing",)),
         KnownSchedule("Quick bounce", quick_bounce, "M7", ("I11 BrokerEpoch",)),
         KnownSchedule("Torn checkpoint", torn_checkpoint, "M11", ("I20 Disk",)),

@@ -25,7 +25,7 @@ from barnabas_broker.replica import (
 )
 from barnabas_broker.replica.in_sync import InSyncReplicas
 from barnabas_broker.replica.truncation import UNDEFINED, EpochEnd, Truncation, TruncationPolicy
-from barnabas_controller import fenced_store, znodes
+from barnabas_controller import alter_partition, fenced_store, znodes
 from barnabas_controller.fenced_store import FencedStore
 from barnabas_controller.store import Store
 from barnabas_controller.zookeeper.session import ANY_VERSION, Check
@@ -100,6 +100,12 @@ def _ignore_proposed_members() -> list[Patch]:
     """M5: the high watermark waits for the committed ISR only, not for who is about to be in it
     (KIP-497)."""
     return [(InSyncReplicas, "maximal", property(lambda isr: isr.committed))]
+
+
+def _trust_fetches_of_earlier_lives() -> list[Patch]:
+    """A leader's wish to admit a replica is granted, though the life whose fetches it goes by is
+    over (KIP-903)."""
+    return [(alter_partition, "of_other_lives", lambda _item, _broker_epochs: [])]
 
 
 def _ignore_controller_epoch() -> list[Patch]:
@@ -185,5 +191,6 @@ SEEDED_BUGS = {
         SeededBug("M12", "KIP-101", _keep_epochs_of_what_was_cut),
         SeededBug("M13", "ZooKeeper's watches", _arm_watch_after_read),
         SeededBug("M16", "ambiguous writes", _take_ambiguous_for_failed),
+        SeededBug("Join race", "KIP-903", _trust_fetches_of_earlier_lives),
     )
 }

@@ -68,3 +68,18 @@ def test_a_leader_that_recovered_says_so_with_its_next_change() -> None:
     ruling = rule_on(ask([1, 2]), RECOVERING_NOW, LIVE, 1)
     assert isinstance(ruling, Write)
     assert ruling.state.recovery_state == RECOVERED
+
+
+@pytest.mark.parametrize(
+    ("epochs", "refused"),
+    [([-1, 20, 30], False), ([-1, 20, 29], True), ([], False), ([-1, -1, -1], False)],
+)
+def test_the_leader_must_go_by_fetches_of_the_present_life(
+    epochs: list[int], refused: bool
+) -> None:
+    item = ask([1, 2, 3])
+    item.new_isr_epochs = epochs
+    ruling = rule_on(item, CURRENT, LIVE, 1, {1: 10, 2: 20, 3: 30})
+    assert isinstance(ruling, Reject if refused else Write)
+    if isinstance(ruling, Reject):
+        assert ruling.code == ErrorCode.INELIGIBLE_REPLICA and "3" in ruling.reason

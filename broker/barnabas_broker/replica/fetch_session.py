@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NO_SESSION = 0
 FIRST_EPOCH = 0
 NOTHING_SENT = -1
+UNKNOWN_BROKER_EPOCH = -1
 
 
 class SessionPartition:
@@ -114,7 +115,8 @@ class SessionPartition:
 class FollowerSession:
     """All that one follower reads here. `epoch` is that of its latest request.
 
-    `last_fetch_time`: when it last asked, in monotonic seconds; holds for all its partitions.
+    `last_fetch_time`: when it last asked, in monotonic seconds; `broker_epoch`: which life of the
+    follower did. Both hold for all its partitions.
     """
 
     def __init__(self, session_id: int, broker_id: int, now: float) -> None:
@@ -122,6 +124,7 @@ class FollowerSession:
         self.broker_id = broker_id
         self.epoch = FIRST_EPOCH
         self.last_fetch_time = now
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self.partitions: dict[TopicPartition, SessionPartition] = {}
         self.changed: dict[SessionPartition, None] = {}
         self.outsiders: dict[SessionPartition, None] = {}
@@ -131,6 +134,7 @@ class FollowerSession:
         """Apply a request's positions; each partition it names is looked at."""
         self.epoch = request.session_epoch
         self.last_fetch_time = now
+        self.broker_epoch = request.replica_epoch
         self.wake()
         for position in request.partitions:
             key = TopicPartition(position.topic, position.partition)

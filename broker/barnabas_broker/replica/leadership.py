@@ -335,11 +335,17 @@ class Leadership:
             partition_epoch=self.partition_epoch,
             new_isr=list(proposal.proposed),
             cause=cause,
+            new_isr_epochs=[self._life_of(broker_id) for broker_id in proposal.proposed],
         )
         if self._environment.alter_partitions.submit(
             item, lambda answer: self._answered(proposal, answer, cause)
         ):
             self.isr = proposal
+
+    def _life_of(self, broker_id: int) -> int:
+        """The broker epoch of the life whose fetches count here; -1 if none fetches (KIP-903)."""
+        connected = self._waiting.followers.get(broker_id)
+        return NO_EPOCH if connected is None else connected.session.broker_epoch
 
     def _answered(self, proposal: InSyncReplicas, answer: AlteredPartition, cause: str) -> None:
         """The controller's word on a proposal, if it is still this leader's latest."""

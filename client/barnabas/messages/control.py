@@ -142,7 +142,11 @@ class StopReplicaResponse:
 
 @dataclass(slots=True)
 class AlterPartitionItem:
-    """A leader asks for a new ISR, on top of the state it knows (KIP-497). `cause`: for people."""
+    """A leader asks for a new ISR, on top of the state it knows (KIP-497). `cause`: for people.
+
+    `new_isr_epochs` are the broker epochs of the lives whose fetches the leader goes by, one for
+    each of `new_isr` (KIP-903); -1 for those it has not heard of in its epoch.
+    """
 
     topic: str
     partition: int
@@ -151,6 +155,7 @@ class AlterPartitionItem:
     new_isr: list[int] = field(default_factory=list)
     leader_recovery_state: int = 0
     cause: str = ""
+    new_isr_epochs: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -210,7 +210,7 @@ class StopReplicaResponse(_message.Message):
     def __init__(self, error_code: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[PartitionError, _Mapping]]] = ...) -> None: ...
 
 class AlterPartitionItem(_message.Message):
-    __slots__ = ("topic", "partition", "leader_epoch", "partition_epoch", "new_isr", "leader_recovery_state", "cause")
+    __slots__ = ("topic", "partition", "leader_epoch", "partition_epoch", "new_isr", "leader_recovery_state", "cause", "new_isr_epochs")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -218,6 +218,7 @@ class AlterPartitionItem(_message.Message):
     NEW_ISR_FIELD_NUMBER: _ClassVar[int]
     LEADER_RECOVERY_STATE_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
+    NEW_ISR_EPOCHS_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     leader_epoch: int
@@ -225,7 +226,8 @@ class AlterPartitionItem(_message.Message):
     new_isr: _containers.RepeatedScalarFieldContainer[int]
     leader_recovery_state: int
     cause: str
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., new_isr: _Optional[_Iterable[int]] = ..., leader_recovery_state: _Optional[int] = ..., cause: _Optional[str] = ...) -> None: ...
+    new_isr_epochs: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., new_isr: _Optional[_Iterable[int]] = ..., leader_recovery_state: _Optional[int] = ..., cause: _Optional[str] = ..., new_isr_epochs: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class AlterPartitionRequest(_message.Message):
     __slots__ = ("broker_id", "broker_epoch", "partitions")
