@@ -17,7 +17,7 @@ from barnabas_controller.gathering import in_chunks
 from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERED, RECOVERING, LeaderAndIsr
 from barnabas_controller.reign import Reign
 from barnabas_controller.store import WrittenState
-from barnabas_controller.zookeeper.session import WatchEvent
+from barnabas_controller.zookeeper.session import Watch, WatchEvent
 
 logger = logging.getLogger(__name__)
 
@@ -59,34 +59,34 @@ async def read_states(
     return {p: written for p, written in zip(partitions, found, strict=True) if written}
 
 
-async def _read(reign: Reign, partition: TopicPartition) -> WrittenState | None:
-    context = reign.context
+async def _read(
+    reign: Reign, partition: TopicPartition, watch: Watch | None = None
+) -> WrittenState | None:
+    """Read without a watch, as states are; if that gives no sense, once more with one."""
     try:
-        written = await reign.store.store.written_state(partition)
-        if written is None:
-            return None
-        why = doubt(
-            written.state,
-            context.replicas(partition),
-            context.leadership.get(partition),
-            reign.store.epoch.number,
-        )
-        if why is not None:
-            raise MalformedZnode(znodes.state_path(partition), why)
+        written = await reign.store.store.written_state(partition, watch)
+        if written is not None:
+            _check(reign, partition, written.state)
     except MalformedZnode as error:
+        if watch is None:
+            return await _read(reign, partition, partial(_changed, reign, partition))
         reign.store.store.report(error, partition)
-        context.doubtful[partition] = error.why
-        await _watch_until_mended(reign, partition)
+        reign.context.doubtful[partition] = error.why
         return None
-    context.doubtful.pop(partition, None)
+    reign.context.doubtful.pop(partition, None)
     return written
 
 
-async def _watch_until_mended(reign: Reign, partition: TopicPartition) -> None:
-    def changed(_: WatchEvent) -> None:
-        reign.enqueue(f"the state of {partition} changed", partial(_look_again, reign, partition))
+def _check(reign: Reign, partition: TopicPartition, state: LeaderAndIsr) -> None:
+    context, epoch = reign.context, reign.store.epoch.number
+    known = context.leadership.get(partition)
+    why = doubt(state, context.replicas(partition), known, epoch)
+    if why is not None:
+        raise MalformedZnode(znodes.state_path(partition), why)
 
-    await reign.store.store.exists(znodes.state_path(partition), changed)
+
+def _changed(reign: Reign, partition: TopicPartition, _: WatchEvent) -> None:
+    reign.enqueue(f"the state of {partition} changed", partial(_look_again, reign, partition))
 
 
 async def _look_again(reign: Reign, partition: TopicPartition) -> None:

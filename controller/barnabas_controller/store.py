@@ -165,9 +165,11 @@ class Store:
             self.report(error)
             return None
 
-    async def written_state(self, partition: TopicPartition) -> WrittenState | None:
+    async def written_state(
+        self, partition: TopicPartition, watch: Watch | None = None
+    ) -> WrittenState | None:
         """None without a znode; raises MalformedZnode."""
-        found = await self.get(znodes.state_path(partition))
+        found = await self.get(znodes.state_path(partition), watch)
         if found is None:
             return None
         data, stat = found

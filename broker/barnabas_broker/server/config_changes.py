@@ -18,12 +18,12 @@ from barnabas_controller.config_store import (
     ConfigNotifications,
     broker_entity,
     entity_path,
-    read_overrides,
     topic_entity,
 )
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.gathering import in_chunks
 from barnabas_controller.store import Store
+from barnabas_controller.znodes import decode_config
 from barnabas_controller.zookeeper.session import SessionExpired, WatchEvent
 
 from barnabas_broker.config import (
@@ -57,6 +57,7 @@ class _Following:
         self.store = store
         self.alarm = asyncio.Event()
         self.mended: dict[str, None] = {}
+        self._seen: dict[str, int] = {}
         self._notifications = ConfigNotifications(store, wall_ms)
 
     async def news(self) -> list[str]:
@@ -65,12 +66,26 @@ class _Following:
         announced = await self._notifications.news(lambda _: self.alarm.set())
         return list({**mended, **dict.fromkeys(announced)})
 
+    async def read(self, entity: str) -> dict[str, str]:
+        """Raises MalformedZnode."""
+        overrides, self._seen[entity] = {}, -1
+        path = entity_path(entity)
+        found = await self.store.get(path)
+        if found is not None:
+            self._seen[entity] = found[1].mzxid
+            overrides = decode_config(path, found[0])
+        return overrides
+
     async def watch_until_mended(self, entity: str) -> None:
-        def changed(_: WatchEvent) -> None:
+        """Read the entity again when it is not as it was read."""
+
+        def changed(_: WatchEvent | None = None) -> None:
             self.mended[entity] = None
             self.alarm.set()
 
-        await self.store.exists(entity_path(entity), changed)
+        stat = await self.store.exists(entity_path(entity), changed)
+        if (-1 if stat is None else stat.mzxid) != self._seen[entity]:
+            changed()  # before the watch was armed
 
 
 class ConfigChanges:
@@ -200,7 +215,7 @@ class ConfigChanges:
 
     async def _read(self, following: _Following, entity: str) -> dict[str, str] | None:
         try:
-            return await read_overrides(following.store, entity)
+            return await following.read(entity)
         except MalformedZnode as error:
             following.store.report(error)
             await following.watch_until_mended(entity)
