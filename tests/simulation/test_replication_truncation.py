@@ -277,3 +277,23 @@ def test_the_lookup_asks_before_it_fetches_again_and_again_until_the_logs_agree(
         )
 
     run(scenario())
+
+
+def test_no_leader_of_another_epoch_answers_where_to_cut(lookup: Config) -> None:
+    """The question is fenced (KIP-320): what an older leader would say is of another history."""
+
+    async def scenario() -> None:
+        world = ReplicationWorld(config=lookup)
+        await world.start(1, 2)
+        await world.create(1, 2)
+        await world.produce(b"a")
+        await world.until_equal(1, 2)
+        await world.elect(1, but=1)  # the follower hears of the new epoch before its leader
+        await world.produce(b"b", acks=1)
+        await asyncio.sleep(1.0)
+        assert world.values(2) == [b"a"], "neither cut nor fetched meanwhile"
+        await world.announce(only=1)
+        await world.until_equal(1, 2)
+        assert world.values(2) == [b"a", b"b"]
+
+    run(scenario())

@@ -64,7 +64,7 @@ def _decode(data: bytes) -> list[str]:
         return []
     lines = data.decode(errors="replace").splitlines()
     if lines[0] != _VERSION:
-        raise MalformedCheckpoint(f"version {lines[0]!r}, only 0 is known")
+        raise MalformedCheckpoint(f"version {lines[0][:20]!r}, only 0 is known")
     (count,) = _integers("count", lines[1:2], 1)
     if len(lines) - 2 != count:
         raise MalformedCheckpoint(f"{count} entries announced, {len(lines) - 2} found")

@@ -1,0 +1,77 @@
+"""Real brokers that come back to less than they left: a folder gone, checkpoints scribbled over."""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from barnabas import Admin
+from barnabas.events import EventKind
+from barnabas_broker.local.cluster import LocalCluster
+
+from tests.support.cluster_state import create_topic, wait_until_in_sync
+from tests.support.real_cluster import real_cluster
+from tests.support.workload import Workload
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 3
+OFFSET_FILES = (
+    "replication-offset-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    config = {
+        "zookeeper.session.timeout.ms": "2000",
+        "replica.high.watermark.checkpoint.interval.ms": "200",
+    }
+    with real_cluster(tmp_path, config) as running:
+        yield running
+
+
+async def test_after_all_were_killed_a_lost_folder_and_damaged_files_cost_no_record(
+    cluster: LocalCluster,
+) -> None:
+    topic = "lost"
+    await create_topic(cluster.bootstrap, topic, PARTITIONS)
+    async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
+        await workload.acked_in_every_partition(50)
+        await workload.stop()
+        checkpoint = cluster.layout.data_directory(1) / OFFSET_FILES[0]
+        async with asyncio.timeout(20.0):
+            while not (checkpoint.exists() and f"{topic} 0" in checkpoint.read_text()):
+                await asyncio.sleep(0.05)
+        await asyncio.to_thread(cluster.kill_all)
+        # Broker 1 leads partition 0 or follows it; either way its seat in the ISR is still there.
+        shutil.rmtree(cluster.layout.data_directory(1) / f"{topic}-0")
+        _scribble(cluster.layout.data_directory(2), topic)
+        await asyncio.to_thread(cluster.start)
+        await wait_until_in_sync(cluster.bootstrap, topic)
+        (await workload.verdict()).assert_good()
+    told = await _causes(cluster)
+    assert any("its folder is gone" in cause for cause in told[1, EventKind.REPLICA_LOST])
+    assert len(told[2, EventKind.CHECKPOINT_DAMAGED]) >= PARTITIONS + 1
+
+
+def _scribble(data: Path, topic: str) -> None:
+    """Every checkpoint there is: the offsets' cut short, the epochs' overwritten."""
+    for name in OFFSET_FILES:
+        file = data / name
+        if file.exists():
+            file.write_bytes(file.read_bytes()[:-4])
+    for partition in range(PARTITIONS):
+        (data / f"{topic}-{partition}" / "leader-epoch-checkpoint").write_bytes(b"\0" * 40)
+
+
+async def _causes(cluster: LocalCluster) -> dict[tuple[int, EventKind], list[str]]:
+    causes: dict[tuple[int, EventKind], list[str]] = {}
+    async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+        for answer in await admin.describe_events():
+            for event in answer.events:
+                causes.setdefault((answer.broker_id, event.kind), []).append(event.cause)
+    return causes
