@@ -24,6 +24,7 @@ from barnabas_controller.alter_partition import (
     rejected,
     rule_on,
 )
+from barnabas_controller.election_report import report_decision
 from barnabas_controller.leader_and_isr import LeaderAndIsr, describe_change
 from barnabas_controller.min_isr import accounted
 from barnabas_controller.reign import Reign
@@ -108,6 +109,10 @@ class IsrChanges:
     async def _refresh(self, partition: TopicPartition) -> None:
         for state, _ in (await read_states(self._reign, [partition])).values():
             logger.warning("%s: its state znode was changed from outside: %s", partition, state)
+            known = self._context.leadership[partition]
+            report_decision(
+                self._reign, partition, known, state, "its state znode was changed by others"
+            )
             self._context.leadership[partition] = state
 
     def _answer(self, item: AlterPartitionItem, ruling: AlreadyDone | Reject) -> AlteredPartition:

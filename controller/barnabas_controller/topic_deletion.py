@@ -74,6 +74,10 @@ class TopicDeletion:
     async def _refuse(self, topics: Sequence[str]) -> None:
         if topics:
             logger.warning("delete.topic.enable is false: %s stay", list(topics))
+            for topic in topics:
+                self._reign.events.record(
+                    EventKind.TOPIC_DELETION_REFUSED, "delete.topic.enable is false", topic=topic
+                )
             await self._reign.store.delete_topic_wishes(topics)
 
     async def resume_topics(self, topics: Iterable[str]) -> None:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 from barnabas.error_code import ErrorCode
+from barnabas.events import EventKind
 from barnabas.topic_partition import TopicPartition
 from barnabas_controller import znodes
 from barnabas_controller.znodes import ReplicaAssignment, TopicZnode
@@ -211,6 +212,9 @@ def test_with_deletion_disabled_the_wish_is_removed_and_the_topic_stays() -> Non
         await world.settle()
         assert await world.store.exists(znodes.topic_path("flights")) is not None
         assert world.brokers[1].stops(delete=True) == []
+        told = [e for broker in world.brokers.values() for e in broker.events.since(0)]
+        (refused,) = [e for e in told if e.kind is EventKind.TOPIC_DELETION_REFUSED]
+        assert refused.details == {"topic": "flights"}
 
     run_world(test, NO_DELETION)
 

@@ -104,6 +104,8 @@ def test_another_topic_of_the_same_name_is_not_taken_for_this_one() -> None:
         impostor = changed(newer(world), topic_id="another".ljust(22, "x"))
         outcome = (ErrorCode.NONE, [ErrorCode.INCONSISTENT_TOPIC_ID])
         assert await order(world, impostor) == outcome
+        (refused,) = [e for e in world.lives[2].events.since(0) if e.kind == "role-refused"]
+        assert refused.topic_partition == TP and "INCONSISTENT_TOPIC_ID" in refused.cause
         world.kill(2)
         await world.start(2)
         assert await order(world, impostor) == outcome

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from barnabas.error_code import ErrorCode
+from barnabas.events import EventLog
 from barnabas.messages.control import (
     AlteredPartition,
     AlterPartitionRequest,
@@ -69,6 +70,7 @@ class Life:
     manager: ReplicaManager
     logs: LogManager
     cache: MetadataCache
+    events: EventLog
     requests: list[FetchRequest] = field(default_factory=list)
     epoch_questions: list[int] = field(default_factory=list)
 
@@ -135,14 +137,16 @@ class ReplicationWorld:
             disk,
             on_directory_failure=lambda directory, _: manager.directory_failed(directory),
         )
-        cache = MetadataCache()
+        cache, events = MetadataCache(), EventLog(broker_id)
         manager = ReplicaManager(
-            ReplicaContext(runtime, config, broker_id, logs, cache, lambda: births, topic_config)
+            ReplicaContext(
+                runtime, config, broker_id, logs, cache, lambda: births, topic_config, events
+            )
         )
         logs.lock_directories()
         await logs.start()
         await manager.start()
-        life = self.lives[broker_id] = Life(name, manager, logs, cache)
+        life = self.lives[broker_id] = Life(name, manager, logs, cache, events)
 
         async def handle(request: Any, _peer: Peer) -> Any:
             if isinstance(request, FetchRequest):

@@ -238,6 +238,10 @@ class LogManager:
         """The topics of those, by name."""
         return sorted({name.topic for name in self._configured})
 
+    def offline_logs(self) -> dict[TopicPartition, str]:
+        """Those that are here and cannot be used, and why."""
+        return dict(self._offline)
+
     def is_offline(self, topic_partition: TopicPartition) -> bool:
         """Whether its log is here and cannot be used."""
         return topic_partition in self._offline

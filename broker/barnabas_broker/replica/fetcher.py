@@ -304,6 +304,8 @@ class LeaderFetcher:
             self._pause(key, f"the fetched data was refused: {error}")
         except Exception:
             logger.exception("%s: fetching stops until the next LeaderAndIsr", key)
+            why = "an unforeseen error: this follower waits for LeaderAndIsr"
+            self._report(EventKind.FETCH_FAILED, why, key)
             self._drop(key)
 
     # ---- the quota

@@ -91,12 +91,28 @@ class Roles:
                     outcomes[index] = log
                 else:
                     outcomes[index] = self._appoint(request.partitions[index], log)
+            self._report_failures(request.partitions, outcomes)
             return LeaderAndIsrResponse(
                 partitions=[
                     PartitionError(appointment.topic, appointment.partition, outcome)
                     for appointment, outcome in zip(request.partitions, outcomes, strict=True)
                 ]
             )
+
+    def _report_failures(
+        self, appointments: Sequence[LeaderAndIsrPartition], outcomes: Sequence[ErrorCode]
+    ) -> None:
+        """Roles not taken, but for those that only came late."""
+        for appointment, outcome in zip(appointments, outcomes, strict=True):
+            if outcome not in (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH):
+                self._context.environment.events.record(
+                    EventKind.ROLE_REFUSED,
+                    f"this broker answered {outcome.name}",
+                    TopicPartition(appointment.topic, appointment.partition),
+                    leader=appointment.leader,
+                    leader_epoch=appointment.leader_epoch,
+                    appointed_because=appointment.cause,
+                )
 
     def _check(self, appointment: LeaderAndIsrPartition) -> ErrorCode:
         """Whether a role can be taken; an epoch that is not new is not (ZooKeeper mode)."""

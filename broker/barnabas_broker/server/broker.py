@@ -27,6 +27,7 @@ from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.replica_manager import ReplicaContext, ReplicaManager
 from barnabas_broker.server.config_changes import ConfigChanges, ConfigListeners
 from barnabas_broker.server.membership import Membership, MembershipConfig
+from barnabas_broker.server.start_report import report_start
 
 logger = logging.getLogger(__name__)
 
@@ -103,46 +104,12 @@ class Broker:
         cluster_id = await self.membership.connect(predecessor)
         self.log_manager.check_identity(cluster_id)
         await self.log_manager.start()
-        self._report_logs(is_first=predecessor is None)
+        report_start(self.events, self.log_manager, is_first=predecessor is None)
         await self.replica_manager.start()
         await self._open_listeners(cluster_id)
         await self.membership.join(self._registration())
         await self.log_manager.write_history(self.membership.unbroken_since)
         logger.info("broker %d serves", self.broker_id)
-
-    def _report_logs(self, is_first: bool) -> None:
-        """The first event of every life: how the one before it ended, and what that cost."""
-        if is_first:
-            how = "its first start on this directory"
-        elif self.log_manager.left_in_order:
-            how = "it was started again; its last run had ended in order"
-        else:
-            how = "it was started again; its last run had not ended in order (killed, or crashed)"
-        logs = self.log_manager.logs()
-        in_order = is_first or self.log_manager.left_in_order
-        self.events.record(
-            EventKind.BROKER_STARTED, how, first=is_first, in_order=in_order, logs=len(logs)
-        )
-        for path, fault in self.log_manager.damaged_checkpoints().items():
-            self.events.record(EventKind.CHECKPOINT_DAMAGED, fault, file=path)
-        for name, what in self.log_manager.lost.describe().items():
-            self.events.record(EventKind.REPLICA_LOST, what, name)
-        for log in logs:
-            if log.damaged_epochs:
-                self.events.record(
-                    EventKind.CHECKPOINT_DAMAGED,
-                    log.damaged_epochs,
-                    log.topic_partition,
-                    file=log.epoch_file.path,
-                )
-            if log.cut_at_start:
-                self.events.record(
-                    EventKind.LOG_RECOVERED,
-                    log.cut_at_start,
-                    log.topic_partition,
-                    log_end_offset=log.log_end_offset,
-                    high_watermark=log.high_watermark,
-                )
 
     async def stop(self) -> None:
         """Hand leadership over, then stop the parts; every log is flushed and closed."""

@@ -31,6 +31,7 @@ class EventKind(StrEnum):
     # a replica
     BECAME_LEADER = "became-leader"
     BECAME_FOLLOWER = "became-follower"
+    ROLE_REFUSED = "role-refused"
     REPLICA_STOPPED = "replica-stopped"
     REPLICA_DELETED = "replica-deleted"
     REPLICA_OFFLINE = "replica-offline"
@@ -70,6 +71,7 @@ class EventKind(StrEnum):
     TOPIC_CREATED = "topic-created"
     TOPIC_GROWN = "topic-grown"
     TOPIC_DELETION_STARTED = "topic-deletion-started"
+    TOPIC_DELETION_REFUSED = "topic-deletion-refused"
     TOPIC_DELETION_WAITS = "topic-deletion-waits"
     TOPIC_DELETED = "topic-deleted"
 
