@@ -71,6 +71,12 @@ def test_a_dead_leader_is_replaced_long_before_its_session_ends() -> None:
         assert (state.isr, state.leader_epoch) == ((2, 3), 1)
         metadata = world.brokers[3].metadata(FLIGHTS)
         assert metadata is not None and metadata.offline_replicas == [1]
+        told = world.brokers[9].events.since(0)
+        (suspicion,) = [e for e in told if e.kind is EventKind.BROKER_SUSPECTED]
+        assert "a new connection was refused" in suspicion.cause
+        election = [e for e in told if e.kind is EventKind.LEADER_ELECTED][-1]
+        assert election.cause.startswith("broker 1 is suspected to be dead: ")
+        assert election.details["passed_over"] == ["broker 1 is suspected to be dead"]
 
     run_world(test)
 

@@ -23,6 +23,8 @@ REMEMBERED = 200
 _ALARMING = frozenset(
     {
         EventKind.BROKER_GONE,
+        EventKind.BROKER_SUSPECTED,
+        EventKind.CONTROLLER_DEPOSED,
         EventKind.ELECTION_REFUSED,
         EventKind.FETCH_FAILED,
         EventKind.ISR_CHANGE_REFUSED,
