@@ -7,12 +7,13 @@ fault, in answer to the right question, it must not say in the other run.
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
 
 import pytest
 from barnabas.admin import ConfigResource
-from barnabas.explain import About, Explanation
+from barnabas.explain import About, Explanation, PartitionView, explain
 from barnabas.runtime import PausePoint
 from barnabas_simulator.loop import run
 
@@ -119,6 +120,32 @@ async def rebalance(scene: Scene) -> None:
     await scene.until_led_by_another(scene.leader)
     await scene.restart(scene.leader)
     await scene.until(lambda: scene.state().leader == scene.leader)
+
+
+@scenario(
+    "an administrator asks for the preferred leader",
+    lambda s: {About.LEADER: rf"broker {s.leader} leads .* administrator asked"},
+)
+async def ask_for_preferred(scene: Scene) -> None:
+    scene.cluster.kill(scene.leader)
+    await scene.until_led_by_another(scene.leader)
+    await scene.restart(scene.leader)
+    await scene.until(lambda: len(scene.state().isr) == 3)
+    await scene.admin.elect_leaders("preferred", [TP])
+
+
+@scenario(
+    "the machine of the leader loses power",
+    lambda s: {
+        About.LEADER: rf"broker {s.leader} died: its ZooKeeper session ended",
+        About.BROKER: rf"broker {s.leader} started: .* machine may have lost its power",
+    },
+)
+async def lose_power(scene: Scene) -> None:
+    scene.cluster.lose_power(scene.leader)
+    await scene.until_led_by_another(scene.leader)
+    await scene.restart(scene.leader)
+    await scene.until(lambda: len(scene.state().isr) == 3)
 
 
 @scenario(
@@ -336,6 +363,31 @@ async def explained(told: Scenario, inject: bool) -> tuple[Explanation, Mapping[
         else:
             await asyncio.sleep(30.0)
         return await scene.explain(), told.names(scene)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_with_half_of_the_memory_gone_it_says_what_is_left_and_never_fails(name: str) -> None:
+    """Rings forget and brokers die in any combination: `explain` must answer all the same."""
+
+    async def seen() -> PartitionView:
+        told = SCENARIOS[name]
+        async with Scene(told.config, told.topic, told.brokers) as scene:
+            await told.inject(scene)
+            return await scene.view()
+
+    view = run(seen(), seed=1, max_time=MAX_SECONDS)
+    random = Random(1)
+    for _ in range(50):
+        left = [event for event in view.events if random.random() < 0.5]
+        replicas = {b: r for b, r in view.replicas.items() if random.random() < 0.7}
+        explanation = explain(replace(view, events=left, replicas=replicas))
+        assert explanation.of(About.LEADER) and explanation.of(About.ISR)
+        causes = {event.cause for event in view.events}
+        for sentence in explanation.sentences:
+            if sentence.time_ms and sentence.about is About.LEADER:
+                assert any(cause.partition(";")[0] in sentence.text for cause in causes) or (
+                    "unclean" in sentence.text or "assignment" in sentence.text
+                )
 
 
 def is_named(explanation: Explanation, about: About, pattern: str) -> bool:

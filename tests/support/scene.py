@@ -6,7 +6,11 @@ from types import TracebackType
 from typing import Self
 
 from barnabas import Admin, Producer
-from barnabas.explain import Explanation
+from barnabas.admin.explaining import view_of
+from barnabas.cluster import Cluster, ClusterConfig
+from barnabas.cluster.options import parse_bootstrap_servers
+from barnabas.explain import Explanation, PartitionView
+from barnabas.messages.metadata import MetadataRequest
 from barnabas.topic_partition import TopicPartition
 from barnabas_controller import znodes
 from barnabas_controller.leader_and_isr import LeaderAndIsr
@@ -84,6 +88,17 @@ class Scene:
         """After all has settled."""
         await asyncio.sleep(2.0)
         return await self.admin.explain(*TP)
+
+    async def view(self) -> PartitionView:
+        """What `explain` reasons from."""
+        await asyncio.sleep(2.0)
+        config = ClusterConfig(parse_bootstrap_servers(self.cluster.bootstrap))
+        client = Cluster(config, self.cluster.client_runtime("view"))
+        await client.start()
+        try:
+            return await view_of(client, await client.refresh(MetadataRequest([TP.topic])), TP)
+        finally:
+            await client.close()
 
     # ---- doing
 
