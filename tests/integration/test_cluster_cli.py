@@ -281,6 +281,25 @@ def test_a_taken_port_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / ".barnabas" / "cluster.json").exists()
 
 
+def test_on_a_volatile_disk_a_kill_is_a_power_loss(tmp_path: Path) -> None:
+    """One replica that nobody asked to flush, and pause points in a folder of the cluster."""
+    shell = Shell(tmp_path)
+    options = ("--brokers", "1", "--disk", "volatile", "--pause-points")
+    shell.ok("cluster", "start", "--port", str(shell.port), *options)
+    try:
+        shell.ok("topic", "create", "forgotten", "--partitions", "1", "--replication-factor", "1")
+        shell.ok("produce", "forgotten", stdin="a\nb\n")
+        assert (tmp_path / ".barnabas" / "pause").is_dir()
+        shell.ok("cluster", "kill", "1")
+        shell.ok("cluster", "restart", "1")
+        shell.ok("produce", "forgotten", stdin="c\n")
+        out = shell.ok("consume", "forgotten", "--from-beginning", "--max-messages", "1")
+        assert out.split() == ["c"]
+    finally:
+        shell.run("cluster", "destroy", "--yes")
+    assert not (tmp_path / ".barnabas").exists()
+
+
 def test_missing_java_is_one_line(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.environment |= {"PATH": str(tmp_path), "JAVA_HOME": ""}
