@@ -20,6 +20,7 @@ from barnabas_broker.replica import (
     controller_fence,
     follower,
     follower_fetch,
+    last_replica_guard,
     leadership,
     partition,
 )
@@ -108,6 +109,11 @@ def _trust_fetches_of_earlier_lives() -> list[Patch]:
     return [(alter_partition, "of_other_lives", lambda _item, _broker_epochs: [])]
 
 
+def _trust_the_page_cache() -> list[Patch]:
+    """The last replica standing does not flush (KIP-966)."""
+    return [(last_replica_guard, "is_thin", lambda _in_sync, _minimum, _replicas: False)]
+
+
 def _ignore_controller_epoch() -> list[Patch]:
     """M6: brokers obey any controller, and no write to ZooKeeper checks that its writer still is
     one (the controller epoch; Kafka's multi with a check)."""
@@ -192,5 +198,6 @@ SEEDED_BUGS = {
         SeededBug("M13", "ZooKeeper's watches", _arm_watch_after_read),
         SeededBug("M16", "ambiguous writes", _take_ambiguous_for_failed),
         SeededBug("Join race", "KIP-903", _trust_fetches_of_earlier_lives),
+        SeededBug("Last replica standing", "KIP-966", _trust_the_page_cache),
     )
 }
