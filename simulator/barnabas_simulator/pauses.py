@@ -69,7 +69,7 @@ class MemoryPauses:
         self._broker_id = broker_id
 
     async def at(self, point: PausePoint, peer: int | None = None) -> None:
-        while (hold := self._hold(point, peer)) is not None:
+        while self._holds and (hold := self._hold(point, peer)) is not None:
             hold.reached.set()
             await hold.released.wait()
 

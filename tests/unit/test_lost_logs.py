@@ -1,0 +1,93 @@
+"""Which logs count as lost: named by a checkpoint, and without a folder that tells why."""
+
+import pytest
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.log.errors import LostLogError
+
+from tests.support.log_manager_world import TOPIC_ID, ManagerWorld, append
+
+TP = TopicPartition("t", 0)
+HIGH_WATERMARKS = "/data/replication-offset-checkpoint"
+RECOVERY_POINTS = "/data/recovery-point-offset-checkpoint"
+
+
+async def _left_in_order() -> ManagerWorld:
+    """One log of two committed records."""
+    world = ManagerWorld()
+    manager = await world.start()
+    append(await world.open(manager), b"a", b"b")
+    await manager.stop()
+    manager.unlock_directories()
+    return world
+
+
+async def test_a_log_in_the_isr_is_not_replaced_by_an_empty_one() -> None:
+    world = await _left_in_order()
+    world.disk.remove_tree("/data/t-0")
+    manager = await world.start()
+    assert manager.lost.describe() == {
+        TP: "its folder is gone from /data, where its high watermark was 2"
+    }
+    config = world.config.log_config()
+    with pytest.raises(LostLogError, match="its folder is gone"):
+        await manager.get_or_create(TP, TOPIC_ID, config, is_new=False, in_sync=True)
+    assert not world.disk.exists("/data/t-0")
+    log = await manager.get_or_create(TP, TOPIC_ID, config, is_new=False, in_sync=False)
+    assert log.log_end_offset == 0
+    assert TP not in manager.lost
+    await manager.stop()
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+async def test_it_is_remembered_until_there_is_a_log_again(in_order: bool) -> None:
+    world = await _left_in_order()
+    world.disk.remove_tree("/data/t-0")
+    for _ in range(3):
+        manager = await world.start()
+        assert TP in manager.lost
+        await manager.checkpoint_high_watermarks()
+        if in_order:
+            await manager.stop()
+            manager.unlock_directories()
+        else:
+            world.disk.crash(keep_unflushed=True)
+    assert "t 0 2" in world.text(HIGH_WATERMARKS)
+
+
+async def test_a_deleted_replica_is_lost_no_more() -> None:
+    world = await _left_in_order()
+    world.disk.remove_tree("/data/t-0")
+    manager = await world.start()
+    await manager.delete(TP)
+    manager = await world.restart(manager)
+    assert TP not in manager.lost
+    await manager.stop()
+
+
+async def test_the_recovery_points_name_it_too() -> None:
+    world = await _left_in_order()
+    world.disk.remove(HIGH_WATERMARKS)
+    world.disk.remove_tree("/data/t-0")
+    manager = await world.start()
+    assert TP in manager.lost
+    await manager.stop()
+
+
+async def test_a_folder_on_its_way_out_is_no_loss() -> None:
+    """The broker died between the renaming and the checkpoint."""
+    world = await _left_in_order()
+    world.disk.rename("/data/t-0", f"/data/t-0.{'ab' * 16}-delete")
+    manager = await world.start()
+    assert TP not in manager.lost
+    await manager.stop()
+
+
+async def test_a_log_that_moved_to_another_directory_is_no_loss() -> None:
+    world = await _left_in_order()
+    world.settings["log.dirs"] = "/data,/more"
+    world.disk.make_directory("/more")
+    world.disk.rename("/data/t-0", "/more/t-0")
+    manager = await world.start()
+    assert TP not in manager.lost
+    assert manager.get(TP) is not None
+    await manager.stop()
