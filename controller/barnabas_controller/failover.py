@@ -18,6 +18,7 @@ from barnabas_controller.context import ControllerContext
 from barnabas_controller.lifeline import Testimony
 from barnabas_controller.reassignment import in_progress
 from barnabas_controller.state_reading import read_states
+from barnabas_controller.znodes import Broker
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +72,14 @@ def _absent(context: ControllerContext) -> str:
     return f", and {noun} {', '.join(map(str, absent))} had no registration in ZooKeeper"
 
 
+def _had_stream(predecessor: Testimony | None, broker: Broker) -> bool:
+    """Whether this broker, before it was elected, had a stream to that life of the other."""
+    if predecessor is None or not predecessor.had_stream:
+        return False
+    known = predecessor.broker
+    return (known.broker_id, known.epoch) == (broker.broker_id, broker.epoch)
+
+
 def _inherit_suspects(active: ActiveController, suspects: Mapping[int, int] | None) -> None:
     """Who was suspected before stays so until it registers anew."""
     context = active.reign.context
@@ -113,6 +122,5 @@ async def _read_cluster(
     states = await read_states(reign, context.partitions())
     context.leadership = {partition: written.state for partition, written in states.items()}
     for broker in context.brokers.values():
-        known = predecessor if predecessor and predecessor.broker == broker else None
-        reign.channels.add(broker, had_stream=known is not None and known.had_stream)
+        reign.channels.add(broker, had_stream=_had_stream(predecessor, broker))
     return {partition: written.zxid for partition, written in states.items()}

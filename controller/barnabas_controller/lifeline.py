@@ -18,7 +18,8 @@ from barnabas_controller.znodes import Broker
 logger = logging.getLogger(__name__)
 
 OPEN_SECONDS = 5.0
-KNOCK_SECONDS = 1.0
+# Linux needs 3 s to find out that a host on its own network is gone.
+KNOCK_SECONDS = 4.0
 PAUSE_SECONDS = 0.05
 # Where no stream has ever been open nothing is at stake: the broker may still be starting.
 FIRST_PAUSE_SECONDS = 0.2

@@ -89,6 +89,10 @@ class GrpcWorld:
         assert self._mortal.stdout is not None
         return Address("127.0.0.1", int(await self._mortal.stdout.readline()))
 
+    def signal_mortal(self, number: int) -> None:
+        assert self._mortal is not None
+        self._mortal.send_signal(number)
+
     async def kill_mortal(self) -> None:
         if self._mortal is not None:
             self._mortal.kill()

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import platform
+import signal
 import time
 from collections.abc import AsyncIterator
 
@@ -11,13 +12,14 @@ import pytest
 import uvloop
 from barnabas.errors import MaybeApplied, Refused
 from barnabas.messages.codec import decode_frame, encode_frame
-from barnabas.runtime import Address, Listener, Service
+from barnabas.runtime import Address, Knock, Listener, Service
 from barnabas.runtime.grpc_network import GrpcNetwork, method
 from barnabas_broker.rpc.allocator import keep_freed_memory
 from barnabas_broker.rpc.grpc_server import grpc_listen
 from grpc import aio
 
 from tests.contract.network_peer import ScriptedPeer, produce
+from tests.contract.network_worlds import GrpcWorld
 
 
 @pytest.fixture
@@ -131,3 +133,34 @@ def test_it_runs_on_uvloop(peer: ScriptedPeer) -> None:
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
 def test_the_c_library_can_be_told_to_keep_memory() -> None:
     assert keep_freed_memory()
+
+
+# ---- knocking
+
+
+async def test_a_knock_by_name_is_answered_if_any_address_of_it_is(listener: Listener) -> None:
+    """The listener has 127.0.0.1 alone; `localhost` may stand for ::1 too, which refuses."""
+    address = Address("localhost", listener.address.port)
+    assert await GrpcNetwork().knock(address, timeout=5) is Knock.ANSWERED
+
+
+async def test_a_knock_at_an_unknown_name_is_no_refusal() -> None:
+    """What it is depends on the resolver: no such name, or no answer."""
+    knock = await GrpcNetwork().knock(Address("no-such-host.invalid", 1), timeout=5)
+    assert knock in (Knock.FAILED, Knock.SILENT)
+
+
+async def test_a_paused_process_refuses_nobody_and_its_connection_stands() -> None:
+    world = GrpcWorld()
+    address = await world.start_mortal()
+    ended = asyncio.ensure_future(await world.connect(address).open(timeout=5))
+    world.signal_mortal(signal.SIGSTOP)
+    try:
+        for _ in range(20):
+            assert await world.knock(address) is Knock.ANSWERED
+            await asyncio.sleep(0.05)
+        assert not ended.done()
+    finally:
+        world.signal_mortal(signal.SIGCONT)
+        await world.close()
+    assert await ended

@@ -9,6 +9,8 @@ import socket
 
 from barnabas.runtime.network import Address, Knock
 
+# Other errors of name resolution are those of the resolver, and say nothing of the host.
+_NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)
 # The first of these that any of the host's addresses gave is the answer.
 _BY_WEIGHT = (Knock.ANSWERED, Knock.SILENT, Knock.FAILED, Knock.REFUSED)
 
@@ -22,8 +24,8 @@ async def knock(address: Address, timeout: float) -> Knock:
             answers = [await _try(family, target) for family, _, _, _, target in found]
     except TimeoutError:
         return Knock.SILENT
-    except OSError:  # the name is unknown
-        return Knock.FAILED
+    except socket.gaierror as error:
+        return Knock.FAILED if error.errno in _NO_SUCH_NAME else Knock.SILENT
     return next(answer for answer in _BY_WEIGHT if answer in answers)
 
 
