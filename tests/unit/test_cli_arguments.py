@@ -51,12 +51,14 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         "config",
         "consume",
         "election",
+        "explain",
         "lab",
         "log",
         "produce",
         "reassign",
         "replica",
         "topic",
+        "watch",
         "zk",
     ]
     assert elapsed < 0.5 * 4, "generous, as other tests may be running"
