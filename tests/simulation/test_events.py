@@ -8,8 +8,10 @@ from typing import Any
 from barnabas import Admin
 from barnabas.admin import Interruption
 from barnabas.events import Event, EventKind
+from barnabas.messages.events import DescribeEventsRequest, DescribeEventsResponse
+from barnabas.runtime import Address, Service
 from barnabas.topic_partition import TopicPartition
-from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.cluster import CLIENT_PORT, SimulatedCluster
 from barnabas_simulator.loop import run
 
 from tests.support.whole_cluster import leader_of
@@ -157,3 +159,35 @@ def test_the_dead_are_heard_too_and_the_story_reads_in_order() -> None:
     became = [i for i, line in enumerate(lines) if " became-leader: " in line]
     assert f"broker {first} {TP} became-leader: the partition is new" in lines[became[0]]
     assert f"broker {first} " not in lines[became[1]].partition(":")[0]
+
+
+def test_strange_questions_get_plain_answers() -> None:
+    async def story(cluster: SimulatedCluster, admin: Admin) -> list[DescribeEventsResponse]:
+        network = cluster.client_runtime("stranger").network
+        channel = network.connect(Address("broker-1", CLIENT_PORT), Service.ADMIN)
+        log = cluster.broker(1).events
+        for number in range(1_500):
+            log.record(EventKind.REQUEST_FENCED, str(number), TP)
+        questions = [
+            DescribeEventsRequest(max_events=2**31 - 1),
+            DescribeEventsRequest(max_events=-5),
+            DescribeEventsRequest(life=log.life, after=2**62, max_events=1),
+            DescribeEventsRequest(life=log.life + 1, after=1_400, max_events=1),
+            DescribeEventsRequest(after=-7),
+            DescribeEventsRequest(topics=["nowhere"]),
+        ]
+        answers = [await channel.call(question, 60.0) for question in questions]
+        begin = asyncio.get_running_loop().time()
+        later = DescribeEventsRequest(log.life, log.last_sequence, 1, 2**31 - 1, [TP.topic])
+        answers.append(await channel.call(later, 60.0))
+        assert 29 < asyncio.get_running_loop().time() - begin < 31, "nobody waits for ever"
+        await channel.close()
+        return answers
+
+    many, one, beyond, other_life, now, nowhere, patient = in_cluster(story)
+    assert len(many.events) == 1_000 and many.missed == 0
+    assert [len(answer.events) for answer in (one, beyond, other_life)] == [1, 1, 1]
+    assert one.events == beyond.events == other_life.events, "all begin at the beginning"
+    assert now.events == [] and now.until >= 1_500
+    assert nowhere.events and all(not event.topic for event in nowhere.events)
+    assert patient.events == []

@@ -66,7 +66,9 @@ class Screen:
             await tasks.close()
 
     async def _look(self) -> None:
+        now = asyncio.get_running_loop().time
         while True:
+            began = now()
             try:
                 answers = await self._admin.describe_replicas(self._topics)
                 self._lanes = lanes(answers, self._lanes)
@@ -74,7 +76,8 @@ class Screen:
             except BarnabasError as error:
                 self._lanes = lanes([], self._lanes)
                 self._trouble = str(error)
-            await asyncio.sleep(LOOK_EVERY)
+            # Where there is much to look at, looking must not become the brokers' main work.
+            await asyncio.sleep(max(LOOK_EVERY, 4 * (now() - began)))
 
     # ---- drawing
 
