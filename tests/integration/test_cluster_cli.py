@@ -155,6 +155,21 @@ def test_settings_are_changed_while_brokers_run(shell: Shell) -> None:
     assert settings_of(shell, "--broker-default") == {}
 
 
+def test_elections_are_held_on_request(shell: Shell) -> None:
+    shell.ok("topic", "create", "elected", "--partitions", "3")
+    rows = shell.rows("election", "run", "--type", "preferred", "--topic", "elected")
+    assert [row["result"] for row in rows] == ["ELECTION_NOT_NEEDED"] * 3
+    row = shell.rows("topic", "describe", "elected")[0]
+    preferred = str(row["leader"])
+    shell.ok("cluster", "restart", preferred)  # others lead now; it may come back by itself
+    deadline = time.monotonic() + 30
+    while shell.rows("topic", "describe", "elected")[0]["leader"] != int(preferred):
+        assert time.monotonic() < deadline
+        shell.run("election", "run", "--type", "preferred", "--all")
+    result = shell.run("election", "run", "--type", "unclean", "-t", "elected", "-p", "7")
+    assert result.returncode == 1 and "UNKNOWN_TOPIC_OR_PARTITION" in result.stdout
+
+
 def settings_of(shell: Shell, *where: str) -> dict[str, tuple[str, str]]:
     rows = shell.rows("config", "describe", *where)
     return {str(row["name"]): (str(row["value"]), str(row["source"])) for row in rows}
