@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas_controller.zookeeper.session import (
     ANY_VERSION,
+    EXPIRED_AT_SERVER,
     ConnectionLoss,
     Create,
     Delete,
@@ -150,6 +151,10 @@ class MemorySession:
     @property
     def state(self) -> State:
         return self._state
+
+    @property
+    def end_cause(self) -> str:
+        return EXPIRED_AT_SERVER
 
     def on_state(self, listener: Callable[[State], None]) -> None:
         self._listeners.append(listener)

@@ -21,6 +21,7 @@ from barnabas_controller.registration import ensure_cluster_id, register_anew, r
 from barnabas_controller.store import Store
 from barnabas_controller.znodes import UNBROKEN_SINCE_REGISTRATION
 from barnabas_controller.zookeeper.session import (
+    EXPIRED_AT_SERVER,
     Connect,
     Session,
     SessionExpired,
@@ -204,12 +205,9 @@ class Membership:
     async def _rejoin_when_expired(self) -> None:
         while True:
             await self._expired.wait()
-            logger.warning("the ZooKeeper session expired: this broker is no longer registered")
-            self._events.record(
-                EventKind.SESSION_LOST,
-                "the ZooKeeper session expired",
-                broker_epoch=self.broker_epoch,
-            )
+            why = self._session.end_cause if self._session else EXPIRED_AT_SERVER
+            logger.warning("%s: this broker is no longer registered", why)
+            self._events.record(EventKind.SESSION_LOST, why, broker_epoch=self.broker_epoch)
             previous = self._session.session_id if self._session else 0
             self.store = None
             await self._stop_controller()

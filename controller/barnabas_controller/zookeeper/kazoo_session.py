@@ -29,6 +29,7 @@ from barnabas_controller.zookeeper.kazoo_protocol import (
 )
 from barnabas_controller.zookeeper.session import (
     ANY_VERSION,
+    EXPIRED_AT_SERVER,
     Check,
     Connect,
     ConnectionLoss,
@@ -111,6 +112,7 @@ class KazooSession:
         self._kept_watchers: tuple[Any, Any] = ({}, {})
         self._id_and_password = attach or (0, b"")
         self._state = State.SUSPENDED
+        self._end_cause = EXPIRED_AT_SERVER
         self._listeners: list[Callable[[State], None]] = []
         self._connected: asyncio.Future[None] = self._loop.create_future()
         self._waiting: deque[_Request] = deque()
@@ -194,6 +196,10 @@ class KazooSession:
             self.session_id,
             stalled_seconds,
         )
+        self._end_cause = (
+            "the ZooKeeper session was given up here:"
+            f" the event loop had not turned for {stalled_seconds:.1f} s"
+        )
         self._begin_stop()
         self._post(self._change, State.EXPIRED)
 
@@ -238,6 +244,10 @@ class KazooSession:
     @property
     def state(self) -> State:
         return self._state
+
+    @property
+    def end_cause(self) -> str:
+        return self._end_cause
 
     def on_state(self, listener: Callable[[State], None]) -> None:
         self._listeners.append(listener)

@@ -148,6 +148,9 @@ def check_size(operations: Sequence[Operation]) -> None:
         )
 
 
+EXPIRED_AT_SERVER = "the ZooKeeper session expired"
+
+
 class Session(Protocol):
     """One ZooKeeper session. Paths are absolute, below the chroot; data are bytes (never None)."""
 
@@ -163,6 +166,11 @@ class Session(Protocol):
 
     @property
     def state(self) -> State: ...
+
+    @property
+    def end_cause(self) -> str:
+        """Why it is EXPIRED, for people."""
+        ...
 
     def on_state(self, listener: Callable[[State], None]) -> None:
         """Call `listener` on every later change of state."""
