@@ -100,3 +100,29 @@ async def _until_isr_is(cluster: LocalCluster, isr: tuple[int, ...]) -> None:
 async def _state(session: Session) -> LeaderAndIsr:
     data, stat = await session.get(znodes.state_path(TP))
     return znodes.decode_state(TP, data, stat.version)
+
+
+async def test_after_kill_9_of_all_the_first_to_return_leads_at_once(tmp_path: Path) -> None:
+    """Intact disks: no wait for anybody better, for nobody can be."""
+    config = {"zookeeper.session.timeout.ms": "2000", "eligible.leader.replicas.wait.ms": "600000"}
+    with real_cluster(tmp_path, config) as cluster:
+        async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+            await admin.create_topic(
+                TP.topic, configs={"min.insync.replicas": "2"}, assignments={0: [1, 2, 3]}
+            )
+        acknowledged = {b"%d" % number for number in range(COUNT)}
+        await _produce(cluster.bootstrap, sorted(acknowledged), "all")
+        for broker in cluster.broker_ids:
+            await asyncio.to_thread(cluster.kill, broker)
+        await asyncio.to_thread(cluster.start_broker, 3)
+        await _until_leader_is(cluster, 3)
+        for broker in (1, 2):
+            await asyncio.to_thread(cluster.start_broker, broker)
+        await wait_until_in_sync(cluster.bootstrap, TP.topic)
+        assert await _consume(cluster.bootstrap) == acknowledged
+
+
+async def _until_leader_is(cluster: LocalCluster, leader: int) -> None:
+    async with zookeeper(cluster) as session, asyncio.timeout(20.0):
+        while (await _state(session)).leader != leader:
+            await asyncio.sleep(0.05)

@@ -265,3 +265,18 @@ def test_it_tells_what_it_does_and_why() -> None:
     causes = dict(events)
     assert causes["last-replica-flushing"] == "about to ask for an ISR of 1, fewer than 2"
     assert causes["last-replica-durable"].startswith("all of the log is flushed, up to offset")
+
+
+def test_a_broker_tells_a_loss_of_power_from_a_kill() -> None:
+    async def story() -> None:
+        stage = Stage(1, {}, min_isr=2)
+        await stage.open()
+        broker = stage.others[0]
+        for end, said in ((stage.lose_power, "lost power"), (stage.kill, "killed, or crashed")):
+            end(broker)
+            stage.cluster.start_broker(broker)
+            await stage.cluster.serving()
+            (started, *_) = stage.cluster.broker(broker).events.since(0)
+            assert started.kind == "broker-started" and said in started.cause
+
+    run(story(), seed=1, max_time=MAX_SECONDS)

@@ -12,8 +12,13 @@ def report_start(events: EventLog, log_manager: LogManager, is_first: bool) -> N
         how = "its first start on this directory"
     elif log_manager.left_in_order:
         how = "it was started again; its last run had ended in order"
-    else:
+    elif log_manager.history().unbroken_since is not None:
         how = "it was started again; its last run had not ended in order (killed, or crashed)"
+    else:
+        how = (
+            "it was started again; its last run had not ended in order, and its machine may"
+            " have lost power since: what was not flushed may be gone"
+        )
         if log_manager.history().unbroken_since is None:
             how += "; its machine may have lost its power, and it what was not flushed"
     logs = log_manager.logs()
