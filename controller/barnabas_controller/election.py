@@ -239,29 +239,25 @@ def dismiss_earlier_lives(
     state: LeaderAndIsr,
     assignment: Sequence[int],
     online: Collection[int],
-    registered_since: Collection[int],
+    earlier: Collection[int],
     cause: str,
-    lost: Collection[int] | None = None,
+    lost: Collection[int] = (),
 ) -> Decision:
-    """`registered_since` came back after this state was written: their seats go to the others.
+    """The seats of `earlier`, which came back and lost something or may have, go to the others.
 
-    A broker that restarted may have lost what its disk had not yet stored, so the seat of its
-    earlier life says nothing of what it holds now; as a follower it catches up and comes back in.
-    Where nobody else of the ISR is online it keeps its seat, for then only it can serve; but of
-    several such those go that `lost` something (None: not known), if one is online that did not.
-    A leader that lost something, with nobody to take over, has to stand for election again.
+    The seat of an earlier life says nothing of what the broker holds now; as a follower it catches
+    up and comes back in. Where nobody else of the ISR is online it keeps its seat, for then only it
+    can serve; but a leader of which it is known that it `lost` something has to stand for election
+    again.
     """
-    staying = tuple(r for r in state.isr if r not in registered_since)
+    staying = tuple(r for r in state.isr if r not in earlier)
     if staying == state.isr:
-        return Unchanged("no member of the ISR has registered since")
+        return Unchanged("no member of the ISR has lost anything in between")
     candidates = tuple(r for r in assignment if r in staying and r in online)
-    if not candidates and lost:
-        staying = tuple(r for r in state.isr if r not in lost)
-        candidates = tuple(r for r in assignment if r in staying and r in online)
-    if not candidates and lost and state.leader in lost:
+    if not candidates and state.leader in lost:
         why = f"{cause}{_lost([state.leader])}, so another may be better"
         return Elected(state.with_leader(NO_LEADER, state.isr), (), why)
-    if not candidates or staying == state.isr:
+    if not candidates:
         return Unchanged(f"no other member of the ISR {list(state.isr)} is online")
     leader = state.leader if state.leader in candidates else candidates[0]
     live = tuple(replica for replica in assignment if replica in online)

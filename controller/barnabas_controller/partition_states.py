@@ -65,18 +65,23 @@ class PartitionStateMachine:
     async def dismiss_earlier_lives(
         self, written_at: Mapping[TopicPartition, int], cause: str
     ) -> None:
-        """Before anybody is told of a role: take seats from brokers that registered after the
-        partition's state was written. The zxid of the one and the broker epoch of the other are
-        numbers of one sequence."""
+        """Before anybody is told of a role: take seats from brokers that lost something since they
+        got them. Where nothing is known of that, from those that registered after the partition's
+        state was written: the zxid of the one and the broker epoch of the other are numbers of one
+        sequence."""
         context = self._context
+        is_known = self._reign.config.eligible_leader_replicas_enable
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
+            lost = self._doubts(partition, state, {}).lost
+            proved = state.proved_at if is_known else {}
             since = [
-                b.broker_id for b in context.brokers.values() if b.epoch > written_at[partition]
+                b.broker_id
+                for b in context.brokers.values()
+                if b.epoch > written_at[partition] and b.broker_id not in proved
             ]
             replicas, online = context.replicas(partition), context.online_replicas(partition)
-            lost = self._doubts(partition, state, {}).lost
-            return dismiss_earlier_lives(state, replicas, online, since, cause, lost)
+            return dismiss_earlier_lives(state, replicas, online, (*lost, *since), cause, lost)
 
         await change_leadership(self._reign, list(written_at), decide)
 

@@ -238,14 +238,14 @@ def test_a_crown_left_over_on_the_same_session_is_given_up_and_won_again() -> No
     run_world(test)
 
 
-def test_a_broker_that_restarted_while_nobody_ruled_leads_and_counts_no_more() -> None:
-    """Its disk may have lost what it had not stored: as leader it would have others truncate."""
+def test_a_broker_that_lost_power_while_nobody_ruled_leads_and_counts_no_more() -> None:
+    """Its disk has lost what it had not stored: as leader it would have others truncate."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)
         await world.create_topic("flights", {0: [1, 2, 3]})
         for restarted in (1, 2):  # the controller among them
-            world.zookeeper.expire(world.kill(restarted).session)
+            world.zookeeper.expire(world.kill(restarted, keep_unflushed=False).session)
             await world.start_broker(restarted)
         state = await world.until_state(FLIGHTS, lambda s: s.leader == 3)
         assert state.isr == (3,)
@@ -257,6 +257,22 @@ def test_a_broker_that_restarted_while_nobody_ruled_leads_and_counts_no_more() -
             if isinstance(request, LeaderAndIsrRequest)
             for told in request.partitions
         )
+
+    run_world(test)
+
+
+def test_a_broker_that_was_killed_while_nobody_ruled_keeps_its_seat() -> None:
+    """It has all it had, and who seems to be there may be dead: nobody must wait for that one."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2, 3]})
+        world.zookeeper.expire(world.kill(1).session)
+        await world.start_broker(1)
+        await world.until(lambda: world.controller() is not None)
+        await world.until(lambda: world.brokers[1].role(FLIGHTS) is not None)
+        state = await world.store.state(FLIGHTS)
+        assert state is not None and (state.leader, state.isr) == (1, (1, 2, 3))
 
     run_world(test)
 

@@ -181,8 +181,10 @@ class ControlWorld:
             await self.start_broker(broker_id)
             await self.until(lambda: self.controller() is not None)
 
-    def kill(self, broker_id: int) -> RecordingBroker:
-        """Kill -9: the session lives on until it expires."""
+    def kill(self, broker_id: int, keep_unflushed: bool = True) -> RecordingBroker:
+        """Kill -9, or a loss of power: the session lives on until it expires."""
+        if not keep_unflushed:
+            del self._unbroken_since[broker_id]
         broker = self.brokers.pop(broker_id)
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
