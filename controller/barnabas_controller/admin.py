@@ -58,11 +58,15 @@ class CreatedTopic:
 
 
 class TopicAdmin:
-    """Stateless; every method reads what it needs to know from ZooKeeper."""
+    """Stateless; every method reads what it needs to know from ZooKeeper.
 
-    def __init__(self, store: Store, randomness: Randomness) -> None:
+    Replicas go only to brokers that have the `listener` others reach them on; None: to any.
+    """
+
+    def __init__(self, store: Store, randomness: Randomness, listener: str | None = None) -> None:
         self._store = store
         self._randomness = randomness
+        self._listener = listener
 
     async def create_topic(
         self,
@@ -107,7 +111,11 @@ class TopicAdmin:
     async def _assignment(
         self, new: NewTopic, defaults: TopicDefaults
     ) -> dict[int, tuple[int, ...]]:
-        brokers = await self._store.brokers()
+        brokers = {
+            broker_id: broker
+            for broker_id, broker in (await self._store.brokers()).items()
+            if self._listener is None or broker.endpoint(self._listener) is not None
+        }
         if new.assignments:
             return explicit_assignment(new, list(brokers))
         partitions = defaults.partitions if new.partitions == -1 else new.partitions

@@ -454,3 +454,18 @@ async def raw_of(store: Store, path: str) -> bytes:
     found = await store.get(path)
     assert found is not None
     return found[0]
+
+
+@pytest.mark.parametrize("data", [b'{"endpoints":[]}', b'{"endpoints":["OTHER://h:1"]}', b"{"])
+def test_new_topics_get_no_replica_on_a_rogue(data: bytes) -> None:
+    async def main() -> None:
+        cluster = SimulatedCluster(1)
+        await cluster.start()
+        store = await store_of(cluster)
+        await store.session.create(znodes.broker_path(7), data, ephemeral=True)
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("after", partitions=12, replication_factor=3)
+            described = await admin.describe_topic("after")
+        assert all(sorted(p.replicas) == [1, 2, 3] for p in described.partitions)
+
+    run(main(), seed=1, max_time=600)

@@ -46,7 +46,8 @@ async def create_topic(parts: BrokerParts, new_topic: NewTopic, validate_only: b
         replication_factor=parts.config[keys.DEFAULT_REPLICATION_FACTOR],
     )
     with kafka_errors():
-        admin = TopicAdmin(current_store(parts), parts.runtime.randomness)
+        listener = parts.config.inter_broker_listener
+        admin = TopicAdmin(current_store(parts), parts.runtime.randomness, listener)
         created = await admin.create_topic(new_topic, defaults, _check_configs, validate_only)
     return TopicResult(
         created.topic,
