@@ -137,9 +137,17 @@ class SimulatedCluster:
 
     def kill(self, broker_id: int, keep_unflushed: bool = True) -> None:
         """kill -9; with `keep_unflushed=False` a power loss: what was not flushed is gone."""
-        life = self._lives.pop(broker_id)
+        self._end(broker_id, self._lives.pop(broker_id), keep_unflushed)
+
+    def _end(
+        self, broker_id: int, life: _Life, keep_unflushed: bool, silently: bool = False
+    ) -> None:
+        """A process is no more."""
         _loop().kill_node(life.name)
-        self.network.kill(life.name)
+        if silently:
+            self.network.lose_power(life.name)
+        else:
+            self.network.kill(life.name)
         life.zookeeper.crash()
         self.disks[broker_id].crash(keep_unflushed=keep_unflushed)
         self.pauses.died(broker_id)
@@ -150,12 +158,8 @@ class SimulatedCluster:
         Nobody is refused or told anything until it is started again.
         """
         life = self._lives.pop(broker_id)
-        _loop().kill_node(life.name)
-        self.network.lose_power(life.name)
         self._dark[broker_id] = life.name
-        life.zookeeper.crash()
-        self.disks[broker_id].crash(keep_unflushed=False)
-        self.pauses.died(broker_id)
+        self._end(broker_id, life, keep_unflushed=False, silently=True)
 
     def _exited(self, broker_id: int, life: _Life) -> None:
         """The process ended by itself: it could not start, or could not go on."""
@@ -180,6 +184,10 @@ class SimulatedCluster:
 
     def is_paused(self, broker_id: int) -> bool:
         return self._lives[broker_id].paused
+
+    def life(self, broker_id: int) -> str:
+        """The name of a living broker's process; no other has it before or after."""
+        return self._lives[broker_id].name
 
     def host(self, broker_id: int) -> str:
         """A broker's machine, as the network's faults name it; the same for all its lives."""
@@ -235,6 +243,19 @@ class SimulatedCluster:
         """Undo `part_from_zookeeper`."""
         self._lives[broker_id].zookeeper.reconnect()
 
+    def lose_next_zookeeper_request(self, broker_id: int, applied: bool) -> bool:
+        """Break the connection at the broker's next request, before or after it was applied.
+
+        False if it has no session now.
+        """
+        sessions = self._lives[broker_id].zookeeper.sessions
+        for session in sessions:
+            if applied:
+                self.zookeeper.lose_next_reply(session)
+            else:
+                self.zookeeper.lose_next_request(session)
+        return bool(sessions)
+
     async def stop_broker(self, broker_id: int) -> None:
         """A clean shutdown, leadership handed over first."""
         life = self._lives.pop(broker_id)
@@ -242,8 +263,10 @@ class SimulatedCluster:
         context = copy_context()
         context.run(NODE.set, life.name)
         loop = asyncio.get_running_loop()
-        await loop.create_task(life.broker.stop(), context=context)
-        life.task.cancel()
+        try:
+            await loop.create_task(life.broker.stop(), context=context)
+        finally:
+            self._end(broker_id, life, keep_unflushed=True)
 
     def broker(self, broker_id: int) -> Broker:
         """The living broker object, to look into; never to be called from a broker."""

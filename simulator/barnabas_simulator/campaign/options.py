@@ -1,0 +1,110 @@
+"""What one run is made of, drawn from its seed: the cluster, its settings, its clients."""
+
+import random
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+
+class Mode(StrEnum):
+    """After the chaos: everything is healed, or a core only and the rest stays broken for ever."""
+
+    SAFETY = "safety"
+    LIVENESS = "liveness"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything but the faults; seconds are virtual, `pause` is a producer's between two sends."""
+
+    seed: int
+    mode: Mode = Mode.SAFETY
+    chaos_seconds: float = 60.0
+    brokers: int = 3
+    partitions: int = 3
+    replication_factor: int = 3
+    min_isr: int = 2
+    producers: int = 1
+    consumers: int = 1
+    has_admin: bool = True
+    pause: float = 0.4
+    batch_size: int = 16_384
+    linger_ms: int = 0
+    fetch_max_bytes: int = 1_048_576
+    session_timeout_ms: int = 6_000
+    lag_max_ms: int = 5_000
+    fetch_wait_max_ms: int = 500
+    replica_fetch_max_bytes: int = 1_048_576
+    segment_bytes: int = 1_048_576
+    flush_messages: int = 0
+    late_chance: float = 0.0
+
+    @classmethod
+    def draw(cls, seed: int, mode: Mode = Mode.SAFETY) -> "Options":
+        """The options of a seed."""
+        chance = random.Random(f"options {seed}")
+        pick = chance.choice
+        brokers = pick([3, 3, 3, 4, 5])
+        factor = pick([3, 3, 3, 2]) if brokers == 3 else pick([3, 3, 4])
+        return cls(
+            seed=seed,
+            mode=mode,
+            brokers=brokers,
+            partitions=pick([1, 2, 3, 4]),
+            replication_factor=factor,
+            min_isr=pick([2, 2, 2, 3]) if factor > 3 else min(2, factor),
+            producers=pick([1, 2, 2]),
+            consumers=pick([1, 1, 2]),
+            has_admin=pick([True, True, False]),
+            pause=pick([0.2, 0.4, 0.8]),
+            batch_size=pick([200, 1_000, 16_384]),
+            linger_ms=pick([0, 0, 20]),
+            fetch_max_bytes=pick([500, 4_000, 1_048_576]),
+            session_timeout_ms=pick([2_000, 6_000, 6_000, 10_000]),
+            lag_max_ms=pick([1_000, 3_000, 5_000, 10_000]),
+            fetch_wait_max_ms=pick([200, 500, 500]),
+            replica_fetch_max_bytes=pick([300, 4_000, 1_048_576]),
+            segment_bytes=pick([1_024, 8_192, 1_048_576]),
+            flush_messages=pick([0, 0, 0, 1]),
+            late_chance=pick([0.0, 0.01, 0.1]),
+        )
+
+    @property
+    def broker_config(self) -> dict[str, str]:
+        """What is added to every broker's settings."""
+        return {
+            "zookeeper.session.timeout.ms": str(self.session_timeout_ms),
+            "replica.lag.time.max.ms": str(self.lag_max_ms),
+            "replica.fetch.wait.max.ms": str(min(self.fetch_wait_max_ms, self.lag_max_ms // 2)),
+            "replica.fetch.max.bytes": str(self.replica_fetch_max_bytes),
+            "log.segment.bytes": str(self.segment_bytes),
+            "log.segment.delete.delay.ms": "2000",
+            "log.initial.task.delay.ms": "3000",
+            "log.flush.scheduler.interval.ms": "2000",
+            "replica.high.watermark.checkpoint.interval.ms": "2000",
+            "log.flush.offset.checkpoint.interval.ms": "3000",
+            "replica.socket.timeout.ms": "5000",
+            "controller.socket.timeout.ms": "5000",
+            "controlled.shutdown.retry.backoff.ms": "1000",
+            "leader.imbalance.check.interval.seconds": "15",
+        }
+
+    @property
+    def topic_config(self) -> dict[str, str]:
+        flush = {"flush.messages": str(self.flush_messages)} if self.flush_messages else {}
+        return {"min.insync.replicas": str(self.min_isr), **flush}
+
+    @property
+    def settling_seconds(self) -> float:
+        """Within this time after the faults have stopped, all must be well again."""
+        return 45.0 + 3 * self.session_timeout_ms / 1000 + 2 * self.lag_max_ms / 1000
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> "Options":
+        """Unknown names are left out: an option may be gone since the file was written."""
+        known = {field.name for field in fields(cls)}
+        given = {name: value for name, value in plain.items() if name in known}
+        return cls(**{**given, "mode": Mode(given.get("mode", "safety"))})

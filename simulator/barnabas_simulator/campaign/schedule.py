@@ -1,0 +1,175 @@
+"""One run: warm up, chaos, heal (all, or a core), settle, read everything back, judge."""
+
+import asyncio
+import gc
+import logging
+import random
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas_simulator.campaign.core import can_progress, choose_core
+from barnabas_simulator.campaign.faults import Fault
+from barnabas_simulator.campaign.nemesis import Nemesis
+from barnabas_simulator.campaign.options import Mode, Options
+from barnabas_simulator.campaign.state import partition_states
+from barnabas_simulator.campaign.story import Story
+from barnabas_simulator.campaign.verdict import assert_delivered
+from barnabas_simulator.campaign.workload import Workload
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.invariants import Invariants, InvariantViolation
+from barnabas_simulator.loop import run
+from barnabas_simulator.network import NetworkConditions
+
+WARM_UP_SECONDS = 3.0
+CALM_SECONDS = 5.0  # of producing after the healing
+READ_SECONDS = 60.0
+
+
+@dataclass
+class Outcome:
+    """What became of a run; `violation` is None when all was well, else it begins with `kind`.
+
+    `trace` is a digest of every frame that travelled and when: equal for equal runs. `counts` is
+    how often each kind of event, fault and act occurred.
+    """
+
+    seed: int
+    kind: str = ""
+    violation: str | None = None
+    trace: str = ""
+    acked: int = 0
+    virtual_seconds: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+    story: list[str] = field(default_factory=list)
+
+
+def run_schedule(options: Options, faults: Sequence[Fault], tell: bool = False) -> Outcome:
+    """One run on a virtual loop of its own; `tell` keeps its story, at some cost."""
+    schedule = _Schedule(options, faults, tell)
+    root, was_disabled = logging.getLogger(), logging.root.manager.disable
+    root.addHandler(schedule.tracebacks)
+    logging.disable(logging.WARNING)
+    gc.disable()  # finalisers run at points of their own, and cost a third of the time
+    try:
+        run(schedule.main(), seed=options.seed, max_time=24 * 3600.0)
+    except Exception as error:
+        schedule.failed(error)
+    finally:
+        gc.enable()
+        gc.collect()
+        logging.disable(was_disabled)
+        root.removeHandler(schedule.tracebacks)
+    return schedule.outcome
+
+
+class _Tracebacks(logging.Handler):
+    """Errors that nobody handled are violations, too."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            self.found.append(f"{record.name}: {record.getMessage()}: {record.exc_info[1]!r}")
+
+
+class _Digest:
+    """A checksum over every frame, its link and its time."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def __call__(self, link: tuple[str, str], frame: Any) -> None:
+        if isinstance(frame, bytes):
+            when = int(asyncio.get_running_loop().time() * 1e6)
+            self.value = zlib.crc32(frame, self.value ^ (when & 0xFFFFFFFF))
+
+
+class _Schedule:
+    def __init__(self, options: Options, faults: Sequence[Fault], tell: bool) -> None:
+        self.options = options
+        self.faults = faults
+        self.outcome = Outcome(options.seed)
+        self._cluster = SimulatedCluster(options.seed, options.brokers, options.broker_config)
+        self._story = Story(self._cluster, tell)
+        self._digest = _Digest()
+        self.tracebacks = _Tracebacks()
+        self._chance = random.Random(f"end {options.seed}")
+
+    def failed(self, error: Exception) -> None:
+        name = error.name if isinstance(error, InvariantViolation) else type(error).__name__
+        self.outcome.kind = name.partition(" ")[0]
+        self.outcome.violation = f"{type(error).__name__}: {error}"
+
+    async def main(self) -> None:
+        try:
+            await self._run()
+        finally:
+            outcome = self.outcome
+            outcome.virtual_seconds = asyncio.get_running_loop().time()
+            outcome.trace = f"{self._digest.value:08x}"
+            outcome.counts.update(self._story.event_counts())
+            outcome.story = self._story.lines()
+
+    async def _run(self) -> None:
+        cluster, options = self._cluster, self.options
+        cluster.network.on_frame = self._digest
+        cluster.network.conditions = NetworkConditions(late_chance=options.late_chance)
+        invariants = Invariants(cluster)
+        invariants.install()
+        await cluster.start()
+        workload = Workload(cluster, options, invariants, self._story.note)
+        await workload.start()
+        await asyncio.sleep(WARM_UP_SECONDS)
+        nemesis = Nemesis(cluster, workload.hosts, self._story.note)
+        try:
+            await self._chaos(nemesis)
+            core = await self._heal(nemesis)
+            invariants.healed()
+            await asyncio.sleep(CALM_SECONDS)
+            async with asyncio.timeout(options.settling_seconds):
+                await workload.finish()
+            await invariants.at_rest(options.settling_seconds, core)
+            await workload.close()
+            async with asyncio.timeout(READ_SECONDS):
+                records = await workload.read_back()
+        finally:
+            nemesis.close()
+            self._count(nemesis, workload)
+        assert_delivered(workload.histories, workload.seen, records)
+        assert not self.tracebacks.found, f"tracebacks: {self.tracebacks.found[:3]}"
+
+    async def _chaos(self, nemesis: Nemesis) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.options.chaos_seconds
+        await nemesis.play(self.faults)
+        await asyncio.sleep(max(0.0, end - loop.time()))
+
+    async def _heal(self, nemesis: Nemesis) -> list[int] | None:
+        """Heal everything; for liveness all but a part. Returns the core, None if that is all."""
+        await nemesis.heal()
+        if self.options.mode is Mode.SAFETY:
+            return None
+        cluster, min_isr = self._cluster, self.options.min_isr
+        partitions = list(partition_states(cluster).values())
+        core = choose_core(cluster.broker_ids, partitions, min_isr, self._chance)
+        outsiders = [b for b in cluster.broker_ids if b not in core]
+        nemesis.break_for_ever(outsiders, self._chance)
+        await asyncio.sleep(0.1)  # what was on its way to ZooKeeper has arrived
+        if not can_progress(core, partition_states(cluster).values(), min_isr):
+            nemesis.mend()
+            return None
+        self._story.note(f"only brokers {core} are healed, for ever")
+        return core
+
+    def _count(self, nemesis: Nemesis, workload: Workload) -> None:
+        counts = self.outcome.counts
+        for prefix, kinds in (("fault", nemesis.struck), ("skipped", nemesis.skipped)):
+            counts.update({f"{prefix}: {kind}": count for kind, count in kinds.items()})
+        counts.update(workload.errors)
+        counts["broker exited by itself"] += len(self._cluster.exits)
+        self.outcome.acked = workload.acked

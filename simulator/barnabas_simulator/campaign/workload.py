@@ -1,0 +1,186 @@
+"""What a run's clients do: producers with acks=all, consumers that read along, an admin.
+
+Each client is a node of its own on the network, and real client code. What is sent, acknowledged
+and read is remembered, and told to the invariants at once.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from typing import Any
+
+from barnabas import Admin, Consumer, Producer
+from barnabas.errors import BarnabasError
+from barnabas.producer.handle import DeliveryHandle
+from barnabas.topic_partition import TopicPartition
+
+from barnabas_simulator.campaign.admin_work import AdminWork
+from barnabas_simulator.campaign.options import Options
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.delivery import History
+from barnabas_simulator.invariants import Invariants
+from barnabas_simulator.loop import NODE
+
+TOPIC = "flights"
+START_SECONDS = 60.0
+
+Read = dict[TopicPartition, list[tuple[int, bytes]]]
+
+
+class Workload:
+    """`histories` by producer and partition; `seen` is what consumers have read on the way."""
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        options: Options,
+        invariants: Invariants,
+        note: Callable[[str], None],
+    ) -> None:
+        self.partitions = [TopicPartition(TOPIC, n) for n in range(options.partitions)]
+        self.producers = [f"producer-{n}" for n in range(options.producers)]
+        self.consumers = [f"consumer-{n}" for n in range(options.consumers)]
+        self.histories = {
+            name: {partition: History() for partition in self.partitions} for name in self.producers
+        }
+        self.seen: dict[TopicPartition, dict[int, bytes]] = {p: {} for p in self.partitions}
+        self.errors: Counter[str] = Counter()
+        self._cluster = cluster
+        self._options = options
+        self._invariants = invariants
+        self._note = note
+        self._stop = asyncio.Event()
+        self._producing: list[asyncio.Task[None]] = []
+        self._others: list[asyncio.Task[None]] = []
+
+    @property
+    def hosts(self) -> list[str]:
+        return [*self.producers, *self.consumers, "admin"]
+
+    @property
+    def acked(self) -> int:
+        return sum(len(h.acked) for by in self.histories.values() for h in by.values())
+
+    async def start(self) -> None:
+        """Create the topic, and have every client at work."""
+        async with asyncio.timeout(START_SECONDS):
+            await self._as("admin", self._create_topic())
+        options, partitions = self._options, self.partitions
+        self._producing = [self._as(name, self._produce(name)) for name in self.producers]
+        self._others = [self._as(name, self._consume(name)) for name in self.consumers]
+        if options.has_admin:
+            work = AdminWork(self._cluster, options, partitions, self.errors, self._note)
+            self._others.append(self._as("admin", work.run(self._stop)))
+        async with asyncio.timeout(START_SECONDS):
+            while self.acked < len(partitions):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+    async def finish(self) -> None:
+        """Send no more; every record that was sent is acknowledged or the run has failed."""
+        self._stop.set()
+        for task in self._producing:
+            await task
+
+    async def close(self) -> None:
+        """Stop the readers; raises what broke one of them."""
+        for task in self._others:
+            if task.done():
+                task.result()
+            task.cancel()
+
+    def _as(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task of a client's own node."""
+        context = copy_context()
+        context.run(NODE.set, name)
+        return asyncio.get_running_loop().create_task(work, name=name, context=context)
+
+    async def _create_topic(self) -> None:
+        options = self._options
+        runtime = self._cluster.client_runtime("admin")
+        async with Admin(self._cluster.bootstrap, runtime=runtime) as admin:
+            await admin.create_topic(
+                TOPIC,
+                options.partitions,
+                options.replication_factor,
+                configs=options.topic_config,
+            )
+
+    # ---- producers
+
+    async def _produce(self, name: str) -> None:
+        """Unique values to all partitions, in an order of its own."""
+        chance = random.Random(f"{name} {self._options.seed}")
+        histories, number = self.histories[name], 0
+        waiting: list[asyncio.Task[None]] = []
+        async with Producer(
+            self._cluster.bootstrap,
+            runtime=self._cluster.client_runtime(name),
+            request_timeout_ms=4_000,
+            delivery_timeout_ms=600_000,
+            batch_size=self._options.batch_size,
+            linger_ms=self._options.linger_ms,
+        ) as producer:
+            while not self._stop.is_set():
+                for partition in self.partitions:
+                    value = b"%s/%d" % (name.encode(), number)
+                    histories[partition].sent.append(value)
+                    self._invariants.sent(partition, value)
+                    handle = await producer.send(TOPIC, value, partition=partition.partition)
+                    ack = self._await(histories[partition], partition, value, handle)
+                    waiting.append(asyncio.get_running_loop().create_task(ack))
+                number += 1
+                await asyncio.sleep(self._options.pause * chance.random() * 2)
+            await producer.flush()
+            for task in waiting:
+                await task
+
+    async def _await(
+        self, history: History, partition: TopicPartition, value: bytes, handle: DeliveryHandle
+    ) -> None:
+        metadata = await handle
+        history.acked[value] = metadata.offset
+        self._invariants.acked(partition, metadata.offset, value)
+
+    # ---- consumers
+
+    async def _consume(self, name: str) -> None:
+        """Read along with whoever leads, from the beginning; start again after an error."""
+        while True:
+            try:
+                await self._read_along(name)
+            except BarnabasError as error:
+                self.errors[f"consumer: {type(error).__name__}"] += 1
+                self._note(f"{name}: {type(error).__name__}: {error}")
+                await asyncio.sleep(0.5)
+
+    async def _read_along(self, name: str) -> None:
+        async with self._consumer(name) as consumer:
+            consumer.assign(self.partitions)
+            while True:
+                for record in await consumer.poll(timeout_ms=500):
+                    partition = TopicPartition(record.topic, record.partition)
+                    value = record.value or b""
+                    self.seen[partition][record.offset] = value
+                    self._invariants.consumed(partition, record.offset, value)
+
+    def _consumer(self, name: str) -> Consumer:
+        return Consumer(
+            bootstrap_servers=self._cluster.bootstrap,
+            runtime=self._cluster.client_runtime(name),
+            auto_offset_reset="earliest",
+            fetch_max_bytes=self._options.fetch_max_bytes,
+        )
+
+    async def read_back(self) -> Read:
+        """Every partition from its beginning to its end."""
+        records: Read = {partition: [] for partition in self.partitions}
+        async with self._consumer("judge") as consumer:
+            consumer.assign(self.partitions)
+            ends = await consumer.end_offsets(self.partitions)
+            while any([await consumer.position(tp) < ends[tp] for tp in self.partitions]):
+                for record in await consumer.poll(timeout_ms=500):
+                    partition = TopicPartition(record.topic, record.partition)
+                    records[partition].append((record.offset, record.value or b""))
+        return records

@@ -1,0 +1,96 @@
+"""Judges a run: was every acknowledged record delivered, by value, at its offset and in order?
+
+Plain functions on plain data, shared by every fault test and tested themselves on planted faults
+(`tests/unit/test_delivery_checker.py`).
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from barnabas.topic_partition import TopicPartition
+
+
+@dataclass
+class History:
+    """What a producer did to one partition: values in the order sent, and the acked offsets."""
+
+    sent: list[bytes] = field(default_factory=list)
+    acked: dict[bytes, int] = field(default_factory=dict)
+
+
+@dataclass
+class Verdict:
+    """Every list is empty in a good run, but for `duplicated`: retries without idempotence."""
+
+    lost: list[str] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)
+    reordered: list[str] = field(default_factory=list)
+    never_sent: list[str] = field(default_factory=list)
+    duplicated: int = 0
+    acked: int = 0
+
+    def assert_good(self) -> None:
+        """Fail with the first few findings of each kind."""
+        problems = {
+            name: found[:5]
+            for name in ("lost", "moved", "reordered", "never_sent")
+            if (found := getattr(self, name))
+        }
+        assert not problems, f"of {self.acked} acknowledged records: {problems}"
+        assert self.acked > 0, "nothing was acknowledged: the run proves nothing"
+
+
+def judge(
+    histories: dict[TopicPartition, History],
+    consumed: dict[TopicPartition, list[tuple[int, bytes]]],
+) -> Verdict:
+    """Compare what was acknowledged with what was read back from the beginning."""
+    verdict = Verdict()
+    for partition, history in histories.items():
+        _judge_partition(partition, history, consumed.get(partition, []), verdict)
+    return verdict
+
+
+def _judge_partition(
+    partition: TopicPartition,
+    history: History,
+    records: list[tuple[int, bytes]],
+    verdict: Verdict,
+) -> None:
+    at_offset = dict(records)
+    counts = Counter(value for _, value in records)
+    verdict.acked += len(history.acked)
+    verdict.duplicated += sum(count - 1 for count in counts.values())
+    for value, offset in history.acked.items():
+        if value not in counts:
+            verdict.lost.append(f"{partition}@{offset} {value!r}")
+        elif at_offset.get(offset) != value:
+            found = at_offset.get(offset)
+            verdict.moved.append(f"{partition}@{offset} acked {value!r}, found {found!r}")
+    sent = set(history.sent)
+    verdict.never_sent += [
+        f"{partition}@{offset} {value!r}" for offset, value in records if value not in sent
+    ]
+    _judge_order(partition, history, records, verdict)
+
+
+def _judge_order(
+    partition: TopicPartition,
+    history: History,
+    records: list[tuple[int, bytes]],
+    verdict: Verdict,
+) -> None:
+    """First occurrences must come in the order of sending (a retry may repeat a run of them)."""
+    position = {value: index for index, value in enumerate(history.sent)}
+    highest = -1
+    seen: set[bytes] = set()
+    for offset, value in records:
+        if value in seen or value not in position:
+            continue
+        seen.add(value)
+        if position[value] < highest:
+            verdict.reordered.append(f"{partition}@{offset} {value!r}")
+        highest = max(highest, position[value])
+    offsets = [offset for offset, _ in records]
+    if offsets != sorted(set(offsets)):
+        verdict.reordered.append(f"{partition}: offsets do not strictly increase")
