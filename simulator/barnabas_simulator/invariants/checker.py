@@ -272,7 +272,7 @@ class Invariants:
         truth.state, truth.replicas = state, replicas
         truth.let_lapse(before, state)
         for running in self._view.running():
-            seen = self._seen.get((running.life, partition))
+            seen = self._seen_of(running, partition)
             if seen is not None and seen.replica is not None:
                 self._hold(partition, replica_rules.quorum_superset, seen.replica, state)
                 self._check_candidate(truth, seen.replica)
@@ -345,7 +345,7 @@ class Invariants:
         for offset, told in truth.settle():
             self._hold(truth.partition, durability_rules.consistent_read, truth, offset, told)
         for running in self._view.running():
-            seen = self._seen.get((running.life, truth.partition))
+            seen = self._seen_of(running, truth.partition)
             if seen is not None and seen.replica is not None:
                 self._check_candidate(truth, seen.replica)
 
@@ -397,10 +397,17 @@ class Invariants:
             if member is not leader and member.replica.broker_id not in truth.lapsed:
                 self._hold(truth.partition, strong_isr, leader, member, truth.state)
 
+    def _seen_of(self, running: Running, partition: TopicPartition) -> _Seen | None:
+        """A broker's replica at the last look, unless it was removed since."""
+        seen = self._seen.get((running.life, partition))
+        if seen is None or running.partitions.get(partition) is not seen.partition:
+            return None
+        return seen
+
     def _held(self, truth: Truth) -> list[Held]:
         held = []
         for running in self._view.running():
-            seen = self._seen.get((running.life, truth.partition))
+            seen = self._seen_of(running, truth.partition)
             if seen is not None and seen.replica is not None and seen.partition.log is not None:
                 held.append(Held(seen.replica, self._image(running.broker_id, seen.partition)))
         return held
