@@ -345,10 +345,10 @@ class _Pipe:
         if network.on_frame is not None:
             network.on_frame(self._link, item)
         self._on_the_way.append(item)
-        self._schedule()
+        self.flush()
 
     def flush(self) -> None:
-        """Schedule what a cut link held back."""
+        """Schedule what is new, and what a cut link or a dark host held back."""
         while self._timers < len(self._on_the_way) and not self._network.links.swallows(
             self._nodes
         ):
@@ -358,8 +358,6 @@ class _Pipe:
         self._on_the_way.clear()
 
     def _schedule(self) -> None:
-        if self._network.links.swallows(self._nodes):
-            return
         loop = asyncio.get_running_loop()
         arrival = max(self._last_arrival, loop.time() + self._network.latency(self._link))
         self._last_arrival = arrival

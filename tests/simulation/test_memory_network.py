@@ -249,10 +249,21 @@ def test_a_slow_link_is_late_and_in_order() -> None:
     simulate(scenario)
 
 
-def test_a_host_without_power_refuses_nobody_and_knows_no_connection_when_it_is_back() -> None:
+async def hopeless(call: Awaitable[object]) -> None:
+    with pytest.raises(MaybeApplied):
+        await call
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_host_without_power_refuses_nobody_and_knows_no_connection_when_it_is_back(
+    seed: int,
+) -> None:
     async def scenario(scene: Scene) -> None:
         await scene.channel.call(produce("echo"), timeout=5)
+        early = asyncio.create_task(hopeless(scene.channel.call(produce("wait"), timeout=60)))
+        await asyncio.sleep(0.5)
         scene.network.lose_power("server")
+        scene.peer.gate.set()  # its answer is on the way and never arrives
         with pytest.raises(MaybeApplied, match="no answer"):
             await scene.channel.call(produce("lost"), timeout=3)
         fresh = scene.network.node("other").connect(SERVER, Service.DATA)
@@ -266,5 +277,6 @@ def test_a_host_without_power_refuses_nobody_and_knows_no_connection_when_it_is_
         with pytest.raises(Refused, match="refused"):
             await fresh.call(produce("echo"), timeout=5)
         await fresh.close()
+        await early
 
-    simulate(scenario)
+    simulate(scenario, seed)

@@ -10,7 +10,7 @@ from barnabas.admin import ConfigResource
 from barnabas.errors import BarnabasError
 from barnabas.topic_partition import TopicPartition
 
-from barnabas_simulator.campaign.options import Options
+from barnabas_simulator.campaign.options import Mode, Options
 from barnabas_simulator.cluster import SimulatedCluster
 
 PAUSE_SECONDS = 6.0
@@ -39,14 +39,18 @@ class AdminWork:
 
     async def run(self, stop: asyncio.Event) -> None:
         """One act after another until told to stop."""
-        acts = [self._create, self._create, self._delete, self._grow, self._move, self._move]
+        acts = [self._create, self._create, self._grow, self._move, self._move]
         acts += [self._cancel, self._configure]
+        if self._options.mode is Mode.SAFETY:  # a deletion waits for dead brokers, be it for ever
+            acts.append(self._delete)
         runtime = self._cluster.client_runtime("admin")
         async with Admin(
             self._cluster.bootstrap, runtime=runtime, request_timeout_ms=TIMEOUT_MS
         ) as admin:
-            while not stop.is_set():
+            while True:
                 await asyncio.sleep(PAUSE_SECONDS * 2 * self._chance.random())
+                if stop.is_set():
+                    return
                 act = self._chance.choice(acts)
                 name = act.__name__.strip("_")
                 try:

@@ -128,6 +128,7 @@ class _Schedule:
         nemesis = Nemesis(cluster, workload.hosts, self._story.note)
         try:
             await self._chaos(nemesis)
+            workload.calm()
             core = await self._heal(nemesis)
             invariants.healed()
             await asyncio.sleep(CALM_SECONDS)

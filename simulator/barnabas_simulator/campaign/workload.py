@@ -25,6 +25,9 @@ from barnabas_simulator.loop import NODE
 
 TOPIC = "flights"
 START_SECONDS = 60.0
+# A deposed leader that has lost ZooKeeper never learns of it, and serves who reads from it until
+# that one asks who leads now: in Kafka after five minutes.
+METADATA_MAX_AGE_MS = 10_000
 
 Read = dict[TopicPartition, list[tuple[int, bytes]]]
 
@@ -51,13 +54,15 @@ class Workload:
         self._options = options
         self._invariants = invariants
         self._note = note
+        self._calm = asyncio.Event()
         self._stop = asyncio.Event()
         self._producing: list[asyncio.Task[None]] = []
         self._others: list[asyncio.Task[None]] = []
 
     @property
     def hosts(self) -> list[str]:
-        return [*self.producers, *self.consumers, "admin"]
+        """Of all clients, the one that judges at the end included."""
+        return [*self.producers, *self.consumers, "admin", "judge"]
 
     @property
     def acked(self) -> int:
@@ -72,10 +77,14 @@ class Workload:
         self._others = [self._as(name, self._consume(name)) for name in self.consumers]
         if options.has_admin:
             work = AdminWork(self._cluster, options, partitions, self.errors, self._note)
-            self._others.append(self._as("admin", work.run(self._stop)))
+            self._others.append(self._as("admin", work.run(self._calm)))
         async with asyncio.timeout(START_SECONDS):
             while self.acked < len(partitions):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
+
+    def calm(self) -> None:
+        """The admin does nothing more."""
+        self._calm.set()
 
     async def finish(self) -> None:
         """Send no more; every record that was sent is acknowledged or the run has failed."""
@@ -121,6 +130,7 @@ class Workload:
             delivery_timeout_ms=600_000,
             batch_size=self._options.batch_size,
             linger_ms=self._options.linger_ms,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
         ) as producer:
             while not self._stop.is_set():
                 for partition in self.partitions:
@@ -171,6 +181,7 @@ class Workload:
             runtime=self._cluster.client_runtime(name),
             auto_offset_reset="earliest",
             fetch_max_bytes=self._options.fetch_max_bytes,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
 
     async def read_back(self) -> Read:

@@ -20,6 +20,7 @@ from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.disk import MemoryDisk
 
 NO_CONTROLLER = -1
+_TOPICS = "/brokers/topics/"
 
 
 class Running(NamedTuple):
@@ -32,7 +33,10 @@ class Running(NamedTuple):
 
 class StateChange(NamedTuple):
     """A partition's state znode was written, `state` None: deleted, while the number in
-    `/controller_epoch` was `controller_epoch`."""
+    `/controller_epoch` was `controller_epoch`.
+
+    Or its replicas changed; then nobody wrote the state, and `controller_epoch` is NO_CONTROLLER.
+    """
 
     partition: TopicPartition
     state: LeaderAndIsr | None
@@ -126,6 +130,18 @@ class ClusterView:
                 if partition is not None:
                     with contextlib.suppress(MalformedZnode):  # written by a test, not by us
                         self._changes.append(self._change_of(partition))
+            elif event.type is EventType.CHANGED and event.path.startswith(_TOPICS):
+                self._replicas_changed(event.path.removeprefix(_TOPICS))
+
+    def _replicas_changed(self, topic: str) -> None:
+        node = self._tree.find(znodes.topic_path(topic))
+        if node is None or "/" in topic:
+            return
+        with contextlib.suppress(MalformedZnode):
+            for number in znodes.decode_topic(topic, node.data).partitions:
+                change = self._change_of(TopicPartition(topic, number))
+                if change.state is not None:
+                    self._changes.append(change._replace(controller_epoch=NO_CONTROLLER))
 
     def _change_of(self, partition: TopicPartition) -> StateChange:
         node = self._tree.find(znodes.state_path(partition))

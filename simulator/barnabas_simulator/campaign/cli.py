@@ -1,0 +1,74 @@
+"""`barnabas simulate`, and `python -m barnabas_simulator.campaign`."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from barnabas_simulator.campaign.coverage import ENOUGH_RUNS, missing, table
+from barnabas_simulator.campaign.many import Campaign, investigate, run_many, run_seed
+from barnabas_simulator.campaign.options import Mode
+from barnabas_simulator.campaign.replay_file import Replay
+from barnabas_simulator.campaign.schedule import run_schedule
+
+app = typer.Typer(help="Whole clusters under random faults, on virtual time.", no_args_is_help=True)
+
+ModeOption = Annotated[Mode | None, typer.Option(help="Default: every third run is of liveness.")]
+
+
+@app.command("run")
+def run_campaign(
+    count: Annotated[int, typer.Argument(help="How many runs.", min=1)],
+    seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    mode: ModeOption = None,
+    jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 2,
+    out: Annotated[Path, typer.Option(help="Where failed runs are saved.")] = Path("simulations"),
+) -> None:
+    """Run many seeds; each failed one is confirmed, shrunk and saved."""
+    campaign, began = Campaign(), time.monotonic()
+    for outcome in run_many(range(seed, seed + count), mode, jobs):
+        campaign.add(outcome)
+        if outcome.violation is not None:
+            typer.echo(f"seed {outcome.seed}: {outcome.violation}")
+    seconds = time.monotonic() - began
+    for line in table(campaign.counts):
+        typer.echo(line)
+    acked = sum(outcome.acked for outcome in campaign.outcomes)
+    typer.echo(
+        f"{count} runs, {acked} acknowledged records, {len(campaign.failed)} violations,"
+        f" {seconds:.0f} s, {count / seconds * 3600:.0f} runs an hour"
+    )
+    for outcome in campaign.failed:
+        typer.echo(f"seed {outcome.seed}: {outcome.kind}")
+        investigate(outcome, mode, out, typer.echo)
+    never = missing(campaign.counts) if count >= ENOUGH_RUNS else []
+    for name in never:
+        typer.echo(f"never happened: {name}", err=True)
+    if campaign.failed or never:
+        raise typer.Exit(1)
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(help="A file that `run` has saved.", exists=True)],
+) -> None:
+    """Run a saved schedule again and tell its story; exit code 1 if it fails still."""
+    saved = Replay.load(file)
+    outcome = run_schedule(saved.options, saved.faults, tell=True)
+    for line in outcome.story:
+        typer.echo(line)
+    typer.echo(outcome.violation or "no violation")
+    if outcome.violation is not None:
+        raise typer.Exit(1)
+
+
+@app.command()
+def trace(seed: int, count: Annotated[int, typer.Argument()] = 1, mode: ModeOption = None) -> None:
+    """Print the digest of each run: one seed gives the same in every process."""
+    for number in range(seed, seed + count):
+        typer.echo(f"{number} {run_seed(number, mode).trace}")
+
+
+def main() -> None:
+    app(prog_name="barnabas simulate")

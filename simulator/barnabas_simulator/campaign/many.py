@@ -1,0 +1,78 @@
+"""Many runs, on several processes; what failed is confirmed, shrunk and saved."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+
+from barnabas_simulator.campaign.options import Mode, Options
+from barnabas_simulator.campaign.plan import plan
+from barnabas_simulator.campaign.replay_file import Replay
+from barnabas_simulator.campaign.schedule import Outcome, run_schedule
+from barnabas_simulator.campaign.shrink import fails_alike, shrink
+
+RUNS_PER_PROCESS = 50
+
+Print = Callable[[str], None]
+
+
+@dataclass
+class Campaign:
+    """What became of all runs; `counts` of every kind of fault, event and act over all of them."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def failed(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.violation is not None]
+
+    def add(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        self.counts.update(outcome.counts)
+
+
+def mode_of(seed: int, mode: Mode | None) -> Mode:
+    """Without a mode every third run is one of liveness."""
+    return mode or (Mode.LIVENESS if seed % 3 == 2 else Mode.SAFETY)
+
+
+def run_seed(seed: int, mode: Mode | None = None) -> Outcome:
+    """The run of a seed."""
+    options = Options.draw(seed, mode_of(seed, mode))
+    return run_schedule(options, plan(options))
+
+
+def run_many(seeds: Iterable[int], mode: Mode | None = None, jobs: int = 1) -> Iterator[Outcome]:
+    """The outcomes in the order of the seeds."""
+    seeds = list(seeds)
+    if jobs == 1:
+        for seed in seeds:
+            yield run_seed(seed, mode)
+        return
+    context = get_context("spawn")
+    with ProcessPoolExecutor(
+        jobs, mp_context=context, max_tasks_per_child=RUNS_PER_PROCESS
+    ) as pool:
+        yield from pool.map(run_seed, seeds, [mode] * len(seeds))
+
+
+def investigate(outcome: Outcome, mode: Mode | None, folder: Path, tell: Print) -> Path:
+    """Confirm a failed run, shrink it, and save it with its story; returns the replay file."""
+    options = Options.draw(outcome.seed, mode_of(outcome.seed, mode))
+    faults = plan(options)
+    tell(f"  options {options}")
+    for fault in faults:
+        tell(f"  {fault.at:7.3f} {fault}")
+    again = run_schedule(options, faults)
+    same = (again.kind, again.trace) == (outcome.kind, outcome.trace)
+    tell("  confirmed: the same again" if same else f"  NOT the same again: {again.violation}")
+    small, few = shrink(options, faults, fails_alike(outcome.kind))
+    shown = run_schedule(small, few, tell=True)
+    path = folder / f"seed-{outcome.seed}.json"
+    Replay(small, few, shown.kind, shown.violation or "").save(path)
+    path.with_suffix(".story").write_text("\n".join([*shown.story, shown.violation or ""]) + "\n")
+    tell(f"  shrunk from {len(faults)} to {len(few)} faults: {path}")
+    return path

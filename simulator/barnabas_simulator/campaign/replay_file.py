@@ -1,0 +1,40 @@
+"""A run as a file: options, faults and what was found. Seeds rot when code changes; these last."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from barnabas_simulator.campaign.faults import Fault
+from barnabas_simulator.campaign.options import Options
+
+
+@dataclass(frozen=True)
+class Replay:
+    """`kind` and `violation` are what the run showed when it was written; empty: nothing."""
+
+    options: Options
+    faults: Sequence[Fault]
+    kind: str = ""
+    violation: str = ""
+
+    def save(self, path: Path) -> None:
+        plain = {
+            "kind": self.kind,
+            "violation": self.violation.splitlines(),
+            "options": self.options.to_json(),
+            "faults": [fault.to_json() for fault in self.faults],
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(plain, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> "Replay":
+        """Raises OSError, and ValueError or KeyError for a file that is none."""
+        plain = json.loads(path.read_text())
+        return cls(
+            Options.from_json(plain["options"]),
+            [Fault.from_json(fault) for fault in plain["faults"]],
+            plain.get("kind", ""),
+            "\n".join(plain.get("violation", [])),
+        )
