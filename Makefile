@@ -13,7 +13,7 @@ export PYSPARK_PYTHON := $(abspath $(PY))
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test test-all check lint proto image clean
+.PHONY: help install java demo test test-all check lint simulate proto image clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,10 @@ test: $(STAMP) java ## everything but the long proofs; what cannot run here is s
 
 test-all: lint java ## everything
 	$(PYTEST) tests
+
+simulate: $(STAMP) ## N=150 random schedules of whole clusters; SEED=... MODE=safety|liveness
+	$(PY) -m barnabas_simulator.campaign run $(or $(N),150) --seed $(or $(SEED),0) \
+		$(if $(MODE),--mode $(MODE))
 
 proto: $(STAMP) ## generate proto/barnabas_proto from the .proto files
 	$(PY) proto/generate.py

@@ -7,6 +7,7 @@ from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.errors import UnusableLog
 from barnabas_broker.log.log import Log
 from barnabas_broker.log.log_loader import LogCheckpoint
+from barnabas_simulator.disk import MemoryDisk
 
 from tests.support.log_world import NOW, LogWorld, produced, read_all, values_in
 
@@ -214,3 +215,24 @@ def test_batches_larger_than_one_read_are_recovered() -> None:
     for _ in range(3):
         log.append_as_leader(produced(bytes(5 << 20)), 0, NOW)
     assert world.open().log_end_offset == 3
+
+
+@pytest.mark.parametrize("flushed_again", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_segment_sealed_after_it_was_flushed_knows_its_timestamps_after_a_power_cut(
+    seed: int, flushed_again: bool
+) -> None:
+    """A time index that was lost reads as zeros: retention would take the segment for very old."""
+    world = LogWorld(disk=MemoryDisk(seed))
+    log = world.open(segment_bytes=150)
+    world.append(log, b"first")
+    world.append(log, b"second")
+    log.flush()
+    world.append(log, b"third")  # in a segment of its own: the first is sealed now
+    if flushed_again:
+        log.flush()
+    world.disk.crash(keep_unflushed=False)
+    reopened = world.open(LogCheckpoint(log.recovery_point, 0, log.recovery_point, False))
+    assert reopened.delete_old_segments(NOW) == 0
+    assert reopened.log_start_offset == 0
+    assert reopened.log_end_offset >= 2

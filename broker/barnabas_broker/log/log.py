@@ -368,6 +368,9 @@ class Log:
         segments = self._local.segments
         cut = self._truncations != self._durable_truncations  # a cut needs an fsync as a write does
         names_version = self._local.names_version
+        # A segment that was flushed to its end while it was active was sealed after that: what its
+        # indexes got then is not durable yet.
+        last_flushed = max(self.recovery_point - 1, 0)
         return FlushPlan(
             end_offset=end,
             truncations=self._truncations,
@@ -375,7 +378,7 @@ class Log:
             names_version=names_version,
             segments=[
                 (segment, segment is not segments.active)
-                for segment in segments.from_offset(self.recovery_point)
+                for segment in segments.from_offset(last_flushed)
                 if cut or segment.base_offset < end > self.recovery_point
             ],
             directory=None if names_version == self._durable_names else self.directory,

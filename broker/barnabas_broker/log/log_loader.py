@@ -159,7 +159,9 @@ def _open_after_crash(
     epochs: LeaderEpochCache,
     recovery_point: int,
 ) -> Opened:
-    first = max(0, sum(segment.base_offset <= recovery_point for segment in segments) - 1)
+    # The one that ends at the recovery point may have been sealed after it was flushed: its batches
+    # are durable, its indexes need not be.
+    first = max(0, sum(segment.base_offset < recovery_point for segment in segments) - 1)
     if segments:
         epochs.truncate_from_end(segments[first].base_offset)
     for number, segment in enumerate(segments):

@@ -1,0 +1,161 @@
+"""Campaigns: schedules hold, one seed is one run, a planted fault is found and made small."""
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from barnabas_broker.replica import leadership
+from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_simulator.campaign import Fault, FaultKind, Mode, Options, plan, run_schedule
+from barnabas_simulator.campaign.cli import app
+from barnabas_simulator.campaign.core import can_progress, choose_core
+from barnabas_simulator.campaign.coverage import missing, wanted
+from barnabas_simulator.campaign.many import Campaign, run_many, run_seed
+from barnabas_simulator.campaign.replay_file import Replay
+from barnabas_simulator.campaign.shrink import fails_alike, shrink
+from barnabas_simulator.campaign.state import PartitionState
+from typer.testing import CliRunner
+
+REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
+
+
+def test_twenty_schedules_hold() -> None:
+    campaign = Campaign()
+    for outcome in run_many(range(1, 21), jobs=2):
+        campaign.add(outcome)
+    assert [(one.seed, one.violation) for one in campaign.failed] == []
+    assert all(outcome.acked > 50 for outcome in campaign.outcomes)
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+def test_what_once_failed_holds(path: Path) -> None:
+    saved = Replay.load(path)
+    assert run_schedule(saved.options, saved.faults).violation is None
+
+
+# ---- one seed, one run
+
+
+def traces(first: int, count: int, hash_seed: str) -> list[str]:
+    result = subprocess.run(
+        [sys.executable, "-m", "barnabas_simulator.campaign", "trace", str(first), str(count)],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()[1::2]
+
+
+def test_one_seed_is_one_run_under_any_hash_seed() -> None:
+    here = [run_seed(seed).trace for seed in (1, 2, 3)]
+    assert traces(1, 3, "12345") == here
+    assert len(set(here)) == 3
+
+
+@pytest.mark.slow
+def test_fifty_seeds_are_fifty_runs_under_any_hash_seed() -> None:
+    assert traces(500, 50, "1") == traces(500, 50, "2")
+
+
+# ---- what failed is made small and kept
+
+
+def test_delta_debugging_finds_the_few_faults_that_matter() -> None:
+    faults = [Fault(float(n), FaultKind.KILL, str(n)) for n in range(30)]
+    needed = {faults[4], faults[17], faults[29]}
+    tried: list[int] = []
+
+    def fails(_: Options, some: object) -> bool:
+        tried.append(1)
+        return needed <= set(some)  # type: ignore[call-overload]
+
+    options, few = shrink(Options(seed=1, consumers=2), faults, fails)
+    assert set(few) == needed
+    assert (options.consumers, options.has_admin) == (1, False)
+    assert len(tried) <= 150
+
+
+def _commit_alone(patch: pytest.MonkeyPatch) -> None:
+    """The high watermark follows the leader's own log end."""
+
+    def wrong(current: int, leader_end: int, _awaited: list[int], **_: int) -> int:
+        return max(current, leader_end)
+
+    patch.setattr(leadership, "next_high_watermark", wrong)
+
+
+def test_a_planted_fault_is_found_and_shrinks_to_the_fault_that_shows_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Acknowledged before it is replicated: hidden until the leader is lost with its tail."""
+    options = Options(seed=3, chaos_seconds=20.0, producers=1, has_admin=False, pause=0.1)
+    quiet = [Fault(n * 0.5, FaultKind.LOSE_ANSWER, "follower") for n in range(10)]
+    quiet += [Fault(5 + n * 0.5, FaultKind.RESET, "2", "3") for n in range(9)]
+    telling = [Fault(10 + n * 0.2, FaultKind.SLOW, "leader", seconds=2.0) for n in range(5)]
+    telling += [Fault(11.5 + n, FaultKind.KILL, "leader", seconds=3.0) for n in range(6)]
+    faults = quiet + telling
+    assert len(faults) == 30
+    assert run_schedule(options, faults).violation is None
+    _commit_alone(monkeypatch)
+    outcome = run_schedule(options, faults)
+    assert outcome.violation is not None
+    small, few = shrink(options, faults, fails_alike(outcome.kind), max_runs=60)
+    assert len(few) <= 3
+    shown = run_schedule(small, few, tell=True)
+    assert shown.kind == outcome.kind
+    assert any("became-leader" in line for line in shown.story)
+    path = tmp_path / "found.json"
+    Replay(small, few, shown.kind, shown.violation or "").save(path)
+    again = Replay.load(path)
+    assert (again.options, list(again.faults)) == (small, few)
+    assert run_schedule(again.options, again.faults).trace == shown.trace
+
+
+def test_a_replay_tells_its_story(tmp_path: Path) -> None:
+    path = tmp_path / "calm.json"
+    options = Options(seed=1, chaos_seconds=5.0, has_admin=False)
+    Replay(options, [Fault(1.0, FaultKind.KILL, "leader", seconds=1.0)]).save(path)
+    result = CliRunner().invoke(app, ["replay", str(path)])
+    assert result.exit_code == 0, result.output
+    for expected in ("*** kill leader", "leader-elected flights-0", "no violation"):
+        assert expected in result.output
+
+
+# ---- plain functions
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_options_and_faults_travel_as_json(mode: Mode) -> None:
+    for seed in range(50):
+        options = Options.draw(seed, mode)
+        assert Options.from_json(options.to_json()) == options
+        for fault in plan(options):
+            assert 0 <= fault.at <= options.chaos_seconds
+            assert Fault.from_json(fault.to_json()) == fault
+
+
+def test_a_campaign_tells_what_never_happened() -> None:
+    counts = Counter(dict.fromkeys(wanted(), 3))
+    assert missing(counts) == []
+    del counts["fault: ring"]
+    assert missing(counts) == ["fault: ring"]
+
+
+def found(isr: tuple[int, ...], replicas: tuple[int, ...]) -> PartitionState:
+    return PartitionState(LeaderAndIsr(isr[0], 1, isr, 1), replicas, 1)
+
+
+def test_a_core_has_an_in_sync_replica_and_enough_replicas_of_each_partition() -> None:
+    partitions = [found((3,), (1, 2, 3)), found((4, 1), (4, 1, 2))]
+    assert can_progress([1, 2, 3], partitions, 2)
+    assert not can_progress([1, 2], partitions, 2)
+    assert not can_progress([3, 4], partitions, 2)
+    core = choose_core([1, 2, 3, 4], partitions, 2, random.Random(1))
+    assert len(core) == 3
+    assert can_progress(core, partitions, 2)
+    assert choose_core([1, 2], [found((1,), (1, 2))], 2, random.Random(1)) == [1, 2]
