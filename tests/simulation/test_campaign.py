@@ -122,7 +122,7 @@ def test_a_replay_tells_its_story(tmp_path: Path) -> None:
     Replay(options, [Fault(1.0, FaultKind.KILL, "leader", seconds=1.0)]).save(path)
     result = CliRunner().invoke(app, ["replay", str(path)])
     assert result.exit_code == 0, result.output
-    for expected in ("*** kill leader", "leader-elected flights-0", "no violation"):
+    for expected in ("*** kill leader", "flights-0 leader-elected", "no violation"):
         assert expected in result.output
 
 
