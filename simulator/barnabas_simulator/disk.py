@@ -167,6 +167,7 @@ class MemoryFile:
         self._disk.before_write(0)
         if self._disk.fail_next_flush:
             self._disk.fail_next_flush = False
+            self._disk.failed_flushes += 1
             self._content.fail_to_flush()
             raise _failure(errno.EIO)
         self._content.flush()
@@ -209,6 +210,7 @@ class MemoryDisk:
         self.broken = False
         self.fail_next_write = False
         self.fail_next_flush = False
+        self.failed_flushes = 0
         self._chance = random.Random(seed)
         self._root = _Directory()
 
@@ -226,6 +228,7 @@ class MemoryDisk:
         self.locks.clear()
         self.losses += 1
         self._root = _Directory()
+        self.failed_flushes = 0
 
     def repair(self) -> None:
         """No write fails any more."""

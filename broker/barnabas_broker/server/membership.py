@@ -221,6 +221,9 @@ class Membership:
                 )
             except SessionExpired:
                 self._expired.set()
+            except OSError as error:  # the disk would not keep the session
+                self._on_lost(f"cannot rejoin the cluster: {error}")
+                return
             except Exception as error:
                 logger.exception("cannot rejoin the cluster")
                 self._on_lost(f"cannot rejoin the cluster: {error}")
