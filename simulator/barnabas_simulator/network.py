@@ -139,6 +139,9 @@ class MemoryNetwork:
     def regain_power(self, node: str) -> None:
         """Undo `lose_power`: the host knows nothing of the connections of its node's last life."""
         self.links.darken(host_of(node), False)
+        for connection in self._connections:
+            if node in connection.nodes:
+                connection.lose_what_is_under_way()
         self.kill(node)
 
     def _watch(self, connection: "_Connection") -> None:
@@ -293,6 +296,10 @@ class _Connection:
         """A link healed: send again what was held back."""
         self._to_server.flush()
         self._to_client.flush()
+
+    def lose_what_is_under_way(self) -> None:
+        self._to_server.lose()
+        self._to_client.lose()
 
     def check_silence(self) -> None:
         """`silence_limit` after a cut: break, unless the link healed in between."""

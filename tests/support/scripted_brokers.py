@@ -94,6 +94,7 @@ class ScriptedBrokers:
         self.produced: list[tuple[int, ProduceRequest]] = []
         self.fetched: list[FetchRequest] = []
         self.metadata_requests = 0
+        self.asked_for_metadata: set[int] = set()
         self.faults: list[Fault] = []
         self.fetch_faults: list[Fault] = []
         self.change = asyncio.Event()
@@ -155,6 +156,7 @@ class ScriptedBrokers:
             return answer if answer is not None else await self._fetch(broker_id, request)
         if isinstance(request, MetadataRequest):
             self.metadata_requests += 1
+            self.asked_for_metadata.add(broker_id)
             return self.metadata(request)
         if isinstance(request, ListOffsetsRequest):
             return self._list_offsets(broker_id, request)

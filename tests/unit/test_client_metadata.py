@@ -107,3 +107,20 @@ async def test_consumer_fails_as_fast() -> None:
     async with asyncio.timeout(5):
         with pytest.raises(NoBrokerReachableError, match="nowhere:1"):
             await Consumer("flights", bootstrap_servers="nowhere:1", runtime=runtime).start()
+
+
+async def test_a_broker_that_knows_nothing_new_is_not_the_only_one_asked() -> None:
+    """One that is cut off from the cluster, but not from clients, believes what was so for ever."""
+    async with (
+        ScriptedBrokers(brokers=3) as brokers,
+        Consumer(
+            "flights",
+            bootstrap_servers=brokers.bootstrap,
+            runtime=brokers.runtime,
+            metadata_max_age_ms=20,
+        ),
+    ):
+        brokers.asked_for_metadata.clear()  # at the start all were asked
+        async with asyncio.timeout(10):
+            while len(brokers.asked_for_metadata) < 3:
+                await asyncio.sleep(0.01)

@@ -205,7 +205,12 @@ class Cluster:
                 self._wanted.set()
                 level = logging.WARNING if failures == 0 else logging.DEBUG
                 logger.log(level, "metadata could not be refreshed, will try again: %s", error)
-            failures = failures + 1 if self.metadata == before else 0
+            if self.metadata != before:
+                failures = 0
+            else:
+                failures += 1
+                # Nothing new from this one: it may be one that nobody tells anything any more.
+                self._answered_last = None
             await asyncio.sleep(self.backoff.seconds(failures))
 
     def _merge(self, response: MetadataResponse) -> None:

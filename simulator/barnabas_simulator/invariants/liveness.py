@@ -67,7 +67,8 @@ def nothing_unseen(truth: Truth, rest: Rest) -> str | None:
 @rule("L5 HighWatermarkReachesTheEnd")
 def high_watermark_at_end(truth: Truth, rest: Rest) -> str | None:
     """All replicas that live end where the leader ends, and all know that it is committed."""
-    replicas = [r for r in rest.replicas[truth.partition].values() if r.broker_id in rest.live]
+    wanted = set(truth.replicas) & set(rest.live)
+    replicas = [r for r in rest.replicas[truth.partition].values() if r.broker_id in wanted]
     ends = {offset for r in replicas for offset in (r.high_watermark, r.log_end)}
     return None if len(ends) <= 1 else f"the ends differ; {_replicas(truth, rest)}"
 
