@@ -12,13 +12,8 @@ def report_start(events: EventLog, log_manager: LogManager, is_first: bool) -> N
         how = "its first start on this directory"
     elif log_manager.left_in_order:
         how = "it was started again; its last run had ended in order"
-    elif log_manager.history().unbroken_since is not None:
-        how = "it was started again; its last run had not ended in order (killed, or crashed)"
     else:
-        how = (
-            "it was started again; its last run had not ended in order, and its machine may"
-            " have lost power since: what was not flushed may be gone"
-        )
+        how = "it was started again; its last run had not ended in order (killed, or crashed)"
         if log_manager.history().unbroken_since is None:
             how += "; its machine may have lost its power, and it what was not flushed"
     logs = log_manager.logs()
