@@ -138,6 +138,27 @@ async def kip_279() -> None:
     await checker.at_rest()
 
 
+async def kip_320a() -> None:
+    """A deposed leader and a follower that has not heard of it go on together: nothing of that is
+    ever committed, and it goes when they hear."""
+    world = ReplicationWorld()
+    await world.start(1, 2, 3)
+    checker = watched(world)
+    await world.create(1, 2, 3)
+    await _commit(world, b"a")
+    await world.until_equal(1, 2, 3)
+    await _appoint(world, 2, (1, 2, 3), 2)
+    await world.produce(b"stale", to=1, acks=1)
+    await world.until(lambda: world.values(3) == [b"a", b"stale"])
+    await asyncio.sleep(1.0)
+    assert world.log(1).high_watermark == 1
+    await world.announce(only=1)
+    await world.announce(only=3)
+    await _commit(world, b"b")
+    assert world.values(2) == [b"a", b"b"]
+    await checker.at_rest()
+
+
 async def kip_320b() -> None:
     """Broker 3 missed two elections, and its fetch counts for a leader it does not know; then the
     order of the first of them arrives, and it cuts its log to that leader's."""
@@ -420,6 +441,7 @@ KNOWN_SCHEDULES = {
         ),
         KnownSchedule("KIP-101b", kip_101b, "M1", ("I6 LogMatching", "I5 StrongIsr")),
         KnownSchedule("KIP-279", kip_279, "M2", ("I6 LogMatching", "I5 StrongIsr")),
+        KnownSchedule("KIP-320a", kip_320a),
         KnownSchedule("KIP-320b", kip_320b, "M3", ("I4b CandidateCompleteness",)),
         KnownSchedule("LESO join", leso_join, "M4", ("I4b CandidateCompleteness",)),
         KnownSchedule("Pending-ISR", pending_isr, "M5", ("I3 QuorumSuperset",)),
