@@ -66,7 +66,9 @@ def elect_offline(
     a one to return, and leads only then. A partition is never without a leader for good because
     machines lost power.
 
-    With no member, and only if data may be lost, the first replica that is online (an unclean
+    With no member online such a replica leads too if every member is back without what it had.
+
+    Else, and only if data may be lost, the first replica that is online (an unclean
     election): it starts with an ISR of its own and the mark RECOVERING (KIP-704).
 
     While a member of the ISR is only suspected to be dead, none but a sound member may take over:
@@ -86,7 +88,8 @@ def elect_offline(
         return Refused(
             f"{cause}; NoReplicaOnline: none of the replicas {list(assignment)} is online"
         )
-    if unclean_allowed and doubts.stand_ins:
+    hopeless = all(member in doubts.lost for member in state.isr)  # here, without what it had
+    if doubts.stand_ins and (unclean_allowed or hopeless):
         return _elect_stand_in(state, live, doubts, f"{cause}; no member of the ISR is online")
     if not unclean_allowed:
         return Refused(

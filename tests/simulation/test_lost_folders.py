@@ -19,12 +19,14 @@ from tests.support.whole_cluster import TP, produce, read_back
 CONFIG = {"auto.leader.rebalance.enable": "false"}
 
 
-async def _cluster(replicas_at: list[int], seed: int = 5) -> tuple[SimulatedCluster, History]:
+async def _cluster(
+    replicas_at: list[int], seed: int = 5, **configs: str
+) -> tuple[SimulatedCluster, History]:
     """Fifty acknowledged records, whose high watermarks have been checkpointed."""
     cluster = SimulatedCluster(seed, config=CONFIG)
     await cluster.start()
     async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
-        await admin.create_topic(TP.topic, assignments={0: replicas_at})
+        await admin.create_topic(TP.topic, assignments={0: replicas_at}, configs=configs)
     history = History()
     await produce(cluster, history, range(50))
     await asyncio.sleep(6.0)
@@ -133,3 +135,25 @@ def test_a_topic_deleted_and_made_again_is_not_taken_for_a_lost_one() -> None:
         judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
 
     run(story(), seed=8, max_time=300.0)
+
+
+def test_where_the_last_member_lost_its_folder_who_left_with_everything_leads() -> None:
+    """It came back first, so that the others, which hold all of it, had lost their seats."""
+
+    async def story() -> None:
+        cluster, history = await _cluster([1, 2, 3], **{"min.insync.replicas": "2"})
+        for broker_id in (1, 2, 3):
+            cluster.kill(broker_id)
+        _remove_folder(cluster, 1)
+        await asyncio.sleep(10.0)
+        cluster.start_broker(1)
+        await cluster.serving()
+        await asyncio.sleep(5.0)
+        for broker_id in (2, 3):
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        await _until_all_in_sync(cluster, 3)
+        assert _causes(cluster, 1, EventKind.REPLICA_LOST)
+        judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
+
+    run(story(), seed=9, max_time=300.0)

@@ -11,6 +11,7 @@ Damage = Callable[[bytes], bytes]
 
 DAMAGES: dict[str, Damage] = {
     "cut in the middle of a line": lambda data: data[: len(data) - 3],
+    "cut in the middle of a number": lambda data: data[:-1],
     "one line short": lambda data: b"\n".join(data.splitlines()[:-1]) + b"\n",
     "of another version": lambda data: b"7" + data[1:],
     "zeros, as after a power loss": lambda data: bytes(len(data)),

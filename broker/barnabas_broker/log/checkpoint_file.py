@@ -62,6 +62,8 @@ def _encode(lines: list[str]) -> bytes:
 def _decode(data: bytes) -> list[str]:
     if not data:
         return []
+    if not data.endswith(b"\n"):  # a number cut short would still be a number
+        raise MalformedCheckpoint("the last line does not end")
     lines = data.decode(errors="replace").splitlines()
     if lines[0] != _VERSION:
         raise MalformedCheckpoint(f"version {lines[0][:20]!r}, only 0 is known")

@@ -119,7 +119,12 @@ class LogManager:
             directory.keep_session(session_id, password)
 
     def history(self) -> LogHistory:
-        """Since when nothing was lost here; to be asked once started."""
+        """Since when nothing was lost here; to be asked once started.
+
+        Where a whole log is lost the disk is not the one it was.
+        """
+        if self.lost:
+            return LogHistory(None, is_new=True)
         return history_of_all([directory.history for directory in self._living()])
 
     async def write_history(self, unbroken_since: int) -> None:

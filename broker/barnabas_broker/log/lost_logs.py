@@ -20,6 +20,9 @@ class LostLogs:
     def __contains__(self, topic_partition: object) -> bool:
         return topic_partition in self._lost
 
+    def __bool__(self) -> bool:
+        return bool(self._lost)
+
     def look_for(
         self,
         directory: str,

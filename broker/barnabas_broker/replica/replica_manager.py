@@ -29,6 +29,7 @@ from barnabas.messages.offsets import (
 from barnabas.messages.produce import ProducedPartition, ProducePartition
 from barnabas.messages.replicas import ReplicaDescription
 from barnabas.runtime import Address, Runtime, TaskScope
+from barnabas.topic_partition import TopicPartition
 
 from barnabas_broker.config import Config, Key, LogConfig, keys
 from barnabas_broker.log.log import Log
@@ -152,12 +153,25 @@ class ReplicaManager:
         before = self._cache.alive()
         self._cache.update(request)
         self._fetchers.learn(request.live_brokers, self._context.config.inter_broker_listener)
+        self._reconsider_lost(request)
         if any(not self._cache.is_alive(broker_id) for broker_id in before):
             # A broker that died without being in an ISR no longer holds the high watermark back.
             for partition in self.partitions:
                 if partition.leadership is not None:
                     partition.leadership.advance_high_watermark()
         return UpdateMetadataResponse()
+
+    def _reconsider_lost(self, request: UpdateMetadataRequest) -> None:
+        """A role was refused because the log is lost; once the ISR does without this replica it
+        may begin anew, and asks for its role."""
+        lost, broker_id = self._context.log_manager.lost, self._context.broker_id
+        if lost and any(
+            TopicPartition(state.topic, state.partition) in lost
+            and broker_id in state.replicas
+            and broker_id not in state.in_sync_replicas
+            for state in request.partitions
+        ):
+            self._context.ask_for_roles()
 
     def directory_failed(self, directory: str) -> None:
         """A log directory is lost: its partitions go offline, the others go on."""
@@ -294,7 +308,6 @@ class ReplicaManager:
             config=config,
             log_manager=self._context.log_manager,
             topic_config=self._context.topic_config,
-            ask_for_roles=self._context.ask_for_roles,
             environment=LeaderEnvironment(
                 broker_id=self._context.broker_id,
                 now=self._clock.monotonic,

@@ -49,7 +49,6 @@ class RolesContext:
     topic_config: Callable[[str], Awaitable[dict[str, str]]]
     environment: LeaderEnvironment
     fence: ControllerFence
-    ask_for_roles: Callable[[], None] = lambda: None
     pauses: Pauses | None = None
 
 
@@ -281,10 +280,6 @@ class Roles:
                 )
             partition.waiting.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if not item.delete_partition:
-            if key in self._context.log_manager.lost:
-                # The controller has heard of the loss, and counts on this replica no more: it may
-                # begin anew. Where nobody else has the data it is counted on still.
-                self._context.ask_for_roles()
             return ErrorCode.NONE
         if partition is not None:
             partition.stop()
