@@ -8,8 +8,21 @@ from barnabas_simulator.campaign.faults import FaultKind
 
 ENOUGH_RUNS = 150
 
-# Not of a campaign's faults: each has tests of its own.
-ELSEWHERE = frozenset[EventKind]()
+# What no fault of a campaign brings about; each has tests of its own.
+ELSEWHERE = frozenset(
+    {
+        # znodes, settings and files that somebody spoiled
+        EventKind.ZNODE_MALFORMED,
+        EventKind.ZNODE_REFUSED,
+        EventKind.CONFIG_REFUSED,
+        EventKind.CHECKPOINT_DAMAGED,
+        EventKind.REPLICA_LOST,
+        # a living broker whose host refuses a connection
+        EventKind.REGISTERED_ANEW,
+        # a reassignment all of whose in-sync replicas are dead at its last step
+        EventKind.REASSIGNMENT_WAITS,
+    }
+)
 
 
 def wanted() -> list[str]:
