@@ -13,7 +13,6 @@ ELSEWHERE = frozenset(
     {
         # znodes, settings and files that somebody spoiled
         EventKind.ZNODE_MALFORMED,
-        EventKind.ZNODE_REFUSED,
         EventKind.CONFIG_REFUSED,
         EventKind.CHECKPOINT_DAMAGED,
         EventKind.REPLICA_LOST,
