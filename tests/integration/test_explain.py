@@ -46,6 +46,25 @@ def environment(cluster: LocalCluster) -> dict[str, str]:
     return {**os.environ, "BARNABAS_BOOTSTRAP": cluster.bootstrap}
 
 
+@contextlib.contextmanager
+def watching(
+    cluster: LocalCluster, *arguments: str, stdout: int
+) -> Iterator[subprocess.Popen[str]]:
+    """`barnabas watch` in the background; killed if the test did not end it."""
+    process = subprocess.Popen(
+        [*COMMAND, "watch", *arguments],
+        env=environment(cluster),
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def ask(cluster: LocalCluster, *arguments: str) -> str:
     """What a command prints; it must succeed."""
     done = subprocess.run(
@@ -155,14 +174,6 @@ async def test_watch_sees_a_broker_die_and_come_back_and_ends_with_ctrl_c(
     topic = "watched"
     leader = (await new_topic(cluster, topic))["leader"]
     output = tmp_path / "events"
-    with output.open("w") as file:
-        watching = subprocess.Popen(
-            [*COMMAND, "watch", topic, "-o", "json", "--from-beginning"],
-            env=environment(cluster),
-            stdout=file,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
 
     def seen() -> list[dict[str, Any]]:
         whole = output.read_text().rpartition("\n")[0]
@@ -177,15 +188,17 @@ async def test_watch_sees_a_broker_die_and_come_back_and_ends_with_ctrl_c(
             assert time.monotonic() < deadline, f"no {kind}"
             time.sleep(0.05)
 
-    until_seen("leader-elected", words="the partition is new")
-    cluster.kill(leader)
-    until_seen("became-leader", words=f"broker {leader} is suspected to be dead")
-    cluster.restart(leader)
-    until_seen("broker-started", leader, "had not ended in order")
-    until_seen("became-follower", leader)
-    watching.send_signal(signal.SIGINT)
-    _, errors = watching.communicate(timeout=20)
-    assert watching.returncode == 130 and "Traceback" not in errors
+    arguments = [topic, "-o", "json", "--from-beginning"]
+    with output.open("w") as file, watching(cluster, *arguments, stdout=file.fileno()) as process:
+        until_seen("leader-elected", words="the partition is new")
+        cluster.kill(leader)
+        until_seen("became-leader", words=f"broker {leader} is suspected to be dead")
+        cluster.restart(leader)
+        until_seen("broker-started", leader, "had not ended in order")
+        until_seen("became-follower", leader)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130 and "Traceback" not in errors
     names = ["time_ms", "broker", "sequence", "kind", "topic", "partition", "cause", "details"]
     assert all(list(event) == names for event in seen())
     assert {event["topic"] for event in seen()} <= {topic, None}
@@ -204,20 +217,18 @@ async def test_a_terminal_shows_lanes_and_is_given_back_on_ctrl_c(cluster: Local
     await new_topic(cluster, topic)
     ours, theirs = pty.openpty()
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 140, 0, 0))
-    watching = subprocess.Popen(
-        [*COMMAND, "watch", topic], env=environment(cluster), stdout=theirs, stderr=subprocess.PIPE
-    )
-    os.close(theirs)
     drawn = b""
     deadline = time.monotonic() + 40
-    while not (f"{topic}-0".encode() in drawn and b"leader" in drawn and b"follower" in drawn):
-        assert time.monotonic() < deadline, drawn
-        drawn += os.read(ours, 65536)
-    watching.send_signal(signal.SIGINT)
-    with contextlib.suppress(OSError):  # the other end is closed
-        while more := os.read(ours, 65536):
-            drawn += more
-    _, errors = watching.communicate(timeout=20)
+    with watching(cluster, topic, stdout=theirs) as process:
+        os.close(theirs)
+        while not (f"{topic}-0".encode() in drawn and b"leader" in drawn and b"follower" in drawn):
+            assert time.monotonic() < deadline, drawn
+            drawn += os.read(ours, 65536)
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # the other end is closed
+            while more := os.read(ours, 65536):
+                drawn += more
+        _, errors = process.communicate(timeout=20)
     os.close(ours)
-    assert watching.returncode == 130 and errors == b""
+    assert process.returncode == 130 and errors == ""
     assert (drawn.count(ALTERNATE_SCREEN), drawn.count(OWN_SCREEN)) == (1, 1)
