@@ -3,23 +3,30 @@
 import pytest
 
 from tests.support import seeded_bugs
-from tests.support.bug_search import BUDGET, ELEVEN, find
+from tests.support.bug_search import BUDGET, ELEVEN, Found, Judge, campaign, find, random_faults
 from tests.support.seeded_bugs import SEEDED_BUGS, SeededBug
 
-WANTED = 8
+HARD = ("M3", "M4")  # need an order, or a high watermark, that is late by milliseconds
 
 
 @pytest.mark.slow
-def test_most_of_the_seeded_bugs_are_found_at_random() -> None:
-    found = {name: find(SEEDED_BUGS[name], range(BUDGET)) for name in ELEVEN}
-    assert sum(result is not None for result in found.values()) >= WANTED, found
+@pytest.mark.parametrize(("judge", "wanted"), [(campaign, 8), (random_faults, 6)])
+def test_most_of_the_seeded_bugs_are_found_at_random(judge: Judge, wanted: int) -> None:
+    found: dict[str, Found] = {}
+    for name in sorted(ELEVEN, key=lambda name: name in HARD):
+        result = find(SEEDED_BUGS[name], range(BUDGET), judge)
+        if result is not None:
+            found[name] = result
+        if len(found) == wanted:
+            return
+    pytest.fail(f"only these were found: {found}")
 
 
 def test_what_also_fails_without_the_bug_is_not_its_finding() -> None:
     always = find(SEEDED_BUGS["M1"], range(3), judge=lambda _: "something else")
     assert always is None
     bug = SEEDED_BUGS["M12"]
-    assert find(bug, range(5)) is not None
+    assert find(bug, range(5), random_faults) is not None
 
 
 def test_a_bug_whose_code_is_gone_fails_loudly() -> None:

@@ -1,8 +1,9 @@
 """How many random schedules it takes to find each seeded bug.
 
-    python -m tests.support.bug_search [SCHEDULES] [BUG ...]
+    python -m tests.support.bug_search [SCHEDULES] [BUG ...] [short]
 
-prints the table of `docs/simulator-bugs.md`. A simulator that needs more of them than before got
+prints the table of `docs/simulator-bugs.md`: by the schedules of a campaign, or with `short` by the
+shorter ones of `random_faults`. A simulator that needs more of them than before got
 weaker: its faults or its workload. A schedule that also fails without the bug found something else,
 and does not count.
 """
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from barnabas_simulator.campaign import Options, plan, run_schedule
 from barnabas_simulator.invariants import InvariantViolation
 
 from tests.support.random_faults import run_seed
@@ -43,7 +45,14 @@ def random_faults(seed: int) -> str | None:
     return None
 
 
-def find(bug: SeededBug, seeds: Iterable[int], judge: Judge = random_faults) -> Found | None:
+def campaign(seed: int) -> str | None:
+    """Judges a run as a campaign makes it of a seed."""
+    options = Options.draw(seed)
+    outcome = run_schedule(options, plan(options))
+    return None if outcome.violation is None else outcome.kind
+
+
+def find(bug: SeededBug, seeds: Iterable[int], judge: Judge = campaign) -> Found | None:
     """Run schedules with the bug in the code until one fails for it; None if none does."""
     for schedules, seed in enumerate(seeds, 1):
         with bug.planted():
@@ -53,14 +62,19 @@ def find(bug: SeededBug, seeds: Iterable[int], judge: Judge = random_faults) -> 
     return None
 
 
-def main(budget: int, names: list[str]) -> None:
+def main(budget: int, names: list[str], judge: Judge) -> None:
     logging.disable(logging.CRITICAL)
     for name in names:
         bug = SEEDED_BUGS[name]
-        found = find(bug, range(budget))
+        found = find(bug, range(budget), judge)
         result = f"{found.schedules} | {found.by}" if found else f"none of {budget} | "
         print(f"| {name} | {bug.reopens} | {result} |", flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else BUDGET, sys.argv[2:] or list(SEEDED_BUGS))
+    chosen = [name for name in sys.argv[2:] if name != "short"]
+    main(
+        int(sys.argv[1]) if sys.argv[1:] else BUDGET,
+        chosen or list(SEEDED_BUGS),
+        random_faults if "short" in sys.argv else campaign,
+    )
