@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -52,11 +52,9 @@ def run_many(seeds: Iterable[int], mode: Mode | None = None, jobs: int = 1) -> I
         for seed in seeds:
             yield run_seed(seed, mode)
         return
-    context = get_context("spawn")
-    with ProcessPoolExecutor(
-        jobs, mp_context=context, max_tasks_per_child=RUNS_PER_PROCESS
-    ) as pool:
-        yield from pool.map(run_seed, seeds, [mode] * len(seeds))
+    work = partial(run_seed, mode=mode)
+    with get_context("spawn").Pool(jobs, maxtasksperchild=RUNS_PER_PROCESS) as pool:
+        yield from pool.imap(work, seeds)
 
 
 def investigate(outcome: Outcome, mode: Mode | None, folder: Path, tell: Print) -> Path:
