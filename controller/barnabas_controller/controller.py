@@ -53,8 +53,11 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# After giving up a reign, so that another broker comes first and a persistent fault does not spin.
+# After giving up a reign, so that another broker comes first. A fault that every controller meets
+# would have the cluster elect without end: so the pause doubles, up to the second number, until a
+# reign has lasted that long.
 PAUSE_AFTER_FAILURE_SECONDS = 1.0
+MAX_PAUSE_AFTER_FAILURE_SECONDS = 30.0
 OVER = (State.EXPIRED, State.CLOSED)
 
 
@@ -99,6 +102,8 @@ class Controller:
         self._scope = TaskScope(f"controller of broker {setup.broker_id}")
         self._watch = ControllerWatch(setup.runtime, setup.config, self._on_controller_dead)
         self._active: ActiveController | None = None
+        self._elected_at = 0.0
+        self._pause = PAUSE_AFTER_FAILURE_SECONDS
         self.active_controller_id = -1
 
     @property
@@ -252,9 +257,9 @@ class Controller:
             self._enqueue(_Event("controller moved", self._check_controller))
         except SessionExpired:
             await self._resign("the ZooKeeper session has expired")
-        except Exception:
+        except Exception as error:
             logger.exception("%s failed", event.name)
-            await self._abdicate(event.name)
+            await self._abdicate(f"{event.name} failed: {_described(error)}")
         finally:
             event.drop()
 
@@ -311,6 +316,7 @@ class Controller:
             return
         logger.info("broker %d is controller, epoch %d", setup.broker_id, epoch.number)
         self.active_controller_id = setup.broker_id
+        self._elected_at = setup.runtime.clock.monotonic()
         self._active = ActiveController(
             setup.broker_id,
             setup.runtime,
@@ -327,7 +333,11 @@ class Controller:
         )
         predecessor = self._watch.testimony
         await self._watch.close()
-        await fail_over(self._active, predecessor, setup.suspects())
+        try:
+            await fail_over(self._active, predecessor, setup.suspects())
+        except Exception as error:
+            error.add_note("while it took charge of the cluster")
+            raise
 
     async def _wait_for_epoch(self, error: MalformedZnode) -> None:
         """No election is possible before somebody mends `/controller_epoch`."""
@@ -344,10 +354,11 @@ class Controller:
             self._setup.events.record(EventKind.CONTROLLER_RESIGNED, why, epoch=epoch)
             await active.close()
 
-    async def _abdicate(self, failed: str) -> None:
-        """Stop ruling and let the brokers elect anew."""
-        active = self._active
-        await self._resign(f"the event {failed!r} failed")
+    async def _abdicate(self, why: str) -> None:
+        """Stop ruling and let the brokers elect anew; stand aside for a while."""
+        active, pause = self._active, self._next_pause()
+        await self._resign(why)
+        self._setup.events.record(EventKind.CONTROLLER_STANDS_ASIDE, why, seconds=pause)
         try:
             if active is not None:
                 await active.reign.store.abdicate()
@@ -355,5 +366,19 @@ class Controller:
             logger.info("another controller has been elected already")
         except Exception:  # the session's end will remove /controller
             logger.exception("/controller could not be deleted")
-        await asyncio.sleep(PAUSE_AFTER_FAILURE_SECONDS)
+        await asyncio.sleep(pause)
         self._enqueue(_Event("after a failure", self._check_controller))
+
+    def _next_pause(self) -> float:
+        """How long to stand aside this time, in seconds."""
+        reigned = self._setup.runtime.clock.monotonic() - self._elected_at
+        if self._active is not None and reigned >= MAX_PAUSE_AFTER_FAILURE_SECONDS:
+            self._pause = PAUSE_AFTER_FAILURE_SECONDS
+        pause = self._pause
+        self._pause = min(2 * pause, MAX_PAUSE_AFTER_FAILURE_SECONDS)
+        return pause
+
+
+def _described(error: Exception) -> str:
+    """For people: what went wrong, and in what."""
+    return ", ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])

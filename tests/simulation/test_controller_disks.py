@@ -56,5 +56,24 @@ def test_a_note_left_while_there_was_no_controller_is_made_up_for() -> None:
         await world.store.note_log_dir_failure(1)
         state = await world.until_state(LOST, lambda s: s.isr == (2, 3))
         assert state.leader == 2
+        assert await world.store.children(znodes.LOG_DIR_EVENTS) == []
+
+    run_world(test)
+
+
+def test_a_replica_that_can_be_opened_again_is_online_again() -> None:
+    async def test(world: ControlWorld) -> None:
+        await two_topics(world)
+        world.brokers[1].failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
+        await world.store.note_log_dir_failure(1)
+        await world.until_state(LOST, lambda s: s.isr == (2, 3))
+        world.brokers[1].failing.clear()
+        await world.store.note_log_dir_failure(1)
+
+        def nobody_is_offline() -> bool:
+            metadata = world.brokers[9].metadata(LOST)
+            return metadata is not None and not metadata.offline_replicas
+
+        await world.until(nobody_is_offline)
 
     run_world(test)

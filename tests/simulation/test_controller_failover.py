@@ -1,6 +1,7 @@
 """Who is controller, what it does first, and what becomes of one that no longer is."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from barnabas_controller.errors import ControllerMoved
 from barnabas_controller.fenced_store import ControllerEpoch, FencedStore
 from barnabas_controller.leader_and_isr import NO_LEADER
 
-from tests.support.control_world import ControlWorld, run_world
+from tests.support.control_world import QUIET, ControlWorld, run_world
 
 FLIGHTS = TopicPartition("flights", 0)
 
@@ -170,10 +171,10 @@ class BrokenNetwork:
 
     def __init__(self, network: Any, bad_host: str) -> None:
         self._network = network
-        self._bad_host = bad_host
+        self.bad_host = bad_host
 
     def connect(self, address: Address, service: Service) -> Channel:
-        if address.host == self._bad_host:
+        if address.host == self.bad_host:
             raise RuntimeError("a fault nobody foresaw")
         channel: Channel = self._network.connect(address, service)
         return channel
@@ -193,6 +194,52 @@ def test_a_controller_that_fails_unforeseen_gives_up_its_reign() -> None:
         await world.until(lambda: world.brokers[1].controller.epoch == 0)
         await world.until(lambda: world.controller() not in (None, world.brokers[1]))
         await world.until(lambda: world.brokers[3].metadata(FLIGHTS) is not None)
+
+    run_world(test)
+
+
+def test_a_failover_that_fails_everywhere_says_why_and_does_not_spin() -> None:
+    async def test(world: ControlWorld) -> None:
+        broken = [BrokenNetwork(world.network.node(f"broker-{b}/1"), "host1") for b in (1, 2, 3)]
+        for broker_id, network in enumerate(broken, start=1):
+            await world.start_broker(broker_id, network)
+        await world.settle(seconds=600)
+        asides = {
+            broker_id: [e for e in broker.events.since(0) if e.kind == "controller-stands-aside"]
+            for broker_id, broker in world.brokers.items()
+        }
+        for broker_id, told in asides.items():
+            assert [e.details["seconds"] for e in told[:6]] == [1, 2, 4, 8, 16, 30]
+            assert 20 <= len(told) <= 26, "one in half a minute"
+            resigned = [
+                e.cause
+                for e in world.brokers[broker_id].events.since(0)
+                if e.kind == "controller-resigned"
+            ]
+            assert resigned == [e.cause for e in told]
+            fault = "failed: RuntimeError: a fault nobody foresaw, while it took charge"
+            assert all(fault in cause for cause in resigned)
+        for network in broken:
+            network.bad_host = "nowhere"
+        await world.until(lambda: world.controller() is not None)
+        await world.create_topic("flights", {0: [1, 2, 3]})
+
+    run_world(test, replace(QUIET, suspects_on_evidence=False))  # else watching fails too
+
+
+def test_after_a_long_reign_the_next_fault_costs_a_short_pause() -> None:
+    async def test(world: ControlWorld) -> None:
+        network = BrokenNetwork(world.network.node("broker-1/1"), "host1")
+        broker = await world.start_broker(1, network)
+        await world.settle(seconds=20)
+        network.bad_host = "nowhere"
+        await world.until(lambda: broker.controller.is_active)
+        await world.settle(seconds=40)
+        network.bad_host = "host2"
+        await world.start_broker(2)
+        await world.settle()
+        told = [e for e in broker.events.since(0) if e.kind == "controller-stands-aside"]
+        assert [e.details["seconds"] for e in told] == [1, 2, 4, 8, 16, 1]
 
     run_world(test)
 

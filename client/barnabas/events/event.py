@@ -52,6 +52,7 @@ class EventKind(StrEnum):
     CONTROLLER_ELECTED = "controller-elected"
     CONTROLLER_RESIGNED = "controller-resigned"
     CONTROLLER_DEPOSED = "controller-deposed"
+    CONTROLLER_STANDS_ASIDE = "controller-stands-aside"
     BROKER_REGISTERED = "broker-registered"
     BROKER_RESTARTED = "broker-restarted"
     BROKER_GONE = "broker-gone"
