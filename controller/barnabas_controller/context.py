@@ -32,7 +32,8 @@ class ControllerContext:
     whose death there is evidence: not online either, and it ends only with a new broker epoch.
     `failed_replicas` are those a live broker cannot open because their disk failed. `doubtful`: why
     the state znode of a partition cannot be trusted. `awaiting`: since when a partition waits for a
-    better leader. Dicts to None are sets with an order.
+    better leader. `refused`: what the last refused election of a partition went by. Dicts to None
+    are sets with an order.
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class ControllerContext:
     reassigning: dict[TopicPartition, None] = field(default_factory=dict)
     doubtful: dict[TopicPartition, str] = field(default_factory=dict)
     awaiting: dict[TopicPartition, float] = field(default_factory=dict)
+    refused: dict[TopicPartition, tuple[object, ...]] = field(default_factory=dict)
 
     # Brokers
 
@@ -108,6 +110,8 @@ class ControllerContext:
             self.leadership.pop(partition, None)
             self.reassigning.pop(partition, None)
             self.doubtful.pop(partition, None)
+            self.awaiting.pop(partition, None)
+            self.refused.pop(partition, None)
         self.assignments.pop(topic, None)
         self.topic_ids.pop(topic, None)
         self.topics_to_delete.pop(topic, None)

@@ -24,10 +24,18 @@ class Elected:
 
 @dataclass(frozen=True)
 class Refused:
-    """No candidate is good enough; nothing changes. `awaits`: who may prove better, for a while."""
+    """No candidate is good enough; nothing changes. `awaits`: who may prove better, for a while.
 
-    reason: str
+    `cause`: why an election was tried at all, where that tells more than `why` it failed.
+    """
+
+    why: str
     awaits: tuple[int, ...] = ()
+    cause: str = ""
+
+    @property
+    def reason(self) -> str:
+        return f"{self.cause}; {self.why}" if self.cause else self.why
 
 
 @dataclass(frozen=True)
@@ -79,22 +87,24 @@ def elect_offline(
     doubtful = [replica for replica in state.isr if replica in suspected]
     if doubtful and all(member in doubts.lost for member in members):
         return Refused(
-            f"{cause}; online are {list(live)}, none of them a sound member of the ISR "
-            f"{list(state.isr)}, of which {doubtful} are suspected only: their sessions decide"
+            f"online are {list(live)}, none of them a sound member of the ISR "
+            f"{list(state.isr)}, of which {doubtful} are suspected only: their sessions decide",
+            cause=cause,
         )
     if members:
         return _elect_member(state, live, members, online, unclean_allowed, cause, doubts)
     if not live:
         return Refused(
-            f"{cause}; NoReplicaOnline: none of the replicas {list(assignment)} is online"
+            f"NoReplicaOnline: none of the replicas {list(assignment)} is online", cause=cause
         )
     hopeless = all(member in doubts.lost for member in state.isr)  # here, without what it had
     if doubts.stand_ins and (unclean_allowed or hopeless):
         return _elect_stand_in(state, live, doubts, f"{cause}; no member of the ISR is online")
     if not unclean_allowed:
         return Refused(
-            f"{cause}; NoReplicaOnline: no member of the ISR {list(state.isr)} is, "
-            f"{list(live)} are not in it, and unclean.leader.election.enable is false"
+            f"NoReplicaOnline: no member of the ISR {list(state.isr)} is, "
+            f"{list(live)} are not in it, and unclean.leader.election.enable is false",
+            cause=cause,
         )
     recovering = replace(state.with_leader(live[0], live[:1]), recovery_state=RECOVERING)
     return Elected(
@@ -124,7 +134,8 @@ def _elect_member(
     if doubts.stand_ins:
         return _elect_stand_in(state, live, doubts, why)
     if doubts.awaited and not unclean_allowed:
-        return Refused(f"{why}; waiting for {list(doubts.awaited)}", doubts.awaited)
+        waiting = f"{_lost(members)}; waiting for {list(doubts.awaited)}"
+        return Refused(waiting.removeprefix("; "), doubts.awaited, cause)
     isr = tuple(replica for replica in state.isr if replica in online)
     reason = f"{why}; nobody better is there, records may be lost"
     return Elected(state.with_leader(members[0], isr), live, reason)
@@ -188,7 +199,8 @@ def elect_for_reassignment(
     leader = next((r for r in candidates if r in state.isr and r not in unfit), None)
     if leader is None:
         return Refused(
-            f"{cause}; no target of {list(target)} is online, in {list(state.isr)} and fit to lead"
+            f"no target of {list(target)} is online, in {list(state.isr)} and fit to lead",
+            cause=cause,
         )
     isr = tuple(r for r in state.isr if r in target)
     return Elected(state.with_leader(leader, isr), tuple(target), cause)
@@ -205,7 +217,7 @@ def elect_for_controlled_shutdown(
     present = tuple(replica for replica in assignment if replica in registered)
     leader = next((r for r in present if r in state.isr and r not in shutting_down), None)
     if leader is None:
-        return Refused(f"{cause}; no other member of the ISR {list(state.isr)} stays")
+        return Refused(f"no other member of the ISR {list(state.isr)} stays", cause=cause)
     isr = tuple(replica for replica in state.isr if replica not in shutting_down)
     return Elected(state.with_leader(leader, isr), present, cause)
 

@@ -97,12 +97,22 @@ def report_first_leader(reign: Reign, partition: TopicPartition, state: LeaderAn
     )
 
 
-def report_refusal(reign: Reign, partition: TopicPartition, refusal: Refused) -> None:
-    """No leader, or not the wanted one."""
+def report_refusal(reign: Reign, partition: TopicPartition, refusal: Refused) -> bool:
+    """No leader, or not the wanted one. Returns whether it was news.
+
+    Elections are tried again for every partition without a leader whenever a broker comes or goes.
+    Where all is as it was at the last refusal nothing is recorded: a thousand such partitions would
+    push everything else out of the ring.
+    """
     context = reign.context
     state = context.leadership.get(partition)
     replicas = context.replicas(partition)
     isr = state.isr if state is not None else ()
+    reasons = passed_over(replicas, NO_LEADER, isr, why_offline(context, partition))
+    present = (refusal.why, isr, replicas, reasons)
+    if context.refused.get(partition) == present:
+        return False
+    context.refused[partition] = present
     reign.events.record(
         EventKind.ELECTION_REFUSED,
         refusal.reason,
@@ -111,5 +121,6 @@ def report_refusal(reign: Reign, partition: TopicPartition, refusal: Refused) ->
         leader_epoch=state.leader_epoch if state is not None else -1,
         isr=isr,
         candidates=replicas,
-        passed_over=passed_over(replicas, NO_LEADER, isr, why_offline(context, partition)),
+        passed_over=reasons,
     )
+    return True

@@ -179,12 +179,14 @@ class PartitionStateMachine:
             if isinstance(decision, Elected):
                 self._context.partition_states[partition] = PartitionState.ONLINE
                 self._context.awaiting.pop(partition, None)
+                self._context.refused.pop(partition, None)
                 batch.leader_and_isr(
                     decision.recipients, partition, decision.state, cause=decision.reason
                 )
             elif isinstance(decision, Refused):
-                logger.error("%s: no leader elected: %s", partition, decision.reason)
-                report_refusal(self._reign, partition, decision)
+                is_news = report_refusal(self._reign, partition, decision)
+                level = logging.ERROR if is_news else logging.DEBUG
+                logger.log(level, "%s: no leader elected: %s", partition, decision.reason)
                 if decision.awaits:
                     self._look_again_later(partition)
             elif isinstance(decision, Unchanged):
@@ -213,6 +215,7 @@ class PartitionStateMachine:
             )
             context.leadership[partition] = result
             context.partition_states[partition] = PartitionState.ONLINE
+            context.refused.pop(partition, None)
             batch.leader_and_isr(result.isr, partition, result, True, NEW_PARTITION)
             report_first_leader(self._reign, partition, result)
 

@@ -107,6 +107,39 @@ def test_an_unclean_election_takes_whoever_lives_and_only_where_nobody_leads() -
     run_world(test)
 
 
+def test_a_refused_election_is_told_once_for_as_long_as_nothing_about_it_changes() -> None:
+    """Brokers that have no replica of a partition come and go: the news is not repeated."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3, 4)
+        await world.create_topic("flights", {0: [2, 3]})
+        await world.kill_and_expire(3)
+        await world.until_state(FLIGHTS, lambda s: s.isr == (2,))
+        await world.kill_and_expire(2)
+        await world.until_state(FLIGHTS, lambda s: s.leader == NO_LEADER)
+
+        def refusals() -> list[str]:
+            events = world.brokers[1].events.since(0)
+            return [e.cause for e in events if e.kind is EventKind.ELECTION_REFUSED]
+
+        await world.until(lambda: len(refusals()) > 0)
+        told = len(refusals())
+        for _ in range(3):
+            await world.kill_and_expire(4)
+            await asyncio.sleep(1)
+            await world.start_broker(4)
+            await asyncio.sleep(1)
+        assert len(refusals()) == told
+        await world.start_broker(3)
+        await world.until(lambda: len(refusals()) > told)
+        assert "[3] are not in it" in refusals()[-1]
+        assert await elect(world, UNCLEAN, FLIGHTS) == {FLIGHTS: "NONE"}
+        await world.kill_and_expire(3)
+        await world.until(lambda: len(refusals()) > told + 1)
+
+    run_world(test)
+
+
 def test_another_type_and_another_broker_are_refused() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2)
