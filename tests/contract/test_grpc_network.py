@@ -70,9 +70,28 @@ async def test_a_frame_is_plain_protobuf_that_any_grpc_client_can_speak(
 
 async def test_a_host_that_does_not_exist_is_refused_with_the_reason() -> None:
     channel = GrpcNetwork().connect(Address("no-such-host.invalid", 9092), Service.DATA)
-    with pytest.raises(Refused, match=r"no-such-host\.invalid:9092"):
+    with pytest.raises(Refused, match=r"invalid:9092: the host name .* (known|resolved)$"):
         await channel.call(produce("echo"), timeout=10)
     await channel.close()
+
+
+async def test_a_broken_connection_is_told_in_plain_words_and_in_grpcs_own_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="barnabas.runtime.grpc_network")
+    world = GrpcWorld()
+    address = await world.start_mortal()
+    ended = await world.connect(address).open(timeout=5)
+    await world.kill_mortal()
+    assert (await ended).endswith(
+        ("broke: the other end closed the connection", "broke: the other end reset the connection")
+    )
+    nobody = world.unused_address()
+    with pytest.raises(Refused, match=f"^cannot reach Data at {nobody}: connection refused$"):
+        await world.connect(nobody).open(timeout=5)
+    said = [r.getMessage() for r in caplog.records]
+    assert any("UNAVAILABLE" in text and "Connection refused" in text for text in said)
+    await world.close()
 
 
 async def test_a_listener_that_takes_connections_and_says_nothing_is_a_refusal_in_time() -> None:

@@ -43,12 +43,17 @@ class AdminBrokers(ScriptedBrokers):
         self.codes: dict[str, ErrorCode] = {}
         self.without_controller = 0
         self.silent = False
+        self.first_falls_asleep = False
+        self.asked_for_configs: list[int] = []
         self.changes: list[Any] = []
 
     async def _handle(self, broker_id: int, request: Any) -> Any:
         if isinstance(request, DescribeReplicasRequest):
             return DescribeReplicasResponse(broker_id, [ReplicaDescription(self.topic, 0)])
         if isinstance(request, DescribeConfigsRequest):
+            self.asked_for_configs.append(broker_id)
+            if self.first_falls_asleep and broker_id == self.asked_for_configs[0]:
+                await asyncio.sleep(60)
             configs = [ConfigDescription("retention.ms", "5", "topic")]
             return DescribeConfigsResponse([DescribedConfigs("flights", configs=configs)])
         if not isinstance(request, CreateTopicsRequest | DeleteTopicsRequest):
@@ -111,6 +116,16 @@ async def test_change_that_may_have_been_applied_is_not_sent_again() -> None:
         with pytest.raises(MaybeApplied):
             await creating
         assert len(brokers.changes) == 1
+
+
+async def test_what_only_reads_is_asked_of_another_where_a_broker_stands_still() -> None:
+    async with AdminBrokers() as brokers, admin_of(brokers) as admin:
+        brokers.first_falls_asleep = True
+        async with asyncio.timeout(10):
+            assert (await admin.describe_configs("flights"))[0].value == "5"
+            assert (await admin.describe_cluster_default_configs())[0].value == "5"
+        asleep, *others = brokers.asked_for_configs
+        assert len(others) == 2 and asleep not in others
 
 
 async def test_cluster_configs_offsets_and_topics_are_described() -> None:

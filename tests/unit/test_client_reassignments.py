@@ -85,6 +85,28 @@ async def test_a_controller_that_has_moved_is_looked_for() -> None:
         assert [broker_id for broker_id, _ in brokers.asked] == [1, 3]
 
 
+async def test_who_only_reads_does_not_wait_for_a_controller_that_stands_still() -> None:
+    async with ControllerBrokers() as brokers, admin_of(brokers) as admin:
+        brokers.silent = True
+        async with asyncio.timeout(10):
+            listing = asyncio.create_task(admin.list_partition_reassignments())
+            while not brokers.asked:
+                await asyncio.sleep(0.001)
+            brokers.silent, brokers.controller, brokers.told = False, 2, 2
+            assert TP in await listing
+        assert [broker_id for broker_id, _ in brokers.asked] == [1, 2]
+
+
+async def test_a_controller_that_stands_still_is_not_called_missing() -> None:
+    async with (
+        ControllerBrokers() as brokers,
+        admin_of(brokers, default_api_timeout_ms=300, request_timeout_ms=200) as admin,
+    ):
+        brokers.silent = True
+        with pytest.raises(NotControllerError, match="the controller, broker 1, does not answer"):
+            await admin.list_partition_reassignments()
+
+
 async def test_a_missing_controller_is_waited_for_but_not_for_ever() -> None:
     async with (
         ControllerBrokers(told=-1) as brokers,

@@ -293,10 +293,7 @@ class Admin:
     async def describe_configs(self, topic: str) -> list[ConfigDescription]:
         """The effective configuration of a topic, with the source of each value."""
         await self._lifetime.ensure()
-        response: DescribeConfigsResponse = await self._cluster.ask(
-            DescribeConfigsRequest([topic]), self._request_timeout
-        )
-        return _configs(response)
+        return _configs(await self._cluster.ask(DescribeConfigsRequest([topic])))
 
     async def describe_broker_configs(self, broker_id: int) -> list[ConfigDescription]:
         """The effective configuration of one broker."""
@@ -308,8 +305,7 @@ class Admin:
     async def describe_cluster_default_configs(self) -> list[ConfigDescription]:
         """What is set for all brokers, by overrides that brokers' own come before."""
         await self._lifetime.ensure()
-        request = DescribeConfigsRequest(cluster_default=True)
-        return _configs(await self._cluster.ask(request, self._request_timeout))
+        return _configs(await self._cluster.ask(DescribeConfigsRequest(cluster_default=True)))
 
     async def incremental_alter_configs(
         self,

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.cluster.cluster import Cluster
+from barnabas.cluster.cluster import Cluster, may_ask_another
 from barnabas.error_code import ErrorCode
-from barnabas.errors import LeaderNotAvailableError, NotControllerError, Refused
+from barnabas.errors import LeaderNotAvailableError, NotControllerError, TransportError
 from barnabas.messages.metadata import MetadataRequest
 from barnabas.runtime import Service
 
@@ -23,25 +23,33 @@ async def ask_controller(
     patience: float,
     not_controller: Callable[[Any], bool] = whole_request_refused,
 ) -> Any:
-    """The controller's answer, within `timeout` s of each question.
+    """The controller's answer, within `timeout` s of each question (see `Cluster.time_for`).
 
     Looks for another controller for up to `patience` s while the broker asked is not one, or
     cannot be reached. Raises NotControllerError if none was found, and MaybeApplied for a request
-    that was sent and not answered: nobody knows whether it counts, so it is not sent again.
+    that was sent and not answered: nobody knows whether it counts, so it is not sent again (unless
+    it only reads).
     """
     deadline = cluster.clock.monotonic() + patience
     failures = 0
+    why = "there is no controller now"
     while True:
         controller_id = (await cluster.refresh(MetadataRequest())).controller_id
         try:
             channel = cluster.channel(controller_id, Service.ADMIN)
-            response = await channel.call(request, timeout)
+            response = await channel.call(request, cluster.time_for(request, timeout))
             if not not_controller(response):
                 return response
-        except (LeaderNotAvailableError, Refused):
+            why = "there is no controller now"
+        except LeaderNotAvailableError:
             cluster.suspect(controller_id)
+        except TransportError as error:
+            cluster.suspect(controller_id)
+            if not may_ask_another(request, error):
+                raise
+            why = f"the controller, broker {controller_id}, does not answer: {error}"
         failures += 1
         pause = cluster.backoff.seconds(failures)
         if cluster.clock.monotonic() + pause >= deadline:
-            raise NotControllerError("there is no controller now")
+            raise NotControllerError(why)
         await asyncio.sleep(pause)

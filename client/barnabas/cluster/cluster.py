@@ -20,7 +20,9 @@ from barnabas.errors import (
     TransportError,
     error_for,
 )
+from barnabas.messages.configs import DescribeConfigsRequest
 from barnabas.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.messages.reassignments import ListPartitionReassignmentsRequest
 from barnabas.runtime import Address, Channel, Message, Runtime, Service, TaskScope
 from barnabas.topic_partition import TopicPartition
 
@@ -30,6 +32,8 @@ logger = logging.getLogger(__name__)
 ASK_TIMEOUT = 3.0
 # How long a topic may be unknown before that is believed: brokers hear of a new topic one by one.
 UNKNOWN_TOPIC_GRACE = 2.0
+# They change nothing, so they may be asked twice: nobody waits long for a broker that stands still.
+_READING = (MetadataRequest, DescribeConfigsRequest, ListPartitionReassignmentsRequest)
 
 
 @dataclass(frozen=True)
@@ -143,13 +147,13 @@ class Cluster:
         state than it has seen, and finds the topic that it has just created.
 
         A broker that may have applied the request is not followed by another: `MaybeApplied`
-        is raised, unless the request only asks for metadata.
+        is raised, unless the request only reads.
         """
         failures: dict[Address, BarnabasError] = {}
         for address in self._candidates():
             try:
                 channel = self._connections.channel(address, Service.ADMIN)
-                answer = await channel.call(request, timeout or self._ask_timeout())
+                answer = await channel.call(request, self.time_for(request, timeout))
             except TransportError as error:
                 failures[address] = error
                 self._suspects[address] = None
@@ -231,10 +235,16 @@ class Cluster:
         last = self._answered_last
         return sorted(every, key=lambda address: (address in self._suspects, address != last))
 
+    def time_for(self, request: Message, timeout: float | None) -> float:
+        """Seconds for one broker's answer: `timeout`, or a few where another may be asked."""
+        if timeout is None or isinstance(request, _READING):
+            return self._ask_timeout()
+        return timeout
+
     def _ask_timeout(self) -> float:
         return min(ASK_TIMEOUT, self.config.request_timeout_ms / 1000)
 
 
 def may_ask_another(request: Message, error: TransportError) -> bool:
     """Whether a request that failed in transit may be given to another broker."""
-    return isinstance(error, Refused) or isinstance(request, MetadataRequest)
+    return isinstance(error, Refused) or isinstance(request, _READING)

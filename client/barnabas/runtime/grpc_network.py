@@ -6,6 +6,7 @@ not suit a cluster.
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable
 from typing import Any
@@ -17,10 +18,13 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 import grpc
 from grpc import aio
 
+from barnabas.runtime.grpc_words import plain_words
 from barnabas.runtime.knocking import knock
 from barnabas.runtime.network import Address, Channel, Knock, Message, Service
 from barnabas.runtime.stream import FrameStream, StreamBroken
 from barnabas.runtime.stream_channel import StreamChannel
+
+logger = logging.getLogger(__name__)
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 _SETTLE_SECONDS = 0.5
@@ -136,7 +140,7 @@ class _GrpcStream:
         if code == grpc.StatusCode.UNIMPLEMENTED:
             text = f"service {service.value} is not offered on this listener"
             raise StreamBroken(f"{text} ({details})")
-        raise StreamBroken(details or code.name)
+        raise StreamBroken(_plain(code, details))
 
     async def read(self) -> bytes | None:
         try:
@@ -179,8 +183,10 @@ def _target(address: Address) -> str:
 
 
 def _reason(error: grpc.RpcError) -> str:
-    """What gRPC says went wrong, in one line."""
-    code, details = error.code(), error.details()
-    if details == "Internal error from Core":  # its words for a write that found no stream
-        return "the peer is gone"
-    return f"{details} ({code.name})" if details else code.name
+    """What went wrong, in one line; gRPC's own words are in the log, at DEBUG."""
+    return _plain(error.code(), error.details())
+
+
+def _plain(code: grpc.StatusCode, details: str | None) -> str:
+    logger.debug("gRPC says %s: %s", code.name, details)
+    return plain_words(code.name, details or "")
