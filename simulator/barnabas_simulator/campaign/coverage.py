@@ -14,6 +14,7 @@ ELSEWHERE = frozenset(
         # znodes, settings and files that somebody spoiled
         EventKind.ZNODE_MALFORMED,
         EventKind.CONFIG_REFUSED,
+        EventKind.TOPIC_DELETION_REFUSED,
         EventKind.CHECKPOINT_DAMAGED,
         EventKind.REPLICA_LOST,
         # a living broker whose host refuses a connection
