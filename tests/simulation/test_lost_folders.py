@@ -9,9 +9,11 @@ import asyncio
 import pytest
 from barnabas import Admin
 from barnabas.events import EventKind
+from barnabas_controller.config_store import topic_entity
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
+from tests.support.config_world import store_of, write_overrides, write_raw
 from tests.support.delivery import History, judge
 from tests.support.replicas import replicas, until_replicas
 from tests.support.whole_cluster import TP, produce, read_back
@@ -117,6 +119,26 @@ def test_where_nobody_else_has_the_data_the_partition_stays_offline_and_says_why
             assert not cluster.disks[1].exists(f"/data/{TP}")
 
     run(story(), seed=7, max_time=300.0)
+
+
+def test_who_cannot_begin_anew_does_not_ask_for_ever() -> None:
+    """The settings of its topic cannot be understood; when they are mended it fetches all anew."""
+
+    async def story() -> None:
+        cluster, _ = await _cluster([1, 2, 3])
+        store, entity = await store_of(cluster), topic_entity(TP.topic)
+        await write_raw(store, entity, b"nonsense")
+        cluster.kill(2)
+        _remove_folder(cluster, 2)
+        await asyncio.sleep(10.0)
+        cluster.start_broker(2)
+        await cluster.serving()
+        await asyncio.sleep(20.0)
+        assert 1 <= len(_causes(cluster, 2, EventKind.ROLE_REFUSED)) <= 8
+        await write_overrides(store, entity, {})
+        await _until_all_in_sync(cluster, 3)
+
+    run(story(), seed=10, max_time=300.0)
 
 
 def test_a_topic_deleted_and_made_again_is_not_taken_for_a_lost_one() -> None:

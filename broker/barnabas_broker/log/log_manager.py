@@ -271,6 +271,7 @@ class LogManager:
             log = self._logs.get(topic_partition)
             if log is None:
                 if in_sync and not is_new and topic_partition in self.lost:
+                    self.lost.refused[topic_partition] = None
                     raise LostLogError(
                         f"{topic_partition}: {self.lost.describe()[topic_partition]}"
                     )

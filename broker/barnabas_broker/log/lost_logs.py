@@ -12,10 +12,14 @@ from barnabas.topic_partition import TopicPartition
 
 
 class LostLogs:
-    """The lost logs of one broker, each with the directory that had it and its high watermark."""
+    """The lost logs of one broker, each with the directory that had it and its high watermark.
+
+    `refused`: those of a role that was refused for it, and not yet asked for again.
+    """
 
     def __init__(self) -> None:
         self._lost: dict[TopicPartition, tuple[str, int]] = {}
+        self.refused: dict[TopicPartition, None] = {}
 
     def __contains__(self, topic_partition: object) -> bool:
         return topic_partition in self._lost
@@ -37,6 +41,7 @@ class LostLogs:
     def forget(self, topic_partition: TopicPartition) -> None:
         """There is a log of that name again, or there is not to be one."""
         self._lost.pop(topic_partition, None)
+        self.refused.pop(topic_partition, None)
 
     def high_watermarks(self, directory: str) -> dict[TopicPartition, int]:
         """What the directory's checkpoint goes on to say of them."""

@@ -163,14 +163,17 @@ class ReplicaManager:
 
     def _reconsider_lost(self, request: UpdateMetadataRequest) -> None:
         """A role was refused because the log is lost; once the ISR does without this replica it
-        may begin anew, and asks for its role."""
-        lost, broker_id = self._context.log_manager.lost, self._context.broker_id
-        if lost and any(
-            TopicPartition(state.topic, state.partition) in lost
-            and broker_id in state.replicas
-            and broker_id not in state.in_sync_replicas
-            for state in request.partitions
-        ):
+        may begin anew, and asks for its role: once, for it may fail for another reason then."""
+        refused, broker_id = self._context.log_manager.lost.refused, self._context.broker_id
+        free = [
+            TopicPartition(state.topic, state.partition)
+            for state in (request.partitions if refused else ())
+            if broker_id in state.replicas and broker_id not in state.in_sync_replicas
+        ]
+        again = [partition for partition in free if partition in refused]
+        for partition in again:
+            del refused[partition]
+        if again:
             self._context.ask_for_roles()
 
     def directory_failed(self, directory: str) -> None:
