@@ -70,6 +70,21 @@ async def test_one_flush_at_a_time_and_what_came_meanwhile_shares_the_next() -> 
     assert ended == [2, 4]
 
 
+async def test_a_flush_that_left_something_out_does_not_count() -> None:
+    """Retention took a segment away while it was flushed: the rest of that flush was given up."""
+    world, given_up, ended = LogWorld(), [], []
+    log = world.open()
+    world.append(log, b"a")
+    last = LastReplica(
+        log, Waiting(), lambda _, done: given_up.append(done), lambda: ended.append(1)
+    )
+    given_up.pop()()
+    assert not last.is_flushed and len(given_up) == 1, "it is tried again"
+    log.flush()
+    given_up.pop()()
+    assert last.is_flushed and not given_up
+
+
 async def test_an_append_with_acks_1_waits_for_its_flush() -> None:
     world, flushes, waiting = LogWorld(), SlowFlush(), Waiting()
     log = world.open()

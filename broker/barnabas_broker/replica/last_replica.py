@@ -42,6 +42,7 @@ class LastReplica:
         self._waiting = waiting
         self._flush_soon = flush_soon
         self._on_flushed = on_flushed
+        self._held = log.log_end_offset
         self._flushing = False
         self._ended = False
         self.flush()
@@ -61,7 +62,7 @@ class LastReplica:
         self._flushing = False
         if self._ended or self._log.is_failed:
             return
-        self.is_flushed = True
+        self.is_flushed = self.is_flushed or self.durable_end >= self._held
         self._waiting.flushed(self.durable_end)
         if self.durable_end < self._log.log_end_offset:
             self.flush()
