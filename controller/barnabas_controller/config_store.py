@@ -8,9 +8,12 @@ so that one that comes late or twice does no harm.
 
 from collections.abc import Callable, Mapping
 
+from barnabas.errors import InvalidTopicError
+
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.retrying import until_answered
 from barnabas_controller.store import Store
+from barnabas_controller.topic_name import validate_topic_name
 from barnabas_controller.znode_json import JsonReader, encode
 from barnabas_controller.znodes import CONFIG_CHANGES, decode_config, encode_config
 from barnabas_controller.zookeeper.session import BadVersion, Stat, Watch
@@ -79,25 +82,33 @@ async def announce(store: Store, entity: str) -> None:
 
 
 def decode_notification(path: str, data: bytes) -> str:
-    """The entity that changed; version 1 named its type and name apart."""
+    """The entity that changed; version 1 named its type and name apart. Raises MalformedZnode."""
     content = JsonReader(path, data)
     if content.has("entity_path"):
-        return content.string("entity_path")
-    return f"{content.string('entity_type')}/{content.string('entity_name')}"
+        entity = content.string("entity_path")
+    else:
+        entity = f"{content.string('entity_type')}/{content.string('entity_name')}"
+    kind, _, name = entity.partition("/")
+    if kind == "topics":  # the name becomes part of a path
+        try:
+            validate_topic_name(name)
+        except InvalidTopicError as error:
+            raise content.malformed(str(error)) from None
+    return entity
 
 
 class ConfigNotifications:
     """The notifications as one session sees them: each is reported once, in order."""
 
-    def __init__(self, store: Store, wall_ms: Callable[[], int]) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._wall_ms = wall_ms
         self._last = -1
 
     async def news(self, watch: Watch) -> list[str]:
         """The entities changed since the last call, each once; `watch` is armed by the reading.
 
-        Removes what is older than 15 minutes: by then every broker with a session has seen it.
+        Removes what is 15 minutes older than the newest: by then every broker with a session has
+        seen it.
         """
         names = [n for n in await self._store.children(CONFIG_CHANGES, watch) if number_of(n) >= 0]
         names.sort(key=number_of)
@@ -122,11 +133,16 @@ class ConfigNotifications:
             return None
 
     async def _purge(self, names: list[str]) -> None:
-        for name in names:
-            path = f"{CONFIG_CHANGES}/{name}"
+        """By ZooKeeper's clock alone. (Kafka takes the broker's: one that is fast removes what the
+        others have yet to read.)"""
+        paths = [f"{CONFIG_CHANGES}/{name}" for name in names]
+        newest = await self._store.exists(paths[-1]) if paths else None
+        if newest is None:
+            return
+        for path in paths:
             stat = await self._store.exists(path)
             if stat is not None:
-                if stat.created_ms + EXPIRATION_MS >= self._wall_ms():
+                if stat.created_ms + EXPIRATION_MS >= newest.created_ms:
                     return  # the later ones are younger
                 await self._store.remove(path)
 

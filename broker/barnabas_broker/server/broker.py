@@ -79,7 +79,7 @@ class Broker:
             )
         )
         self.config_changes = ConfigChanges(
-            self.config, self.broker_id, world.runtime.clock, self.events, self._config_listeners()
+            self.config, self.broker_id, self.events, self._config_listeners()
         )
 
     async def start(self) -> None:

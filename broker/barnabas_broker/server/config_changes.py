@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from barnabas.events import EventKind, EventLog
-from barnabas.runtime import Clock, TaskScope
+from barnabas.runtime import TaskScope
 from barnabas_controller.config_store import (
     BROKER_DEFAULT,
     ConfigNotifications,
@@ -53,12 +53,12 @@ class ConfigListeners:
 class _Following:
     """One session: what is to be read in it, and the alarm that says so."""
 
-    def __init__(self, store: Store, wall_ms: Callable[[], int]) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
         self.alarm = asyncio.Event()
         self.mended: dict[str, None] = {}
         self._seen: dict[str, int] = {}
-        self._notifications = ConfigNotifications(store, wall_ms)
+        self._notifications = ConfigNotifications(store)
 
     async def news(self) -> list[str]:
         """The entities to read anew."""
@@ -95,12 +95,10 @@ class ConfigChanges:
         self,
         config: DynamicConfig,
         broker_id: int,
-        clock: Clock,
         events: EventLog,
         listeners: ConfigListeners,
     ) -> None:
         self._config = config
-        self._clock = clock
         self._events = events
         self._listeners = listeners
         self._brokers = {
@@ -114,7 +112,7 @@ class ConfigChanges:
 
     async def follow(self, store: Store) -> None:
         """Read everything in a new session, then follow it until it is over."""
-        following = _Following(store, self._clock.wall_ms)
+        following = _Following(store)
         self._following = following
         await following.news()  # arms the watch; all that is told is read below
         for entity in self._brokers:
