@@ -5,12 +5,15 @@ three answers differ as they should: accepted or swallowed means nothing, refuse
 """
 
 import asyncio
+import errno
 import socket
 
 from barnabas.runtime.network import Address, Knock
 
 # Other errors of name resolution are those of the resolver, and say nothing of the host.
 _NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)
+# The knocker's own want: no file descriptor, port or memory left. It says nothing of the peer.
+_OWN_WANT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL)
 # The first of these that any of the host's addresses gave is the answer.
 _BY_WEIGHT = (Knock.ANSWERED, Knock.SILENT, Knock.FAILED, Knock.REFUSED)
 
@@ -30,14 +33,14 @@ async def knock(address: Address, timeout: float) -> Knock:
 
 
 async def _try(family: int, target: tuple[object, ...]) -> Knock:
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)
-        try:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setblocking(False)
             await asyncio.get_running_loop().sock_connect(probe, target)
-        except ConnectionRefusedError:
-            return Knock.REFUSED
-        except TimeoutError:  # ETIMEDOUT: the kernel's own patience is over
-            return Knock.SILENT
-        except OSError:
-            return Knock.FAILED
-        return Knock.ANSWERED
+    except ConnectionRefusedError:
+        return Knock.REFUSED
+    except TimeoutError:  # ETIMEDOUT: the kernel's own patience is over
+        return Knock.SILENT
+    except OSError as error:
+        return Knock.SILENT if error.errno in _OWN_WANT else Knock.FAILED
+    return Knock.ANSWERED

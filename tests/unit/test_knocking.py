@@ -1,0 +1,20 @@
+"""Knocking at a peer's door when the knocker itself is short of something."""
+
+import resource
+import socket
+
+from barnabas.runtime import Address, Knock
+from barnabas.runtime.knocking import knock
+
+
+async def test_without_a_file_descriptor_left_nothing_is_said_of_the_peer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = Address(*server.getsockname()[:2])
+        assert await knock(address, timeout=5) is Knock.ANSWERED
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (server.fileno(), hard))
+        try:
+            assert await knock(address, timeout=5) is Knock.SILENT
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert await knock(address, timeout=5) is Knock.ANSWERED
