@@ -83,6 +83,24 @@ def test_a_reader_waits_no_longer_than_it_wants_to_nor_beyond_the_end():
     assert run(story()) == ([False, False], 3.0)
 
 
+def test_an_event_at_the_moment_a_readers_patience_ends_is_no_error():
+    async def story():
+        events, loop = EventLog(), asyncio.get_running_loop()
+        reader = asyncio.ensure_future(events.wait_beyond(0, 2.0))
+        loop.call_later(1.0, lambda: loop.call_at(2.0, record_once_given_up, events, reader))
+        return await reader
+
+    def record_once_given_up(events, reader):
+        """The patience is over, and the reader has not had its turn yet."""
+        if all(waiting.done() for waiting in events._readers):
+            events.record(EventKind.BROKER_STARTED, "")
+        elif not reader.done():
+            asyncio.get_running_loop().call_soon(record_once_given_up, events, reader)
+
+    for seed in range(8):  # the order of what is due at one time is random
+        assert run(story(), seed=seed) is True
+
+
 def test_an_event_survives_the_wire():
     events = EventLog(broker_id=3, wall_ms=lambda: 1_700)
     events.record(EventKind.ISR_CHANGED, "broker 2 is slow", TopicPartition("t", 0), isr=(1, 3))

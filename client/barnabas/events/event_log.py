@@ -53,7 +53,7 @@ class EventLog:
         self._moves: deque[Event] = deque(maxlen=moves_capacity)
         self._last = 0
         self._forgotten_ms = 0
-        self._readers: list[asyncio.Future[None]] = []
+        self._readers: dict[asyncio.Future[None], None] = {}
         self._closed = False
         self.life = wall_ms()
 
@@ -110,12 +110,14 @@ class EventLog:
         if self._closed or seconds <= 0:
             return False
         reader: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._readers.append(reader)
+        self._readers[reader] = None
         try:
             async with asyncio.timeout(seconds):
                 await reader
         except TimeoutError:
-            self._readers.remove(reader)
+            pass
+        finally:
+            self._readers.pop(reader, None)  # gone already if an event came at the same moment
         return self._last > sequence
 
     def close(self) -> None:
@@ -124,7 +126,7 @@ class EventLog:
         self._wake()
 
     def _wake(self) -> None:
-        readers, self._readers = self._readers, []
+        readers, self._readers = self._readers, {}
         for reader in readers:
             if not reader.done():
                 reader.set_result(None)
