@@ -92,6 +92,9 @@ class ActiveController:
         await self.replicas.adopt([partition], cause)
         await self.partitions.elect_where_missing(cause, partition.topic)
         self.reign.update_metadata(context.registered_brokers(), [partition])
+        if partition in context.reassigning:
+            assignment = context.assignment(partition)
+            await self.reassignments.go_on(partition, assignment, cause)
 
     def start_timers(self) -> None:
         self._scope.spawn(self._rebalance.run(), "preferred leader rebalance")

@@ -13,7 +13,7 @@ from barnabas.topic_partition import TopicPartition
 
 from barnabas_controller.election import Decision, Elected, Refused
 from barnabas_controller.election_report import report_decision
-from barnabas_controller.leader_and_isr import LeaderAndIsr, describe_change
+from barnabas_controller.leader_and_isr import NO_LEADER, LeaderAndIsr, describe_change
 from barnabas_controller.min_isr import accounted
 from barnabas_controller.reign import Reign
 from barnabas_controller.state_reading import read_states
@@ -72,6 +72,8 @@ async def _write(
             )
             report_decision(reign, partition, leadership[partition], result, decision.reason)
             leadership[partition] = result
+            if result.leader != NO_LEADER:
+                reign.context.awaiting.pop(partition, None)
             outcome[partition] = replace(decision, state=result)
         elif isinstance(result, BadVersion):
             conflicts.append(partition)

@@ -178,7 +178,6 @@ class PartitionStateMachine:
         for partition, decision in outcome.items():
             if isinstance(decision, Elected):
                 self._context.partition_states[partition] = PartitionState.ONLINE
-                self._context.awaiting.pop(partition, None)
                 self._context.refused.pop(partition, None)
                 batch.leader_and_isr(
                     decision.recipients, partition, decision.state, cause=decision.reason

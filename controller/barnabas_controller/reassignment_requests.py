@@ -103,6 +103,9 @@ class ReassignmentRequests:
                 ruling = Rejected(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic is being deleted"
                 )
+            if not isinstance(ruling, Rejected) and partition in self._context.doubtful:
+                why = f"its state cannot be trusted: {self._context.doubtful[partition]}"
+                ruling = Rejected(ErrorCode.LEADER_NOT_AVAILABLE, why)
             if isinstance(ruling, Rejected):
                 rejected: Rejected | None = ruling
             else:

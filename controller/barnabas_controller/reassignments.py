@@ -170,9 +170,12 @@ class Reassignments:
             batch.leader_and_isr(
                 original_of(assignment), partition, decision.state, cause=decision.reason
             )
-            batch.leader_and_isr(
-                assignment.adding, partition, decision.state, True, decision.reason
-            )
+            for broker_id in assignment.adding:
+                # One that is in sync already is not new: a log that is lost there is missed.
+                is_new = broker_id not in decision.state.isr
+                batch.leader_and_isr(
+                    [broker_id], partition, decision.state, is_new, decision.reason
+                )
             self._reign.send(batch)
         new = self._in_state(partition, assignment.adding, ReplicaState.NON_EXISTENT)
         await self._replicas.change(new, ReplicaState.NEW, cause)

@@ -238,3 +238,36 @@ def test_the_rebalance_can_be_switched_on_while_a_controller_rules() -> None:
         await world.until_state(FLIGHTS, lambda s: s.leader == 2)
 
     run_world(test, QUIET_BUT_QUICK)
+
+
+def test_every_wait_for_a_better_leader_is_a_whole_one() -> None:
+    """A topic is deleted while its partition waits; one of the same name waits as long again."""
+    config = replace(QUIET, eligible_leader_replicas_wait=20.0, min_insync_replicas=2)
+
+    async def test(world: ControlWorld) -> None:
+        async def leader_comes_back_without_its_records() -> None:
+            await world.create_topic("flights", {0: [1, 2]})
+            await world.kill_and_expire(2)
+            await world.until_state(FLIGHTS, lambda s: s.isr == (1,))
+            world.zookeeper.expire(world.kill(1, keep_unflushed=False).session)
+            await world.until_state(FLIGHTS, lambda s: s.leader == -1)
+            await world.start_broker(1)
+            await world.settle()
+
+        await world.start_brokers(9, 1, 2)
+        await leader_comes_back_without_its_records()
+        await world.store.ensure(znodes.delete_topic_path("flights"))
+        await world.start_broker(2)
+
+        async def is_gone() -> bool | None:
+            return await world.store.topic("flights") is None or None
+
+        await world.until_some(is_gone)
+        await world.settle(30.0)
+        await leader_comes_back_without_its_records()
+        await world.settle(15.0)
+        state = await world.state(FLIGHTS)
+        assert state is not None and (state.leader, state.eligible) == (-1, (2,))
+        await world.until_state(FLIGHTS, lambda s: s.leader == 1)
+
+    run_world(test, config)

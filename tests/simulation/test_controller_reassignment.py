@@ -192,6 +192,49 @@ def test_a_cancel_that_would_delete_the_last_in_sync_replica_is_refused() -> Non
     run_world(test)
 
 
+def test_while_its_state_is_in_doubt_nothing_of_a_partition_is_deleted() -> None:
+    """A new controller cannot read that broker 3 alone has every record."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3, 4)
+        await world.create_topic("flights", {0: [1, 2]})
+        await reassign(world, [3, 4])
+        await ask_isr(world, [1, 2, 3])
+        await world.kill_and_expire(1, 2)
+        state = await world.until_state(FLIGHTS, lambda s: (s.leader, s.isr) == (3, (3,)))
+        await world.store.put(znodes.state_path(FLIGHTS), b"nonsense")
+        await world.kill_and_expire(9)
+        await world.until(lambda: world.controller() is not None)
+        await world.settle()
+        assert await reassign(world, None) is ErrorCode.LEADER_NOT_AVAILABLE
+        assert await reassign(world, [4]) is ErrorCode.LEADER_NOT_AVAILABLE
+        assert world.brokers[3].stops(delete=True) == []
+        assert await assignment(world) == ReplicaAssignment((3, 4, 1, 2), (3, 4), (1, 2))
+
+        in_sync = replace(state, isr=(3, 4))
+        await world.store.put(znodes.state_path(FLIGHTS), znodes.encode_state(in_sync))
+        await until_home(world, 3, 4)
+
+    run_world(test)
+
+
+def test_a_newcomer_that_is_in_sync_already_is_new_no_more() -> None:
+    """What it is told as new it may begin with an empty log, and it is counted on."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3, 4)
+        await world.create_topic("flights", {0: [1, 2]})
+        await reassign(world, [3, 4])
+        await ask_isr(world, [1, 2, 3])
+        await world.kill_and_expire(9)
+        await world.until_state(FLIGHTS, lambda s: s.controller_epoch == 2)
+        await world.settle()
+        said = {b: world.brokers[b].role(FLIGHTS) for b in (3, 4)}
+        assert {b: role.is_new for b, role in said.items() if role} == {3: False, 4: True}
+
+    run_world(test)
+
+
 def test_another_target_on_the_way_drops_those_only_the_first_one_had() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3, 4)
