@@ -7,6 +7,9 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 IMAGE_DOCKER ?= docker
 PYTEST := $(PY) -m pytest
+# These share nothing and start no processes to speak of: all cores at once.
+QUICK := tests/unit tests/simulation
+PARALLEL := $(PYTEST) -q --numprocesses auto --dist worksteal
 
 # Spark's workers must be the interpreter that has pyspark_barnabas.
 export PYSPARK_PYTHON := $(abspath $(PY))
@@ -24,7 +27,7 @@ demo: $(STAMP) java ## a real cluster, a real data set, the leader killed, nothi
 	$(PY) demo/flights.py
 
 check: lint ## lint, types, layers, unit tests and short simulations: what to run before a commit
-	$(PYTEST) -q -m "not slow" tests/unit tests/simulation
+	$(PARALLEL) -m "not slow" $(QUICK)
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .
@@ -33,10 +36,12 @@ lint: $(STAMP)
 	$(VENV)/bin/lint-imports
 
 test: $(STAMP) java ## everything but the long proofs; what cannot run here is skipped and says so
-	$(PYTEST) -m "not slow" tests
+	$(PARALLEL) -m "not slow" $(QUICK)
+	$(PYTEST) -m "not slow" $(QUICK:%=--ignore=%) tests
 
 test-all: lint java ## everything
-	$(PYTEST) tests
+	$(PARALLEL) $(QUICK)
+	$(PYTEST) $(QUICK:%=--ignore=%) tests
 
 simulate: $(STAMP) ## N=150 random schedules of whole clusters; SEED=... MODE=safety|liveness
 	$(PY) -m barnabas_simulator.campaign run $(or $(N),150) --seed $(or $(SEED),0) \
