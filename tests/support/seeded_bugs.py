@@ -20,8 +20,8 @@ from barnabas_broker.replica import (
     controller_fence,
     follower,
     follower_fetch,
+    isr_changes,
     last_replica_guard,
-    leadership,
     partition,
 )
 from barnabas_broker.replica.in_sync import InSyncReplicas
@@ -94,7 +94,7 @@ def _admit_at_high_watermark() -> list[Patch]:
     def may_join(log_end_offset: int, high_watermark: int, _epoch_start_offset: int) -> bool:
         return log_end_offset >= high_watermark
 
-    return [(leadership, "may_join", may_join)]
+    return [(isr_changes, "may_join", may_join)]
 
 
 def _ignore_proposed_members() -> list[Patch]:

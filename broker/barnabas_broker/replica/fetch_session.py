@@ -101,7 +101,7 @@ class SessionPartition:
         self.partition = partition
         partition.waiting.followers[self.session.broker_id] = self
         if partition.leadership is not None:
-            partition.leadership.watch_outsiders()
+            partition.leadership.isr_changes.watch_outsiders()
 
     def detach(self) -> None:
         """No longer wait at the partition."""

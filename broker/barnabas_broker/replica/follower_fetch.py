@@ -91,7 +91,7 @@ class FollowerFetches:
             if leadership is None or follower is None or leadership.is_member(follower):
                 del session.outsiders[entry]
             elif entry.noted_by is leadership:
-                leadership.maybe_expand_isr(follower)
+                leadership.isr_changes.maybe_expand_isr(follower)
 
     def _look(self, session: FollowerSession, request: FetchRequest, is_fetch: bool) -> _Findings:
         """Read what changed. `is_fetch`: not the second look of a parked request, which says

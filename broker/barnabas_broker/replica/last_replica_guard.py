@@ -81,7 +81,7 @@ class LastReplicaGuard:
         self.last = LastReplica(leader.log, self._waiting, flush_soon, self._flushed)
 
     def _flushed(self) -> None:
-        self._leadership.maybe_shrink_isr()
+        self._leadership.isr_changes.maybe_shrink_isr()
         self._vouch()
         self._leadership.advance_high_watermark()
 
@@ -96,5 +96,5 @@ class LastReplicaGuard:
             last.has_vouched = False
         elif last.is_flushed and not last.has_vouched:
             cause = f"all of the log is flushed, up to offset {leader.log.recovery_point}"
-            leader.propose(InSyncReplicas(isr.committed, isr.committed), cause)
+            leader.isr_changes.propose(InSyncReplicas(isr.committed, isr.committed), cause)
             last.has_vouched = leader.isr.in_flight

@@ -87,7 +87,7 @@ class Partition:
         )
         for follower in self.waiting.followers.values():
             follower.leadership_changed()
-        self.leadership.watch_outsiders()
+        self.leadership.isr_changes.watch_outsiders()
         self.leadership.guard.review()
         self.leadership.advance_high_watermark()
 

@@ -228,7 +228,7 @@ class ReplicaManager:
             await asyncio.sleep(self._max_lag / 2)
             for partition in self.partitions:
                 if partition.leadership is not None:
-                    partition.leadership.maybe_shrink_isr()
+                    partition.leadership.isr_changes.maybe_shrink_isr()
                     partition.leadership.advance_high_watermark()
 
     async def _look_for_offset_moves(self) -> None:
