@@ -76,6 +76,7 @@ async def cancel_under_fire(seed: int, dies_after: int) -> int:
     await moving.cluster.serving()
     # After the second write a controller that dies takes its word to broker 4 along, as in Kafka.
     assert not moving.hosts(4) or dies_after == 2
+    await moving.until(lambda: not moving.hosts(4))  # which finds that it is a stray
     await moving.assert_nothing_lost()
     return len(writes)
 

@@ -9,6 +9,7 @@ import logging
 import posixpath
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from barnabas.events import EventLog
 from barnabas.messages.control import (
@@ -51,6 +52,8 @@ from barnabas_broker.replica.partitions import Partitions
 from barnabas_broker.replica.produce_path import ProducePath
 from barnabas_broker.replica.replication_quota import ReplicationQuota
 from barnabas_broker.replica.roles import Roles, RolesContext
+from barnabas_broker.replica.strays import INTERVAL_SECONDS as STRAYS_INTERVAL_SECONDS
+from barnabas_broker.replica.strays import Strays
 from barnabas_broker.replica.truncation import TruncationPolicy
 
 logger = logging.getLogger(__name__)
@@ -88,6 +91,13 @@ class ReplicaManager:
         self._alter_partitions = AlterPartitions(self._alter_partition_context())
         self._fetchers = Fetchers(self._fetcher_context())
         self._roles = Roles(self.partitions, self._fetchers, self._roles_context())
+        self._strays = Strays(
+            context.broker_id,
+            self._cache,
+            self.partitions,
+            context.log_manager,
+            self._clock.monotonic,
+        )
         self._produce = ProducePath(self.partitions, self._deadlines, self._clock)
         self._consumers = ConsumerFetches(
             self.partitions,
@@ -108,6 +118,7 @@ class ReplicaManager:
         a fresh broker would overwrite the file with less than it holds."""
         self._tasks.spawn(self._check_in_sync_replicas(), "ISR check")
         self._tasks.spawn(self._look_for_offset_moves(), "offset moves")
+        self._tasks.spawn(self._look_for_strays(), "strays")
 
     async def shutdown(self) -> None:
         """Stop fetching, answer whoever waits, and write the high watermarks."""
@@ -152,6 +163,7 @@ class ReplicaManager:
             return UpdateMetadataResponse(refusal)
         before = self._cache.alive()
         self._cache.update(request)
+        self._strays.note(request.partitions)
         self._fetchers.learn(request.live_brokers, self._context.config.inter_broker_listener)
         self._reconsider_lost(request)
         if any(not self._cache.is_alive(broker_id) for broker_id in before):
@@ -236,6 +248,12 @@ class ReplicaManager:
         while True:
             await asyncio.sleep(INTERVAL_SECONDS)
             moves.look(self.partitions)
+
+    async def _look_for_strays(self) -> None:
+        while True:
+            await asyncio.sleep(STRAYS_INTERVAL_SECONDS)
+            for key in self._strays.due():
+                await self._roles.leave(key, partial(self._strays.is_stray, key))
 
     async def _checkpoint_high_watermarks(self) -> None:
         interval = self._context.config[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000

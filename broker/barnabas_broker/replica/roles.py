@@ -290,6 +290,26 @@ class Roles:
         )
         return await self._delete_log(key)
 
+    async def leave(self, key: TopicPartition, is_stray: Callable[[], bool]) -> None:
+        """Neither lead nor follow what is assigned to others; the log stays. Asked once more in
+        its turn, for the replica may have been given a role or deleted meanwhile."""
+        async with self._one_at_a_time:
+            if not is_stray():
+                return
+            partition = self._partitions.get(key)
+            self._fetchers.stop([key])
+            if partition is not None:
+                partition.stop()
+                self._partitions.remove(key)
+            logger.warning("%s: a stray replica, its log stays until somebody deletes it", key)
+            self._context.environment.events.record(
+                EventKind.REPLICA_STRAY,
+                "the controller assigns it to others, and no order came to delete it here;"
+                " its log stays until somebody deletes it",
+                key,
+                leader_epoch=-1 if partition is None else partition.leader_epoch,
+            )
+
     async def _delete_log(self, key: TopicPartition) -> ErrorCode:
         try:
             await self._context.log_manager.delete(key)

@@ -36,6 +36,7 @@ class EventKind(StrEnum):
     REPLICA_DELETED = "replica-deleted"
     REPLICA_OFFLINE = "replica-offline"
     REPLICA_LOST = "replica-lost"
+    REPLICA_STRAY = "replica-stray"
     LOG_TRUNCATED = "log-truncated"
     ISR_CHANGE_PROPOSED = "isr-change-proposed"
     ISR_CHANGED = "isr-changed"

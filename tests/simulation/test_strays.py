@@ -1,0 +1,135 @@
+"""A replica that its broker was never told to delete: it neither retries nor leads for ever."""
+
+import asyncio
+
+from barnabas.error_code import ErrorCode
+from barnabas.events import EventKind
+from barnabas_simulator.loop import run
+
+from tests.support.reassigning import TP as MOVING
+from tests.support.reassigning import MovingPartition
+from tests.support.replication_world import TP, ReplicationWorld
+
+
+def strays(world: ReplicationWorld, broker_id: int) -> int:
+    told = world.lives[broker_id].events.since(0)
+    return sum(event.kind is EventKind.REPLICA_STRAY for event in told)
+
+
+async def three_and_then_two(leader: int) -> ReplicationWorld:
+    """Broker 3 is in the partition no more, and is told so by metadata alone."""
+    world = ReplicationWorld()
+    await world.start(1, 2, 3)
+    await world.create(1, 2, 3, leader=leader)
+    await world.produce(b"a")
+    await world.until_equal(1, 2, 3)
+    world.states[TP].replicas = (1, 2)
+    await world.elect(1, isr=(1, 2))
+    return world
+
+
+def test_a_stray_follower_asks_no_more() -> None:
+    """Its leader has left too, and would refuse it for ever."""
+
+    async def scenario() -> None:
+        world = ReplicationWorld()
+        await world.start(1, 2, 3)
+        await world.create(1, 2, 3, leader=2)
+        await world.produce(b"a")
+        await world.until_equal(1, 2, 3)
+        world.states[TP].replicas = (1,)
+        await world.elect(1, isr=(1,))
+        assert await world.stop_replica(2, delete=True) == ErrorCode.NONE
+        asked = len(world.lives[2].requests)
+        await world.until(lambda: strays(world, 3) == 1)
+        assert len(world.lives[2].requests) > asked
+        assert world.lives[3].manager.partitions.get(TP) is None
+        asked = len(world.lives[2].requests)
+        await asyncio.sleep(60)
+        assert len(world.lives[2].requests) == asked
+
+    run(scenario())
+
+
+def test_a_stray_keeps_its_log_and_goes_on_from_it_when_it_is_assigned_again() -> None:
+    async def scenario() -> None:
+        world = await three_and_then_two(leader=1)
+        await world.until(lambda: strays(world, 3) == 1)
+        assert world.lives[3].logs.get(TP) is not None
+        await world.update_metadata()
+        await asyncio.sleep(60)
+        assert strays(world, 3) == 1, "told once"
+        assert strays(world, 1) == strays(world, 2) == 0
+
+        await world.produce(b"b")
+        world.states[TP].replicas = (1, 2, 3)
+        await world.elect(1)
+        await world.until_equal(1, 2, 3)
+        assert world.values(3) == [b"a", b"b"], "it goes on where its log ends"
+        await asyncio.sleep(60)
+        assert strays(world, 3) == 1
+
+        world.states[TP].replicas = (1, 2)
+        await world.elect(1, isr=(1, 2))
+        await world.until(lambda: strays(world, 3) == 2)
+
+    run(scenario())
+
+
+def test_a_stray_that_believed_to_lead_resigns() -> None:
+    async def scenario() -> None:
+        world = await three_and_then_two(leader=3)
+        zombie = await world.produce(b"lost", to=3, acks=1)
+        assert zombie.error_code == ErrorCode.NONE
+        await world.until(lambda: strays(world, 3) == 1)
+        refused = await world.produce(b"refused", to=3, acks=1)
+        assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        world.states[TP].replicas = (1, 2, 3)
+        await world.produce(b"b")
+        await world.elect(1)
+        await world.until_equal(1, 2, 3)
+        assert world.values(3) == [b"a", b"b"]
+
+    run(scenario())
+
+
+def test_an_order_that_comes_in_time_leaves_no_stray() -> None:
+    async def scenario() -> None:
+        world = await three_and_then_two(leader=1)
+        await asyncio.sleep(5)
+        assert await world.stop_replica(3, delete=True) == ErrorCode.NONE
+        await asyncio.sleep(60)
+        assert strays(world, 3) == 0
+        assert world.lives[3].logs.get(TP) is None
+
+    run(scenario())
+
+
+def of_cluster(moving: MovingPartition, broker_id: int) -> list[EventKind]:
+    told = moving.cluster.broker(broker_id).events.since(0)
+    return [event.kind for event in told if event.topic_partition == MOVING]
+
+
+def test_a_broker_that_was_dead_when_it_was_left_says_so_and_may_be_chosen_again() -> None:
+    async def story() -> None:
+        moving = MovingPartition(1, [1, 2, 3])
+        await moving.start()
+        async with moving.producing():
+            await asyncio.sleep(0.5)
+            moving.cluster.kill(3)
+            await moving.insist([1, 2])
+            await moving.until(lambda: moving.is_home(1, 2))
+            moving.cluster.start_broker(3)
+            await moving.cluster.serving()
+            await moving.until(lambda: EventKind.REPLICA_STRAY in of_cluster(moving, 3))
+            assert not moving.hosts(3)
+            assert moving.cluster.disks[3].exists("/data/flights-0")
+            await moving.reassign([3, 2])
+            await moving.until(lambda: moving.is_home(3, 2))
+            await asyncio.sleep(20)
+        assert [b for b in moving.cluster.living if moving.hosts(b)] == [2, 3]
+        for broker_id in (1, 2):
+            assert EventKind.REPLICA_STRAY not in of_cluster(moving, broker_id)
+        await moving.assert_nothing_lost()
+
+    run(story(), seed=1, max_time=600)

@@ -1,0 +1,29 @@
+"""When a replica is a stray: metadata no older than its role name other brokers alone."""
+
+import pytest
+from barnabas.messages.control import UpdateMetadataPartition
+from barnabas_broker.replica.strays import is_assigned_elsewhere
+
+DELETED = -2
+
+
+@pytest.mark.parametrize(
+    ("replicas", "leader", "told_epoch", "own_epoch", "stray"),
+    [
+        ([1, 2], 1, 5, 4, True),
+        ([1, 2], 1, 5, -1, True),  # a log without a role
+        ([1, 2], -1, 5, 4, True),  # that nobody leads them now does not matter
+        ([1, 2, 3], 1, 5, 4, False),
+        ([1, 2], 1, 5, 6, False),  # it was given a role since
+        ([1, 2], DELETED, 0, 4, False),  # the deletion has its own orders
+    ],
+)
+def test_what_a_stray_is(
+    replicas: list[int], leader: int, told_epoch: int, own_epoch: int, stray: bool
+) -> None:
+    told = UpdateMetadataPartition("flights", 0, "id", 1, leader, told_epoch, 0, replicas=replicas)
+    assert is_assigned_elsewhere(3, told, own_epoch) is stray
+
+
+def test_what_nobody_was_told_of_is_no_stray() -> None:
+    assert not is_assigned_elsewhere(3, None, -1)
