@@ -1,8 +1,9 @@
 """The admin client."""
 
-from barnabas.admin.admin import Admin, BrokerReplicas, ClusterDescription
+from barnabas.admin.admin import Admin
 from barnabas.admin.config import AdminConfig, AdminOptions
 from barnabas.admin.config_resource import ConfigResource
+from barnabas.admin.descriptions import BrokerReplicas, ClusterDescription
 from barnabas.admin.events import BrokerEvents, EventStream, Interruption
 from barnabas.messages.topics import NewTopic
 

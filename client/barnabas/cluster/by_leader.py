@@ -140,7 +140,7 @@ async def _ask_leader(cluster: Cluster, broker_id: int, request: Any) -> Any:
     """The answers of one leader, or the transport's failure."""
     try:
         channel = cluster.channel(broker_id, Service.DATA)
-        response = await channel.call(request, cluster.config.request_timeout_ms / 1000)
+        response = await channel.call(request, cluster.request_timeout)
     except (TransportError, KafkaError) as error:
         cluster.suspect(broker_id)
         return error

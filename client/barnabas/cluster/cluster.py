@@ -235,6 +235,11 @@ class Cluster:
         last = self._answered_last
         return sorted(every, key=lambda address: (address in self._suspects, address != last))
 
+    @property
+    def request_timeout(self) -> float:
+        """In seconds."""
+        return self.config.request_timeout_ms / 1000
+
     def time_for(self, request: Message, timeout: float | None) -> float:
         """Seconds for one broker's answer: `timeout`, or a few where another may be asked."""
         if timeout is None or isinstance(request, _READING):
@@ -242,7 +247,7 @@ class Cluster:
         return timeout
 
     def _ask_timeout(self) -> float:
-        return min(ASK_TIMEOUT, self.config.request_timeout_ms / 1000)
+        return min(ASK_TIMEOUT, self.request_timeout)
 
 
 def may_ask_another(request: Message, error: TransportError) -> bool:

@@ -1,0 +1,81 @@
+"""Elections and reassignments: what waits for its turn among the controller's own events."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from barnabas.admin.events import NETWORK_MARGIN
+from barnabas.cluster import Cluster
+from barnabas.cluster.by_controller import ask_controller
+from barnabas.cluster.options import check_int
+from barnabas.errors import BarnabasError, error_for, raise_for
+from barnabas.messages.elections import ElectLeadersRequest, ElectLeadersResponse
+from barnabas.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingReassignment,
+    PartitionName,
+    ReassignPartition,
+)
+from barnabas.topic_partition import TopicPartition
+
+
+async def elect(
+    cluster: Cluster,
+    election_type: str,
+    partitions: Iterable[TopicPartition] | None,
+    timeout_ms: int,
+    patience: float,
+) -> dict[TopicPartition, BarnabasError | None]:
+    """For each partition None, or why it has no such leader."""
+    check_int("timeout_ms", timeout_ms, 0)
+    request = ElectLeadersRequest(election_type, partitions is None, _names(partitions), timeout_ms)
+    response: ElectLeadersResponse = await ask_controller(
+        cluster, request, timeout_ms / 1000 + NETWORK_MARGIN, patience
+    )
+    raise_for(response.error_code, response.error_message or "election")
+    return {
+        TopicPartition(result.topic, result.partition): error_for(
+            result.error_code, result.error_message
+        )
+        if result.error_code
+        else None
+        for result in response.partitions
+    }
+
+
+async def reassign(
+    cluster: Cluster,
+    reassignments: Mapping[TopicPartition, Sequence[int] | None],
+    patience: float,
+) -> None:
+    """Begin to move partitions; None cancels. Raises the first refusal."""
+    request = AlterPartitionReassignmentsRequest(
+        [
+            ReassignPartition(*partition, list(replicas or ()), replicas is None)
+            for partition, replicas in reassignments.items()
+        ]
+    )
+    response: AlterPartitionReassignmentsResponse = await ask_controller(
+        cluster, request, cluster.request_timeout, patience
+    )
+    raise_for(response.error_code, response.error_message or "reassignment")
+    for result in response.partitions:
+        name = TopicPartition(result.topic, result.partition)
+        raise_for(result.error_code, f"{name}: {result.error_message}")
+
+
+async def ongoing_reassignments(
+    cluster: Cluster, partitions: Iterable[TopicPartition] | None, patience: float
+) -> dict[TopicPartition, OngoingReassignment]:
+    """Of these partitions, or of all."""
+    request = ListPartitionReassignmentsRequest(partitions is None, _names(partitions))
+    response: ListPartitionReassignmentsResponse = await ask_controller(
+        cluster, request, cluster.request_timeout, patience
+    )
+    raise_for(response.error_code, "list of reassignments")
+    return {TopicPartition(found.topic, found.partition): found for found in response.partitions}
+
+
+def _names(partitions: Iterable[TopicPartition] | None) -> list[PartitionName]:
+    return [PartitionName(*partition) for partition in partitions or ()]
