@@ -1,4 +1,4 @@
-"""What brokers tell: of the cluster, of topics, of their own replicas and of what they have seen."""
+"""What brokers tell: of the cluster, of topics, of their replicas and of what they have seen."""
 
 import asyncio
 from collections.abc import Sequence
