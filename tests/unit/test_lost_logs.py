@@ -1,5 +1,7 @@
 """Which logs count as lost: named by a checkpoint, and without a folder that tells why."""
 
+import asyncio
+
 import pytest
 from barnabas.topic_partition import TopicPartition
 from barnabas_broker.log.errors import LostLogError
@@ -79,6 +81,20 @@ async def test_a_folder_on_its_way_out_is_no_loss() -> None:
     world.disk.rename("/data/t-0", f"/data/t-0.{'ab' * 16}-delete")
     manager = await world.start()
     assert TP not in manager.lost
+    await manager.stop()
+
+
+async def test_a_folder_that_was_on_its_way_out_is_no_loss_after_a_second_crash() -> None:
+    """It came before the next round of checkpoints."""
+    world = await _left_in_order()
+    world.disk.rename("/data/t-0", f"/data/t-0.{'ab' * 16}-delete")
+    await world.start()
+    async with asyncio.timeout(5):
+        while world.disk.exists(f"/data/t-0.{'ab' * 16}-delete"):
+            await asyncio.sleep(0)
+    world.disk.crash(keep_unflushed=True)
+    manager = await world.start()
+    assert not manager.lost
     await manager.stop()
 
 

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import posixpath
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from barnabas.errors import InconsistentTopicIdError, KafkaStorageError
@@ -155,7 +155,7 @@ class LogManager:
             UnusableLog: a partition lies in two directories.
         """
         loader = DirectoryLoader(self._config, self._runtime.offload, self._context)
-        named, in_deletion = {}, set[TopicPartition | None]()
+        named, leaving = {}, dict[LogDirectory, list[str]]()
         for directory in self._living():
             try:
                 loaded = await loader.load(directory)
@@ -168,15 +168,24 @@ class LogManager:
                 self._add(log, directory)
             self._offline.update(loaded.unusable)
             named[directory.path] = loaded.named
-            for folder in loaded.to_delete:
-                in_deletion.add(deleted_log(posixpath.basename(folder)))
-                self._keeper.remove_folder_later(folder, delay_ms=0)
+            if loaded.to_delete:
+                leaving[directory] = loaded.to_delete
+        in_deletion = {deleted_log(posixpath.basename(f)) for fs in leaving.values() for f in fs}
         present = self._logs.keys() | self._offline.keys() | in_deletion
         for path, names in named.items():
             self.lost.look_for(path, names, present)
         for name, what in self.lost.describe().items():
             logger.error("%s is LOST: %s", name, what)
+        for directory, folders in leaving.items():
+            await self._end_deletions(directory, folders)
         self._rounds.start()
+
+    async def _end_deletions(self, directory: LogDirectory, folders: Sequence[str]) -> None:
+        """The checkpoints forget these logs first: else the next start would miss their folders."""
+        await self.checkpoint_offsets(directory)
+        await self._write_high_watermarks(directory)
+        for folder in folders:
+            self._keeper.remove_folder_later(folder, delay_ms=0)
 
     def _add(self, log: Log, directory: LogDirectory) -> None:
         name = log.topic_partition
