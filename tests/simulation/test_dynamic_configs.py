@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from barnabas import Admin
+from barnabas import Admin, Producer
 from barnabas.events import EventKind
 from barnabas.topic_partition import TopicPartition
 from barnabas_broker.config import keys
@@ -197,6 +197,25 @@ def test_brokers_whose_clocks_are_fast_take_no_notification_away_early() -> None
         assert len(await store.children(CONFIG_CHANGES)) == 2
 
     run_story(story)
+
+
+def test_a_lower_minimum_frees_the_high_watermark_at_once() -> None:
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        for broker_id in (2, 3):
+            cluster.kill(broker_id)
+        async with asyncio.timeout(60):
+            while await in_sync(store) != {1}:
+                await asyncio.sleep(0.1)
+        async with Producer(
+            cluster.bootstrap, acks=1, runtime=cluster.client_runtime("producer")
+        ) as producer:
+            await producer.send("flights", b"one")
+        log = log_of(cluster, 1, FLIGHTS)
+        assert (log.high_watermark, log.log_end_offset) == (0, 1)
+        await write_overrides(store, ENTITY, {"min.insync.replicas": "1"})
+        await until(lambda: log.high_watermark == 1, seconds=0.5)
+
+    run_story(story, {"min.insync.replicas": "2"})
 
 
 def test_a_log_whose_settings_cannot_be_read_is_left_out_until_they_can() -> None:

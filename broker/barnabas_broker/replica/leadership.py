@@ -207,6 +207,11 @@ class Leadership:
         self._waiting.high_watermark_moved(moved_to, self._outcome_of_committed())
         return True
 
+    def settings_changed(self) -> None:
+        """`min.insync.replicas` may be another: what it held, or let pass, is looked at anew."""
+        self.guard.review()
+        self.advance_high_watermark()
+
     def what_holds_high_watermark(self) -> Hold:
         """Why it is below the log's end, if it is."""
         return what_holds(

@@ -155,6 +155,10 @@ class ReplicaManager:
     ) -> None:
         """Other settings for the open logs of a topic, or of all for None."""
         await self._roles.configure_logs(topic, config_of)
+        for partition in self.partitions:
+            is_meant = topic in (None, partition.topic_partition.topic)
+            if is_meant and partition.leadership is not None:
+                partition.leadership.settings_changed()
 
     def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """UpdateMetadata."""
