@@ -27,7 +27,7 @@ class Evidence:
 
     had_stream: bool = False
     verdict: str | None = None
-    _ended: str = "an earlier stream ended"
+    _ended: str = "its stream had ended"
     _failing_since: float | None = None
     _failures: int = 0
 

@@ -6,6 +6,7 @@ there is one (`Lab.switch`), else a mistake planted into the lab's processes.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,10 @@ pytestmark = pytest.mark.integration
 
 PLANTED = Path(__file__).parent / "planted"
 LIMIT_SECONDS = 90
+BARNABAS = [sys.executable, "-m", "barnabas.cli.main"]
+
+# With their switch they wait in vain for what the lab is about.
+BREAKS_OFF = {"isr-shrink", "preferred-leader"}
 
 # The labs that no setting breaks, with the mistake that does.
 MISTAKES = {
@@ -41,7 +46,7 @@ def play(lab: Lab, *options: str, mistake: str | None = None) -> tuple[int, dict
         before = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = os.pathsep.join([str(PLANTED), *([before] if before else [])])
         environment["BARNABAS_PLANT"] = mistake
-    command = [sys.executable, "-m", "barnabas.cli.main", "--output", "json", "lab", lab.name]
+    command = [*BARNABAS, "--output", "json", "lab", lab.name]
     done = subprocess.run(
         [*command, *options],
         env=environment,
@@ -68,6 +73,65 @@ def test_lab_against_the_fault_it_is_about(lab: Lab) -> None:
     else:
         code, outcome = play(lab, mistake=MISTAKES[lab.name])
     assert not outcome["passed"] and code == 1, outcome
+    if lab.switch and lab.name not in BREAKS_OFF:
+        assert outcome["broken"] is None, outcome
+
+
+def test_a_returning_follower_is_seen_to_cut_its_log() -> None:
+    done = subprocess.run(
+        [*BARNABAS, "lab", "leader-epoch", "--yes"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=True,
+    )
+    assert "broker 1 letters-0 log-truncated" in done.stderr
+    assert "rule=leader-epoch from_offset=5 to_offset=2" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_lab_that_is_ended_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*BARNABAS, "lab", "reassign", "--yes"],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as playing:
+        assert playing.stderr is not None
+        for line in playing.stderr:
+            if "leader-elected" in line:
+                break
+        playing.send_signal(number)
+        playing.stderr.read()
+        assert playing.wait(LIMIT_SECONDS) == 130
+    assert list(tmp_path.iterdir()) == []
+    assert not [
+        entry.name
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdecimal() and str(tmp_path) in _command_line(entry)
+    ]
+
+
+def _command_line(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text()
+    except OSError:  # it has just ended
+        return ""
+
+
+@pytest.mark.parametrize(("typed", "asked"), [("", 1), ("both\n7\n0\n", 4)])
+def test_a_prediction_is_one_of_the_choices(typed: str, asked: int) -> None:
+    done = subprocess.run(
+        [*BARNABAS, "lab", "hw-advance"],
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("Your prediction (1 to 3)") == asked
+    assert done.stderr.endswith("--yes plays without one\n")
 
 
 def test_each_prediction_has_one_right_answer() -> None:

@@ -131,3 +131,9 @@ def test_an_unreachable_cluster_is_one_line_that_names_the_address() -> None:
     assert result.stdout == ""
     assert "127.0.0.1:1" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["explain", "lab", "simulate", "watch"])
+def test_completion_is_an_option_of_the_front_door_only(command: str) -> None:
+    help_text = barnabas(command, "--help").stdout
+    assert "--help" in help_text and "--install-completion" not in help_text

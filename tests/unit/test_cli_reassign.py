@@ -14,7 +14,7 @@ from typer.testing import CliRunner
         ("TOPIC-NUMBER", ["cancel", "--partition", "flights-x"]),
         ("numbers", ["execute", "--move", "flights-0=one"]),
         ("numbers", ["plan", "--brokers", "1;2"]),
-        ("name=value", ["execute", "--move", "flights-0"]),
+        ("TOPIC-N=ID,...", ["execute", "--move", "flights-0"]),
         ("--throttle", ["execute", "--move", "flights-0=1", "--throttle", "0"]),
         ("either", ["execute"]),
         ("either", ["execute", "FILE", "--move", "flights-0=1"]),
@@ -35,7 +35,7 @@ def test_a_plan_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     for file in ("missing", "binary"):
         result = CliRunner().invoke(app, ["reassign", "execute", str(tmp_path / file)])
-        assert result.exit_code == 1 and file in result.stderr
+        assert result.exit_code == 1 and result.stderr.count(file) == 1
 
 
 def test_a_topic_to_be_altered_needs_a_change() -> None:

@@ -188,6 +188,15 @@ def test_only_what_concerns_a_replica_is_told_of_it() -> None:
     assert told.of(About.ISR)[1].endswith("out of the ISR: broker 3 has not caught up for 45 s")
 
 
+def test_a_deposed_controller_and_who_deposed_it_are_named() -> None:
+    story = Story()
+    why = "a new connection was refused"
+    deposed = Event(1, 1000, 1, EventKind.CONTROLLER_DEPOSED, why, details={"broker": 2})
+    story.events.append(deposed)
+    told = explain(view(story, leading(1, 0, [1, 2, 3])))
+    assert told.of(About.BROKER) == [f"broker 2 was removed as controller by broker 1: {why}"]
+
+
 def test_a_fetch_that_works_again_is_no_obstacle() -> None:
     story = Story()
     story.tell(2, EventKind.FETCH_FAILED, "connection refused", None, leader=1)

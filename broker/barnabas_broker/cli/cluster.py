@@ -1,11 +1,9 @@
 """`barnabas cluster`: a cluster of local processes, from start to destroy."""
 
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +11,7 @@ from barnabas.cli.output import note, print_message, print_rows
 from barnabas.cli.settings import CommandFailed, Settings, parse_assignments, settings_of
 
 from barnabas_broker.cli.broker import DiskOption
+from barnabas_broker.cli.termination import terminated_like_interrupted
 
 if TYPE_CHECKING:
     from barnabas_broker.local.cluster import LocalCluster
@@ -59,7 +58,7 @@ def start(
         given["log.disk"] = disk.value
     if pause_points:
         given["pause.directory"] = str(pause_directory(directory.absolute()))
-    with _one_line_failures(), _terminated_like_interrupted():
+    with _one_line_failures(), terminated_like_interrupted():
         from barnabas_broker.local.cluster import LocalCluster
 
         if port is None and load_layout(directory.absolute()) is None:
@@ -112,7 +111,7 @@ def restart(
     context: typer.Context, broker: BrokerArgument, directory: DirectoryOption = DEFAULT_DIRECTORY
 ) -> None:
     """Start a broker again, stopping it in good order first if it runs."""
-    with _one_line_failures(), _terminated_like_interrupted():
+    with _one_line_failures(), terminated_like_interrupted():
         _find(directory).restart(broker)
     row = {"broker": broker, "restarted": True}
     print_message(settings_of(context), f"broker {broker} serves again", row)
@@ -165,23 +164,6 @@ def _one_line_failures() -> Iterator[None]:
         yield
     except ClusterError as error:
         raise CommandFailed(str(error)) from None
-
-
-@contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM and SIGHUP too undo a start that is not finished."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before: list[tuple[int, Any]] = [
-        (number, signal.signal(number, interrupt)) for number in (signal.SIGTERM, signal.SIGHUP)
-    ]
-    try:
-        yield
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)
 
 
 def _find(directory: Path) -> "LocalCluster":

@@ -1,5 +1,6 @@
 """`barnabas lab`: a mechanism shown on a real cluster, after a question."""
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +14,12 @@ from barnabas.cli.settings import (
     settings_of,
 )
 
+from barnabas_broker.cli.termination import terminated_like_interrupted
+
 if TYPE_CHECKING:
     from barnabas_broker.labs.lab import Lab, Outcome, Prediction
 
-app = typer.Typer(help="See one mechanism at work on a real cluster.")
+app = typer.Typer(add_completion=False, help="See one mechanism at work on a real cluster.")
 
 
 @app.command()
@@ -28,7 +31,9 @@ def lab(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a prediction.")] = False,
     switch: Annotated[
         bool,
-        typer.Option("--switch", help="Bring back the fault the lab is about: its checks fail."),
+        typer.Option(
+            "--switch", help="Bring back the fault the lab is about: its checks fail. No question."
+        ),
     ] = False,
     configs: Annotated[
         list[str] | None,
@@ -44,14 +49,16 @@ def lab(
     settings = settings_of(context)
     if name is None:
         rows = [
-            {"lab": each.name, "shows": each.title, "page": each.page} for each in LABS.values()
+            {"lab": lab.name, "shows": lab.title, "switch": bool(lab.switch), "page": lab.page}
+            for lab in LABS.values()
         ]
-        print_rows(settings, ("lab", "shows", "page"), rows)
+        print_rows(settings, ("lab", "shows", "switch", "page"), rows)
         return
     if name not in LABS:
         raise UsageFailed(f"there is no lab {name!r}; the labs are {', '.join(LABS)}")
     given = parse_assignments(configs or [])
-    _play(settings, LABS[name], given, ask=not yes and not settings.json, switch=switch)
+    ask = not (yes or switch or settings.json)
+    _play(settings, LABS[name], given, ask=ask, switch=switch)
 
 
 def _play(
@@ -68,13 +75,14 @@ def _play(
     for key, value in config.items():
         note(f"with {key}={value}")
     try:
-        outcome = run_lab(chosen, note, config)
+        with terminated_like_interrupted():
+            outcome = run_lab(chosen, note, config)
     except ClusterError as error:
         raise CommandFailed(str(error)) from None
     if settings.json:
         print_json(_row(outcome))
     else:
-        _tell(chosen, outcome, prediction)
+        _tell(chosen, outcome, prediction, config if switch else {})
     if not outcome.passed:
         raise typer.Exit(1)
 
@@ -84,11 +92,20 @@ def _predict(prediction: "Prediction") -> int:
     note(f"\n{prediction.question}")
     for number, choice in enumerate(prediction.choices, 1):
         note(f"  {number}. {choice}")
+    numbers = [str(number) for number in range(1, len(prediction.choices) + 1)]
     while True:
-        answer: int = typer.prompt("Your prediction", type=int, err=True)
-        if 1 <= answer <= len(prediction.choices):
+        print(
+            f"Your prediction ({numbers[0]} to {numbers[-1]}): ",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
+        line = sys.stdin.readline()
+        if not line:
+            raise UsageFailed("there is no prediction on standard input; --yes plays without one")
+        if line.strip() in numbers:
             note("")
-            return answer - 1
+            return int(line) - 1
 
 
 def _row(outcome: "Outcome") -> dict[str, Any]:
@@ -104,14 +121,21 @@ def _row(outcome: "Outcome") -> dict[str, Any]:
     }
 
 
-def _tell(chosen: "Lab", outcome: "Outcome", predicted: int | None) -> None:
+def _tell(
+    chosen: "Lab", outcome: "Outcome", predicted: int | None, fault: Mapping[str, str]
+) -> None:
+    """`fault`: the settings that were to make it fail, if it was played with its switch."""
     asked = chosen.prediction
     print()
     if outcome.broken:
         print(f"The scenario broke off: {outcome.broken}")
     if not outcome.passed:
         failed = [check.claim for check in outcome.checks if not check.holds]
-        print("FAILED" + (": " + "; ".join(failed) if failed else ""))
+        settings = " ".join(f"{key}={value}" for key, value in fault.items())
+        as_meant = f", as it must with {settings}" if fault else ""
+        print(f"FAILED{as_meant}" + (": " + "; ".join(failed) if failed else ""))
+        if fault:
+            print(asked.because)
     else:
         right = asked.choices[asked.answer]
         if predicted is not None:

@@ -16,7 +16,7 @@ async def scenario(stage: Stage) -> None:
     acknowledged: dict[int, bytes] = {}
     gaps: list[float] = []
     stop = asyncio.Event()
-    writing = asyncio.create_task(_write(stage, acknowledged, gaps, stop))
+    writing = stage.meanwhile(_write(stage, acknowledged, gaps, stop))
     await stage.until("100 records are acknowledged", lambda: _reached(acknowledged, 100))
     epoch = (await stage.partition(TOPIC)).leader_epoch
 

@@ -11,6 +11,7 @@ async def scenario(stage: Stage) -> None:
     await stage.restart_with(FLUSHED, "log.flush.interval.messages=1")
     await stage.create_topic(TOPIC, replicas=(FLUSHED, UNFLUSHED), min_insync_replicas="1")
     await stage.produce(TOPIC, [b"m1"])
+    await stage.until("both know that it is committed", lambda: _high_watermarks_are(stage, 1))
     await stage.stop(UNFLUSHED)
     await stage.start(UNFLUSHED)
     await stage.until("both are in sync", lambda: stage.isr_is(TOPIC, (FLUSHED, UNFLUSHED)))
@@ -47,6 +48,11 @@ async def scenario(stage: Stage) -> None:
 async def _ends_are(stage: Stage, offset: int) -> bool:
     replicas = (await stage.replicas(TOPIC)).values()
     return len(replicas) == 2 and all(r.log_end_offset == offset for r in replicas)
+
+
+async def _high_watermarks_are(stage: Stage, offset: int) -> bool:
+    replicas = (await stage.replicas(TOPIC)).values()
+    return len(replicas) == 2 and all(r.high_watermark == offset for r in replicas)
 
 
 async def _high_watermark_is_durable(stage: Stage) -> bool:

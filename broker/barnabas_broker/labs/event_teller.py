@@ -7,12 +7,13 @@ from types import TracebackType
 from typing import Self
 
 from barnabas import Admin
+from barnabas.errors import BarnabasError
 from barnabas.events import Event, EventKind
 from barnabas.events.telling import in_words
 from barnabas.runtime import TaskScope
 
-# What happened last comes a little late, for the events of all brokers are put in order.
-LAST_WORDS_SECONDS = 0.5
+# How long to wait for what the brokers have seen and the stream has not brought yet.
+CATCH_UP_SECONDS = 3.0
 # They move with every record; the labs say themselves where they stand.
 UNTOLD = frozenset({EventKind.OFFSETS_MOVED})
 
@@ -24,11 +25,15 @@ class EventTeller:
         self._bootstrap = bootstrap
         self._tell = tell
         self._exit = AsyncExitStack()
+        self._told: set[tuple[int, int, int]] = set()
+        self._news = asyncio.Condition()
         self._tasks = TaskScope("events of a lab")
 
     async def __aenter__(self) -> Self:
-        admin = await self._exit.enter_async_context(Admin(self._bootstrap))
-        self._stream = await self._exit.enter_async_context(await admin.events())
+        self._admin = await self._exit.enter_async_context(Admin(self._bootstrap))
+        self._stream = await self._exit.enter_async_context(await self._admin.events())
+        for event in await self._remembered():
+            self._told.add(_name(event))
         self._tasks.spawn(self._read(), "reader")
         return self
 
@@ -38,7 +43,8 @@ class EventTeller:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await asyncio.sleep(LAST_WORDS_SECONDS)
+        if error is None:
+            await self.catch_up()
         await self._tasks.close()
         await self._exit.aclose()
 
@@ -46,3 +52,28 @@ class EventTeller:
         async for news in self._stream:
             if isinstance(news, Event) and news.kind not in UNTOLD:
                 self._tell(f"    · {in_words(news)}")
+                async with self._news:
+                    self._told.add(_name(news))
+                    self._news.notify_all()
+
+    async def catch_up(self) -> None:
+        """Wait until everything is told that the brokers have seen by now.
+
+        The stream is a little late, and what a broker has seen is gone with its process.
+        """
+        try:
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                seen = {_name(event) for event in await self._remembered()}
+                async with self._news:
+                    await self._news.wait_for(lambda: seen <= self._told)
+        except (TimeoutError, BarnabasError):  # nobody tells anything more
+            return
+
+    async def _remembered(self) -> list[Event]:
+        answers = await self._admin.describe_events()
+        return [event for a in answers for event in a.events if event.kind not in UNTOLD]
+
+
+def _name(event: Event) -> tuple[int, int, int]:
+    """What tells an event from all others: sequences begin anew with each life of a broker."""
+    return event.broker_id, event.time_ms, event.sequence

@@ -17,7 +17,7 @@ async def scenario(stage: Stage) -> None:
     await stage.create_topic(TOPIC, replicas=OLD, min_insync_replicas="2")
     acknowledged: dict[int, bytes] = {}
     stop = asyncio.Event()
-    writing = asyncio.create_task(_write(stage, acknowledged, stop))
+    writing = stage.meanwhile(_write(stage, acknowledged, stop))
     await stage.until("records are acknowledged", lambda: _reached(acknowledged, 200))
     state = await stage.partition(TOPIC)
     stage.say(f"    before: replicas {state.replicas}, leader {state.leader_id}")

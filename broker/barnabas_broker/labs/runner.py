@@ -43,7 +43,10 @@ def run_lab(
 async def _play(
     lab: Lab, cluster: LocalCluster, tell: Callable[[str], None]
 ) -> tuple[Stage, str | None]:
-    async with Stage(cluster, tell) as stage, EventTeller(cluster.bootstrap, tell):
+    async with (
+        EventTeller(cluster.bootstrap, tell) as teller,
+        Stage(cluster, tell, teller.catch_up) as stage,
+    ):
         try:
             await lab.scenario(stage)
         except ScenarioBroken as broken:

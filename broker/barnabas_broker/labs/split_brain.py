@@ -21,7 +21,7 @@ async def scenario(stage: Stage) -> None:
         await producer.send_and_wait(TOPIC, b"known", partition=0)
         await stage.pause(SLEEPER)
         stage.say("a producer that knows of no other leader sends to the sleeping one")
-        late = asyncio.create_task(producer.send_and_wait(TOPIC, b"late", partition=0))
+        late = stage.meanwhile(producer.send_and_wait(TOPIC, b"late", partition=0))
         await stage.until("another broker leads", lambda: stage.led_by_another(TOPIC, SLEEPER))
         await stage.produce(TOPIC, [b"after"], acks="all")
         await stage.say_replicas(TOPIC)
@@ -41,10 +41,10 @@ async def scenario(stage: Stage) -> None:
         offset is None or seen[offset : offset + 1] == [b"late"],
         f"offset {offset}" if offset is not None else "it was refused",
     )
-    replicas = (await stage.replicas(TOPIC)).values()
-    leaders = [r for r in replicas if r.is_leader]
-    stage.check("one leader", len(leaders) == 1, f"{len(leaders)}")
-    ends = {r.log_end_offset for r in replicas}
+    replicas = await stage.replicas(TOPIC)
+    leaders = [broker for broker, replica in replicas.items() if replica.is_leader]
+    stage.check("one broker leads", len(leaders) == 1, f"brokers {leaders}")
+    ends = {replica.log_end_offset for replica in replicas.values()}
     stage.check("all logs end alike", len(ends) == 1, sorted(ends))
 
 

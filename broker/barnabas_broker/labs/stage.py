@@ -13,16 +13,16 @@ A scenario reads like the story it tells:
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from barnabas import Admin, Consumer, Producer
 from barnabas.errors import BarnabasError
 from barnabas.messages.metadata import PartitionMetadata
 from barnabas.messages.replicas import ReplicaDescription
 from barnabas.record.reader import records_from
-from barnabas.runtime import Address, PausePoint
+from barnabas.runtime import Address, PausePoint, TaskScope
 from barnabas.runtime.file_pauses import FilePauseControl
 from barnabas.runtime.grpc_network import GrpcNetwork
 from barnabas.topic_partition import TopicPartition
@@ -37,18 +37,28 @@ from barnabas_broker.local.ports import HOST
 POLL_SECONDS = 0.02
 PATIENCE_SECONDS = 12.0
 
+T = TypeVar("T")
+
 
 class ScenarioBroken(Exception):
     """What the scenario waits for does not happen: nothing can be learned from the rest."""
 
 
 class Stage:
-    """Everything a scenario may do. `tell` receives each line for the reader."""
+    """Everything a scenario may do. `tell` receives each line for the reader; `catch_up` returns
+    when the reader was told all that the brokers have seen."""
 
-    def __init__(self, cluster: LocalCluster, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        tell: Callable[[str], None],
+        catch_up: Callable[[], Awaitable[None]],
+    ) -> None:
         self.cluster = cluster
         self.checks: list[Check] = []
         self._tell = tell
+        self._catch_up = catch_up
+        self._tasks = TaskScope("scenario")
 
     async def __aenter__(self) -> Self:
         ports = {broker: self.cluster.layout.ports(broker)[0] for broker in self.cluster.broker_ids}
@@ -62,7 +72,14 @@ class Stage:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.view.close()
+        try:
+            await self._tasks.close()
+        finally:
+            await self.view.close()
+
+    def meanwhile(self, doing: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Let something go on beside the scenario, until it ends by itself or the scenario does."""
+        return self._tasks.spawn(doing, "meanwhile")
 
     # ---- telling
 
@@ -253,7 +270,8 @@ class Stage:
             await asyncio.to_thread(self.cluster.kill, broker_id)
 
     async def stop(self, broker_id: int) -> None:
-        """SIGTERM: the broker hands over and stops in good order."""
+        """SIGTERM: the broker hands over and stops in good order; first it is heard out."""
+        await self._catch_up()
         self.say(f"SIGTERM to broker {broker_id}: it hands over and stops")
         self.view.away.add(broker_id)
         await asyncio.to_thread(self.cluster.stop_broker, broker_id)

@@ -71,7 +71,7 @@ class IsrChanges:
                 self.isr.expanding(broker_id),
                 f"broker {broker_id} has caught up to offset {follower.log_end_offset}"
                 f" (high watermark {leader.log.high_watermark},"
-                f" start of the leader's epoch {leader.epoch_start_offset})",
+                f" the leader's epoch began at {leader.epoch_start_offset})",
             )
 
     def maybe_shrink_isr(self) -> None:

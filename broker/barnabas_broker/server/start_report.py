@@ -15,7 +15,7 @@ def report_start(events: EventLog, log_manager: LogManager, is_first: bool) -> N
     else:
         how = "it was started again; its last run had not ended in order (killed, or crashed)"
         if log_manager.history().unbroken_since is None:
-            how += "; its machine may have lost its power, and it what was not flushed"
+            how += "; its machine may have lost its power, and with it what was not flushed"
     logs = log_manager.logs()
     in_order = is_first or log_manager.left_in_order
     events.record(EventKind.BROKER_STARTED, how, first=is_first, in_order=in_order, logs=len(logs))

@@ -11,7 +11,7 @@ from barnabas.cli.settings import Settings, UsageFailed, run_async, settings_of
 if TYPE_CHECKING:
     from barnabas.explain import Explanation
 
-app = typer.Typer(help="Why a partition is as it is.")
+app = typer.Typer(add_completion=False, help="Why a partition is as it is.")
 
 _HEADINGS = {
     "leader": "Why this leader",

@@ -172,13 +172,15 @@ def _targets(file: Path | None, moves: list[str] | None) -> dict[TopicPartition,
     if (file is None) == (not moves):
         raise UsageFailed("give either a plan or --move")
     if file is None:
-        said = parse_assignments(moves or [], "--move")
+        said = parse_assignments(moves or [], "--move", "TOPIC-N=ID,...")
         return {_partition(name): _ids(ids) for name, ids in said.items()}
     try:
         return parse_plan(
             typer.get_text_stream("stdin").read() if str(file) == "-" else file.read_text()
         )
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise CommandFailed(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
         raise CommandFailed(f"cannot read {file}: {error}") from None
 
 

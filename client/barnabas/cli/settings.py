@@ -78,12 +78,14 @@ def run_until_interrupted(work: Coroutine[Any, Any, None]) -> None:
         raise KeyboardInterrupt
 
 
-def parse_assignments(pairs: list[str], option: str = "--set") -> dict[str, str]:
+def parse_assignments(
+    pairs: list[str], option: str = "--set", wanted: str = "name=value"
+) -> dict[str, str]:
     """`name=value` options as a dictionary; raises UsageFailed for anything else."""
     found: dict[str, str] = {}
     for pair in pairs:
         name, separator, value = pair.partition("=")
         if not separator or not name.strip():
-            raise UsageFailed(f"{option} wants name=value, not {pair!r}")
+            raise UsageFailed(f"{option} wants {wanted}, not {pair!r}")
         found[name.strip()] = value.strip()
     return found

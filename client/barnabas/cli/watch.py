@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from barnabas.admin import Admin, Interruption
     from barnabas.events import Event
 
-app = typer.Typer(help="Replicas and events as they move.")
+app = typer.Typer(add_completion=False, help="Replicas and events as they move.")
 
 
 @app.command()

@@ -74,6 +74,8 @@ def _of_broker(event: Event) -> str:
         case EventKind.CONTROLLER_ELECTED:
             epoch = event.details.get("epoch")
             return f"{subject} became controller, epoch {epoch}: {event.cause}"
+        case EventKind.CONTROLLER_DEPOSED:
+            return f"{subject} was removed as controller by broker {event.broker_id}: {event.cause}"
         case _:
             return f"{subject}, {plain(event.kind)}: {event.cause}"
 

@@ -12,7 +12,11 @@ from barnabas_simulator.campaign.options import Mode
 from barnabas_simulator.campaign.replay_file import Replay
 from barnabas_simulator.campaign.schedule import run_schedule
 
-app = typer.Typer(help="Whole clusters under random faults, on virtual time.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False,
+    help="Whole clusters under random faults, on virtual time.",
+    no_args_is_help=True,
+)
 
 ModeOption = Annotated[Mode | None, typer.Option(help="Default: every third run is of liveness.")]
 
