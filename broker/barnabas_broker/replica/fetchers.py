@@ -6,7 +6,8 @@ from barnabas.messages.control import BrokerEndpoint
 from barnabas.runtime import Address
 from barnabas.topic_partition import TopicPartition
 
-from barnabas_broker.replica.fetcher import FetcherContext, LeaderFetcher
+from barnabas_broker.replica.fetcher import LeaderFetcher
+from barnabas_broker.replica.fetcher_context import FetcherContext
 from barnabas_broker.replica.partition import Partition
 
 

@@ -39,7 +39,7 @@ from barnabas_broker.replica.alter_partition import AlterPartitionContext, Alter
 from barnabas_broker.replica.consumer_fetch import ConsumerFetches
 from barnabas_broker.replica.controller_fence import ControllerFence
 from barnabas_broker.replica.deadlines import Deadlines
-from barnabas_broker.replica.fetcher import FetcherContext
+from barnabas_broker.replica.fetcher_context import FetcherContext
 from barnabas_broker.replica.fetcher_session import FetchLimits
 from barnabas_broker.replica.fetchers import Fetchers
 from barnabas_broker.replica.follower_fetch import FollowerFetches
