@@ -84,8 +84,8 @@ class Fetcher:
     def on_answer(self, asked: _Asked, answer: FetchedPartition) -> None:
         """One partition's part of a response."""
         state = asked.state
-        if state.version != asked.version:
-            return
+        if state.version != asked.version or state.fetch_offset != asked.offset:
+            return  # an old leader may answer after the new one has
         step = judge_fetched(answer, self.positions.policy)
         if step is FetchStep.ACCEPT:
             self._accept(asked, answer)

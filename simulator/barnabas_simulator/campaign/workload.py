@@ -12,7 +12,7 @@ from contextvars import copy_context
 from typing import Any
 
 from barnabas import Admin, Consumer, Producer
-from barnabas.errors import BarnabasError
+from barnabas.errors import BarnabasError, CorruptMessageError
 from barnabas.producer.handle import DeliveryHandle
 from barnabas.topic_partition import TopicPartition
 
@@ -160,6 +160,8 @@ class Workload:
         while True:
             try:
                 await self._read_along(name)
+            except CorruptMessageError:
+                raise  # no fault of a run spoils what was written: a violation
             except BarnabasError as error:
                 self.errors[f"consumer: {type(error).__name__}"] += 1
                 self._note(f"{name}: {type(error).__name__}: {error}")
