@@ -58,6 +58,8 @@ T = TypeVar("T")
 # reign has lasted that long.
 PAUSE_AFTER_FAILURE_SECONDS = 1.0
 MAX_PAUSE_AFTER_FAILURE_SECONDS = 30.0
+# Who deposed a controller stands last: if it alone is cut off from the others, one of them rules.
+PAUSE_AFTER_DEPOSING_SECONDS = 0.25
 OVER = (State.EXPIRED, State.CLOSED)
 
 
@@ -304,6 +306,7 @@ class Controller:
             self._setup.events.record(
                 EventKind.CONTROLLER_DEPOSED, cause, broker=incumbent.broker_id
             )
+            await asyncio.sleep(PAUSE_AFTER_DEPOSING_SECONDS)
 
     async def _stand_for_election(self, previous: int) -> None:
         """`previous`: who was controller when this broker last looked; -1: nobody was."""
