@@ -18,6 +18,7 @@ from barnabas.messages.reassignments import (
 )
 from barnabas.topic_partition import TopicPartition
 from barnabas_controller import znodes
+from barnabas_controller.leader_and_isr import NO_LEADER
 from barnabas_controller.znodes import REASSIGN_PARTITIONS, ReplicaAssignment
 
 from tests.support.control_world import ControlWorld, run_world
@@ -76,6 +77,7 @@ def test_a_partition_moves_to_three_other_brokers() -> None:
         moving = ReplicaAssignment((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
         assert await assignment(world) == moving
         await world.until(lambda: world.brokers[6].role(FLIGHTS) is not None)
+        await world.settle()  # it is told twice
         role, leader = world.brokers[6].role(FLIGHTS), world.brokers[1].role(FLIGHTS)
         assert role is not None and leader is not None
         assert (role.leader, role.leader_epoch, role.is_new) == (1, 1, True)
@@ -421,5 +423,42 @@ def test_a_request_overrules_the_old_znode() -> None:
         await until_forgotten(world)
         await ask_isr(world, [1, 3])
         await until_home(world, 3)
+
+    run_world(test)
+
+
+def test_a_target_that_is_in_sync_and_dead_is_waited_for() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 3)
+        await world.create_topic("flights", {0: [3, 1]})
+        await ask_isr(world, [3])
+        await world.kill_and_expire(3)
+        await world.until_state(FLIGHTS, lambda s: s.leader == NO_LEADER)
+        assert await reassign(world, [3]) is ErrorCode.NONE
+        await world.settle()
+        assert await assignment(world) == ReplicaAssignment((3, 1), (), (1,))
+        await world.start_broker(3)
+        await until_home(world, 3)
+        await world.until_state(FLIGHTS, lambda s: (s.leader, s.isr) == (3, (3,)))
+
+    run_world(test)
+
+
+def test_a_new_controller_deletes_no_topic_that_is_on_its_way() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2]})
+        await reassign(world, [3, 2])
+        await world.store.ensure(znodes.delete_topic_path("flights"))
+        await world.kill_and_expire(9)
+        await world.until_state(FLIGHTS, lambda s: s.controller_epoch == 2)
+        await world.settle()
+        assert all(b.stops(delete=True) == [] for b in world.brokers.values())
+        await ask_isr(world, [1, 2, 3])
+
+        async def deleted() -> bool | None:
+            return await world.store.exists(znodes.topic_path("flights")) is None or None
+
+        await world.until_some(deleted)
 
     run_world(test)

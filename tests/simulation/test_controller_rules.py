@@ -211,6 +211,37 @@ def test_a_broker_without_replicas_is_told_of_when_it_dies() -> None:
     run_world(test)
 
 
+def test_a_follower_outside_the_isr_that_dies_changes_no_state() -> None:
+    """LeaderAndIsr of a known epoch would be ignored; but all must know that it is offline."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2, 3]})
+        item = AlterPartitionItem(*FLIGHTS, 0, 0, [1, 2])
+        request = AlterPartitionRequest(1, world.brokers[1].epoch, [item])
+        await world.brokers[9].controller.alter_partition(request)
+        before = await world.state(FLIGHTS)
+        orders = world.brokers[2].kinds().count("LeaderAndIsr")
+        await world.kill_and_expire(3)
+        await world.until(lambda: world.brokers[2].metadata(FLIGHTS).offline_replicas == [3])  # type: ignore[union-attr]
+        await world.settle()
+        assert await world.state(FLIGHTS) == before
+        assert world.brokers[2].kinds().count("LeaderAndIsr") == orders
+
+    run_world(test)
+
+
+def test_a_new_controller_takes_a_dead_follower_out_of_the_isr() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2, 3]})
+        await world.kill_and_expire(9, 3)
+        state = await world.until_state(FLIGHTS, lambda s: s.isr == (1, 2))
+        assert (state.leader, state.leader_epoch, state.controller_epoch) == (1, 1, 2)
+
+    run_world(test)
+
+
 def test_a_broker_that_asked_to_stop_counts_again_when_it_is_back() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2)
