@@ -5,7 +5,7 @@ Nothing here needs the controller: it sees the new znodes and acts. The two writ
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas.errors import (
@@ -182,17 +182,24 @@ def explicit_assignment(new: NewTopic, live_brokers: list[int]) -> dict[int, tup
         raise InvalidReplicaAssignmentError("the partitions must be numbered 0 to n-1, each once")
     factor = len(assignment[0])
     for partition, replicas in sorted(assignment.items()):
-        if not replicas or len(replicas) != factor:
-            raise InvalidReplicaAssignmentError(
-                f"partition {partition} has {len(replicas)} replicas, partition 0 has {factor}"
-            )
-        if len(set(replicas)) != len(replicas):
-            raise InvalidReplicaAssignmentError(
-                f"partition {partition} names a broker twice: {list(replicas)}"
-            )
-        unknown = [replica for replica in replicas if replica not in live_brokers]
-        if unknown:
-            raise InvalidReplicaAssignmentError(
-                f"partition {partition} names brokers that are not live: {unknown}"
-            )
+        check_replicas(partition, replicas, factor, live_brokers)
     return dict(sorted(assignment.items()))
+
+
+def check_replicas(
+    partition: int, replicas: Sequence[int], factor: int, live_brokers: Container[int]
+) -> None:
+    """Raise InvalidReplicaAssignmentError unless they are `factor` distinct live brokers."""
+    if not replicas or len(replicas) != factor:
+        raise InvalidReplicaAssignmentError(
+            f"partition {partition} has {len(replicas)} replicas, partition 0 has {factor}"
+        )
+    if len(set(replicas)) != len(replicas):
+        raise InvalidReplicaAssignmentError(
+            f"partition {partition} names a broker twice: {list(replicas)}"
+        )
+    unknown = [replica for replica in replicas if replica not in live_brokers]
+    if unknown:
+        raise InvalidReplicaAssignmentError(
+            f"partition {partition} names brokers that are not live: {unknown}"
+        )

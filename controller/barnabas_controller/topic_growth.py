@@ -18,7 +18,7 @@ from barnabas.errors import (
 from barnabas.events import EventKind
 from barnabas.messages.topics import NewPartitions, TopicResult
 
-from barnabas_controller.admin import MAX_PARTITIONS
+from barnabas_controller.admin import MAX_PARTITIONS, check_replicas
 from barnabas_controller.assignment import Racks, assign_more_replicas
 from barnabas_controller.reassignment import in_progress
 from barnabas_controller.reign import Reign
@@ -100,13 +100,5 @@ def _given(
             f"the new partitions are {existing} to {new.count - 1}, each once"
         )
     for partition, replicas in given.items():
-        if len(replicas) != factor or len(set(replicas)) != factor:
-            raise InvalidReplicaAssignmentError(
-                f"partition {partition} needs {factor} distinct replicas, not {list(replicas)}"
-            )
-        unknown = [replica for replica in replicas if replica not in racks]
-        if unknown:
-            raise InvalidReplicaAssignmentError(
-                f"partition {partition} names brokers that are not live: {unknown}"
-            )
+        check_replicas(partition, replicas, factor, racks)
     return dict(sorted(given.items()))

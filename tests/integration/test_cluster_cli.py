@@ -1,11 +1,9 @@
 """`barnabas cluster` and what a person does with it, from a shell, with real processes."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,41 +13,21 @@ from barnabas_broker.local.cluster import LocalCluster
 from barnabas_broker.local.ports import free_ports
 from barnabas_broker.local.process import ProcessRecord
 
+from tests.support.shell import COMMAND, Shell
+
 pytestmark = pytest.mark.integration
 
-COMMAND = [sys.executable, "-m", "barnabas.cli.main"]
 
-
-class Shell:
-    """Runs `barnabas` in a folder of its own, with its own ports."""
+class OwnCluster(Shell):
+    """With ports of its own, for a cluster that is started in the folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self.port = consecutive_ports(3)
-        bootstrap = ",".join(f"127.0.0.1:{self.port + i}" for i in range(3))
-        self.environment = {**os.environ, "BARNABAS_BOOTSTRAP": bootstrap}
-
-    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*COMMAND, *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    def ok(self, *arguments: str, stdin: str = "") -> str:
-        result = self.run(*arguments, stdin=stdin)
-        assert result.returncode == 0, result.stderr
-        return result.stdout
-
-    def rows(self, *arguments: str) -> list[dict[str, object]]:
-        return [json.loads(line) for line in self.ok(*arguments, "-o", "json").splitlines()]
+        super().__init__(",".join(f"127.0.0.1:{self.port + i}" for i in range(3)), folder)
+        self.started_in = folder
 
     def processes(self) -> list[ProcessRecord]:
-        records = map(ProcessRecord.load, (self.folder / ".barnabas").glob("*/process.json"))
+        records = map(ProcessRecord.load, (self.started_in / ".barnabas").glob("*/process.json"))
         return [record for record in records if record is not None and record.alive]
 
 
@@ -65,21 +43,21 @@ def consecutive_ports(count: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    shell = Shell(tmp_path_factory.mktemp("shell"))
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnCluster]:
+    shell = OwnCluster(tmp_path_factory.mktemp("shell"))
     shell.ok("cluster", "start", "--port", str(shell.port))
     yield shell
     shell.run("cluster", "destroy", "--yes")
     assert shell.processes() == []
 
 
-def test_a_second_start_says_that_the_cluster_runs(shell: Shell) -> None:
+def test_a_second_start_says_that_the_cluster_runs(shell: OwnCluster) -> None:
     before = {process.pid for process in shell.processes()}
     assert "runs already" in shell.ok("cluster", "start")
     assert {process.pid for process in shell.processes()} == before
 
 
-def test_records_go_in_and_come_out(shell: Shell) -> None:
+def test_records_go_in_and_come_out(shell: OwnCluster) -> None:
     created = shell.ok("topic", "create", "hello", "--partitions", "3")
     assert "replication factor 3" in created and "min.insync.replicas=2" in created
     lines = [f"k{i % 5}:value {i}" for i in range(100)]
@@ -91,7 +69,7 @@ def test_records_go_in_and_come_out(shell: Shell) -> None:
     assert sorted(out.splitlines()) == sorted(lines)
 
 
-def test_one_partition_is_read_from_an_offset(shell: Shell) -> None:
+def test_one_partition_is_read_from_an_offset(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "offsets", "--set", "retention.ms=86400000")
     shell.ok("produce", "offsets", "--compression", "zstd", stdin="a\nb\nc\nd\n")
     rows = shell.rows(
@@ -100,18 +78,18 @@ def test_one_partition_is_read_from_an_offset(shell: Shell) -> None:
     assert [(row["offset"], row["value"]) for row in rows] == [(2, "c"), (3, "d")]
 
 
-def test_consuming_ends_when_nothing_comes(shell: Shell) -> None:
+def test_consuming_ends_when_nothing_comes(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "silence")
     assert shell.ok("consume", "silence", "--from-beginning", "--timeout-ms", "300") == ""
 
 
-def test_a_delivered_record_is_told_where_it_is(shell: Shell) -> None:
+def test_a_delivered_record_is_told_where_it_is(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "told")
     result = shell.ok("produce", "told", "--output", "json", "--partition", "0", stdin="x\ny\n")
     assert [json.loads(line)["offset"] for line in result.splitlines()] == [0, 1]
 
 
-def test_a_line_without_a_key_ends_it_and_the_lines_before_are_counted(shell: Shell) -> None:
+def test_a_line_without_a_key_ends_it_and_the_lines_before_are_counted(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "keyed")
     result = shell.run("produce", "keyed", "--key-separator", ":", stdin="a:1\nb:2\nc\nd:4\n")
     assert result.returncode == 1
@@ -120,7 +98,7 @@ def test_a_line_without_a_key_ends_it_and_the_lines_before_are_counted(shell: Sh
     assert [row["value"] for row in rows] == ["1", "2"]
 
 
-def test_topics_are_listed_described_and_deleted(shell: Shell) -> None:
+def test_topics_are_listed_described_and_deleted(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "short-lived", "--partitions", "2")
     (row,) = [row for row in shell.rows("topic", "list") if row["topic"] == "short-lived"]
     assert (row["partitions"], row["replication_factor"]) == (2, 3)
@@ -131,7 +109,7 @@ def test_topics_are_listed_described_and_deleted(shell: Shell) -> None:
     assert "short-lived" not in [row["topic"] for row in shell.rows("topic", "list")]
 
 
-def test_settings_are_changed_while_brokers_run(shell: Shell) -> None:
+def test_settings_are_changed_while_brokers_run(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "settings")
     assert "message too large" not in shell.ok("produce", "settings", stdin="x" * 3000 + "\n")
     shell.ok("topic", "alter", "settings", "--set", "max.message.bytes=2000")
@@ -155,7 +133,7 @@ def test_settings_are_changed_while_brokers_run(shell: Shell) -> None:
     assert settings_of(shell, "--broker-default") == {}
 
 
-def test_elections_are_held_on_request(shell: Shell) -> None:
+def test_elections_are_held_on_request(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "elected", "--partitions", "3")
     rows = shell.rows("election", "run", "--type", "preferred", "--topic", "elected")
     assert [row["result"] for row in rows] == ["ELECTION_NOT_NEEDED"] * 3
@@ -170,7 +148,7 @@ def test_elections_are_held_on_request(shell: Shell) -> None:
     assert result.returncode == 1 and "UNKNOWN_TOPIC_OR_PARTITION" in result.stdout
 
 
-def settings_of(shell: Shell, *where: str) -> dict[str, tuple[str, str]]:
+def settings_of(shell: OwnCluster, *where: str) -> dict[str, tuple[str, str]]:
     rows = shell.rows("config", "describe", *where)
     return {str(row["name"]): (str(row["value"]), str(row["source"])) for row in rows}
 
@@ -190,7 +168,9 @@ def settings_of(shell: Shell, *where: str) -> dict[str, tuple[str, str]]:
         ("consume absent --timeout-ms 100", "UNKNOWN_TOPIC_OR_PARTITION"),
     ],
 )
-def test_a_refusal_is_kafkas_name_and_exit_code_1(shell: Shell, arguments: str, name: str) -> None:
+def test_a_refusal_is_kafkas_name_and_exit_code_1(
+    shell: OwnCluster, arguments: str, name: str
+) -> None:
     result = shell.run(*arguments.split())
     assert result.returncode == 1
     assert name in result.stderr
@@ -198,7 +178,7 @@ def test_a_refusal_is_kafkas_name_and_exit_code_1(shell: Shell, arguments: str, 
     assert result.stdout == ""
 
 
-def test_every_replica_tells_its_offsets(shell: Shell) -> None:
+def test_every_replica_tells_its_offsets(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "replicas")
     shell.ok("produce", "replicas", stdin="1\n2\n3\n")
     rows = shell.rows("replica", "status", "replicas")
@@ -208,22 +188,22 @@ def test_every_replica_tells_its_offsets(shell: Shell) -> None:
     assert all(row["lag"] == 0 and row["in_sync"] for row in rows)
 
 
-def test_zookeeper_shows_the_brokers(shell: Shell) -> None:
+def test_zookeeper_shows_the_brokers(shell: OwnCluster) -> None:
     tree = shell.ok("zk", "tree", "/brokers/ids")
     assert [line.split()[0] for line in tree.splitlines()] == ["ids", "1*", "2*", "3*"]
     assert json.loads(shell.ok("zk", "get", "/controller").splitlines()[0])["brokerid"] in (1, 2, 3)
     assert shell.run("zk", "get", "/nowhere").returncode == 1
 
 
-def test_the_files_on_disk_are_sound_and_a_flipped_bit_is_found(shell: Shell) -> None:
+def test_the_files_on_disk_are_sound_and_a_flipped_bit_is_found(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "on-disk")
     shell.ok("produce", "on-disk", stdin="one\ntwo\n")
-    folder = shell.folder / ".barnabas" / "broker-1" / "data" / "on-disk-0"
+    folder = shell.started_in / ".barnabas" / "broker-1" / "data" / "on-disk-0"
     (row,) = shell.rows("log", "verify", str(folder))
     assert row["faults"] == [] and row["records"] == 2
     assert "baseOffset: 0 lastOffset: 1 count: 2" in shell.ok("log", "dump", str(folder))
     assert "payload: two" in shell.ok("log", "dump", str(folder), "--records")
-    copy = shell.folder / "on-disk-0"
+    copy = shell.started_in / "on-disk-0"
     subprocess.run(["cp", "-r", str(folder), str(copy)], check=True)
     file = copy / "00000000000000000000.log"
     spoiled = bytearray(file.read_bytes())
@@ -234,7 +214,7 @@ def test_the_files_on_disk_are_sound_and_a_flipped_bit_is_found(shell: Shell) ->
     assert result.returncode == 1 and "isvalid: false" in result.stdout
 
 
-def test_ctrl_c_ends_consume_quietly(shell: Shell) -> None:
+def test_ctrl_c_ends_consume_quietly(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "interrupted")
     shell.ok("produce", "interrupted", stdin="x\n")
     process = subprocess.Popen(
@@ -249,7 +229,7 @@ def test_ctrl_c_ends_consume_quietly(shell: Shell) -> None:
     assert (out, err) == ("", "1 record consumed\n")
 
 
-def test_a_reader_that_leaves_is_no_failure(shell: Shell) -> None:
+def test_a_reader_that_leaves_is_no_failure(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "piped")
     shell.ok("produce", "piped", stdin="line\n" * 5000)
     line = f"{' '.join(COMMAND)} consume piped --from-beginning | head -1; exit ${{PIPESTATUS[0]}}"
@@ -260,7 +240,7 @@ def test_a_reader_that_leaves_is_no_failure(shell: Shell) -> None:
     assert "Traceback" not in result.stderr and "Exception" not in result.stderr
 
 
-def test_a_killed_broker_is_shown_and_comes_back(shell: Shell) -> None:
+def test_a_killed_broker_is_shown_and_comes_back(shell: OwnCluster) -> None:
     shell.ok("cluster", "kill", "2")
     status = shell.run("cluster", "status", "--output", "json")
     states = {row["member"]: row["state"] for row in map(json.loads, status.stdout.splitlines())}
@@ -272,7 +252,7 @@ def test_a_killed_broker_is_shown_and_comes_back(shell: Shell) -> None:
     assert shell.ok("cluster", "logs", "2", "--lines", "3").count("\n") == 3
 
 
-def test_stop_and_start_keep_topics_and_records(shell: Shell) -> None:
+def test_stop_and_start_keep_topics_and_records(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "kept", "--partitions", "2")
     shell.ok("produce", "kept", stdin="a\nb\nc\n")
     shell.ok("cluster", "stop")
@@ -284,7 +264,7 @@ def test_stop_and_start_keep_topics_and_records(shell: Shell) -> None:
 
 
 def test_a_taken_port_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
+    shell = OwnCluster(tmp_path)
     with socket.socket() as other:
         other.bind(("127.0.0.1", shell.port + 1))
         other.listen()
@@ -298,7 +278,7 @@ def test_a_taken_port_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_on_a_volatile_disk_a_kill_is_a_power_loss(tmp_path: Path) -> None:
     """One replica that nobody asked to flush, and pause points in a folder of the cluster."""
-    shell = Shell(tmp_path)
+    shell = OwnCluster(tmp_path)
     options = ("--brokers", "1", "--disk", "volatile", "--pause-points")
     shell.ok("cluster", "start", "--port", str(shell.port), *options)
     try:
@@ -316,7 +296,7 @@ def test_on_a_volatile_disk_a_kill_is_a_power_loss(tmp_path: Path) -> None:
 
 
 def test_missing_java_is_one_line(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
+    shell = OwnCluster(tmp_path)
     shell.environment |= {"PATH": str(tmp_path), "JAVA_HOME": ""}
     result = shell.run("cluster", "start", "--port", str(shell.port))
     assert result.returncode == 1
@@ -325,7 +305,7 @@ def test_missing_java_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_start_leaves_no_process_behind(tmp_path: Path, number: int) -> None:
-    shell = Shell(tmp_path)
+    shell = OwnCluster(tmp_path)
     start = subprocess.Popen(
         [*COMMAND, "cluster", "start", "--port", str(shell.port)],
         cwd=tmp_path, env=shell.environment, stderr=subprocess.PIPE, text=True,

@@ -15,6 +15,7 @@ from barnabas import Admin
 from barnabas_broker.local.cluster import LocalCluster
 
 from tests.support.cluster_state import (
+    choose,
     controller_id,
     create_topic,
     leaders,
@@ -138,15 +139,6 @@ async def test_a_stalled_event_loop_gives_its_session_up_and_joins_again(
         assert not workload.failed
         (await workload.verdict()).assert_good()
     assert cluster.pid(broker) == pid
-
-
-async def choose(bootstrap: str, topic: str, victim: str) -> int:
-    """The leader of the first partition, one of its followers, or the controller."""
-    led = (await leaders(bootstrap, topic))[0]
-    controller = await controller_id(bootstrap)
-    if victim == "follower":
-        return next(b for b in (1, 2, 3) if b not in (led, controller))
-    return controller if victim == "controller" else led
 
 
 async def epochs(bootstrap: str, topic: str) -> list[tuple[int, int]]:

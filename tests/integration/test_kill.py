@@ -7,12 +7,11 @@ import asyncio
 import signal
 
 import pytest
-from barnabas import Admin
 from barnabas_broker.local.cluster import LocalCluster
 from barnabas_controller.zookeeper.session import Session
 
 from tests.support.cluster_state import (
-    controller_id,
+    choose,
     create_topic,
     leaders,
     wait_until_in_sync,
@@ -32,7 +31,7 @@ async def test_kill_one_broker_under_load(cluster: LocalCluster, victim: str) ->
     await create_topic(cluster.bootstrap, topic, PARTITIONS)
     async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
         await workload.acked_in_every_partition(20)
-        broker = await _choose(cluster.bootstrap, topic, victim)
+        broker = await choose(cluster.bootstrap, topic, victim)
         await asyncio.to_thread(cluster.kill, broker)
         await workload.acked_in_every_partition(20, within=SESSION_SECONDS + 6)
         await asyncio.to_thread(cluster.restart, broker)
@@ -68,7 +67,7 @@ async def test_a_broker_sleeps_past_its_session_under_load(
     await create_topic(cluster.bootstrap, topic, PARTITIONS)
     async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
         await workload.acked_in_every_partition(20)
-        broker = await _choose(cluster.bootstrap, topic, sleeper)
+        broker = await choose(cluster.bootstrap, topic, sleeper)
         cluster.signal(broker, signal.SIGSTOP)
         try:
             async with zookeeper(cluster) as session:
@@ -139,15 +138,3 @@ async def test_stop_and_start_of_the_whole_cluster_keeps_topics_and_records(
         await asyncio.to_thread(cluster.start)
         await wait_until_in_sync(cluster.bootstrap, topic)
         (await workload.verdict()).assert_good()
-
-
-async def _choose(bootstrap: str, topic: str, victim: str) -> int:
-    leader_of_first = (await leaders(bootstrap, topic))[0]
-    controller = await controller_id(bootstrap)
-    if victim == "leader":
-        return leader_of_first
-    if victim == "controller":
-        return controller
-    async with Admin(bootstrap_servers=bootstrap) as admin:
-        description = (await admin.describe_topics([topic]))[0]
-    return next(b for b in description.partitions[0].replicas if b != leader_of_first)

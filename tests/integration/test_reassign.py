@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -15,12 +13,12 @@ from barnabas_broker.local.cluster import LocalCluster
 
 from tests.support.cluster_state import controller_id
 from tests.support.real_cluster import real_cluster
+from tests.support.shell import Shell
 from tests.support.workload import Workload
 from tests.support.zookeeper_client import zookeeper
 
 pytestmark = pytest.mark.integration
 
-COMMAND = [sys.executable, "-m", "barnabas.cli.main"]
 TOPIC = "flights"
 LEGACY = "/admin/reassign_partitions"
 
@@ -35,31 +33,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     directory: Path = tmp_path_factory.mktemp("cluster")
     with real_cluster(directory, config, brokers=4) as running:
         yield running
-
-
-class Shell:
-    """Runs `barnabas` against the cluster."""
-
-    def __init__(self, cluster: LocalCluster) -> None:
-        self._bootstrap = ["--bootstrap", cluster.bootstrap]
-
-    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*COMMAND, *self._bootstrap, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    def ok(self, *arguments: str, stdin: str = "") -> str:
-        result = self.run(*arguments, stdin=stdin)
-        assert result.returncode == 0, result.stderr
-        return result.stdout
-
-    def rows(self, *arguments: str, stdin: str = "") -> list[dict[str, object]]:
-        lines = self.ok("-o", "json", *arguments, stdin=stdin).splitlines()
-        return [json.loads(line) for line in lines]
 
 
 def folders(cluster: LocalCluster, broker_id: int) -> list[str]:
@@ -82,7 +55,7 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def test_a_broker_is_emptied_under_load_and_filled_again(cluster: LocalCluster) -> None:
-    shell = Shell(cluster)
+    shell = Shell(cluster.bootstrap)
     async with Admin(cluster.bootstrap) as admin:
         await admin.create_topic(
             TOPIC,
@@ -145,7 +118,7 @@ async def test_an_old_tool_asks_in_zookeeper(cluster: LocalCluster) -> None:
 
 
 async def test_what_is_wrong_is_said_with_kafkas_name(cluster: LocalCluster) -> None:
-    shell = Shell(cluster)
+    shell = Shell(cluster.bootstrap)
 
     async def check(code: int, name: str, *arguments: str) -> None:
         result = await asyncio.to_thread(shell.run, *arguments)
@@ -167,7 +140,7 @@ async def test_what_is_wrong_is_said_with_kafkas_name(cluster: LocalCluster) -> 
 
 
 async def test_a_topic_grows(cluster: LocalCluster) -> None:
-    shell = Shell(cluster)
+    shell = Shell(cluster.bootstrap)
     (row,) = await asyncio.to_thread(shell.rows, "topic", "alter", TOPIC, "--partitions", "5")
     assert row == {"topic": TOPIC, "partitions": 5}
     found = await replicas(cluster)

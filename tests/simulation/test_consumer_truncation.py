@@ -1,31 +1,14 @@
 """A consumer that has read what an unclean election threw away (KIP-320), on a whole cluster."""
 
 import pytest
-from barnabas import Admin, Consumer, LogTruncationError, Producer
+from barnabas import Admin, Consumer, LogTruncationError
 from barnabas.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
-from tests.support.replicas import until_replicas
+from tests.support.whole_cluster import led_by, send
 
 KEY = TopicPartition("read", 0)
-
-
-async def _led_by(cluster: SimulatedCluster, broker_id: int) -> None:
-    await until_replicas(
-        cluster.bootstrap,
-        KEY,
-        lambda found: broker_id in found and found[broker_id].is_leader,
-        within=60.0,
-        runtime=cluster.client_runtime("looker"),
-    )
-
-
-async def _produce(cluster: SimulatedCluster, *values: bytes) -> None:
-    runtime = cluster.client_runtime("producer")
-    async with Producer(cluster.bootstrap, runtime=runtime) as producer:
-        for value in values:
-            await producer.send_and_wait(KEY.topic, value, partition=0)
 
 
 async def _story(policy: str) -> tuple[list[bytes], list[bytes]]:
@@ -42,14 +25,14 @@ async def _story(policy: str) -> tuple[list[bytes], list[bytes]]:
     ) as consumer:
         consumer.assign([KEY])
         consumer.seek(KEY, 0)
-        await _produce(cluster, b"kept")
+        await send(cluster, KEY, [b"kept"])
         cluster.kill(2)
-        await _produce(cluster, b"gone-1", b"gone-2")
+        await send(cluster, KEY, [b"gone-1", b"gone-2"])
         before = await _read(consumer, 3)
         cluster.kill(1)
         cluster.start_broker(2)
-        await _led_by(cluster, 2)
-        await _produce(cluster, *(b"new-%d" % number for number in range(5)))
+        await led_by(cluster, KEY, 2)
+        await send(cluster, KEY, (b"new-%d" % number for number in range(5)))
         return before, await _read(consumer, 5)
 
 

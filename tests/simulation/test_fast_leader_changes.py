@@ -9,7 +9,7 @@ another epoch: with the offset alone, 1 would keep its own 10 to 14.
 """
 
 import pytest
-from barnabas import Admin, Producer
+from barnabas import Admin
 from barnabas.record.reader import records_from
 from barnabas.topic_partition import TopicPartition
 from barnabas_broker.replica import follower
@@ -18,29 +18,13 @@ from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
 from tests.support.replicas import until_replicas
+from tests.support.whole_cluster import led_by, send
 
 KEY = TopicPartition("fast", 0)
 LOOKUPS = ("fetch", "offsets-for-leader-epoch")
 COMMON = [b"common-%d" % number for number in range(10)]
 OF_TWO = [b"two-%d" % number for number in range(5)]
 OF_ONE = [b"one-%d" % number for number in range(10)]
-
-
-async def _led_by(cluster: SimulatedCluster, broker_id: int) -> None:
-    await until_replicas(
-        cluster.bootstrap,
-        KEY,
-        lambda found: broker_id in found and found[broker_id].is_leader,
-        within=60.0,
-        runtime=cluster.client_runtime("looker"),
-    )
-
-
-async def _produce(cluster: SimulatedCluster, values: list[bytes], acks: int | str = 1) -> None:
-    runtime = cluster.client_runtime("producer")
-    async with Producer(cluster.bootstrap, runtime=runtime, acks=acks) as producer:
-        for value in values:
-            await producer.send_and_wait(KEY.topic, value, partition=0)
 
 
 async def _story(lookup: str) -> tuple[list[bytes], list[bytes]]:
@@ -54,18 +38,18 @@ async def _story(lookup: str) -> tuple[list[bytes], list[bytes]]:
             assignments={0: [1, 2]},
             configs={"unclean.leader.election.enable": "true", "min.insync.replicas": "1"},
         )
-    await _led_by(cluster, 1)
-    await _produce(cluster, COMMON, acks="all")
+    await led_by(cluster, KEY, 1)
+    await send(cluster, KEY, COMMON)
     cluster.kill(1)
-    await _led_by(cluster, 2)
-    await _produce(cluster, OF_TWO)
+    await led_by(cluster, KEY, 2)
+    await send(cluster, KEY, OF_TWO, acks=1)
     cluster.kill(2)
     cluster.start_broker(1)
-    await _led_by(cluster, 1)
-    await _produce(cluster, OF_ONE)
+    await led_by(cluster, KEY, 1)
+    await send(cluster, KEY, OF_ONE, acks=1)
     cluster.kill(1)
     cluster.start_broker(2)
-    await _led_by(cluster, 2)
+    await led_by(cluster, KEY, 2)
     cluster.start_broker(1)
     await until_replicas(
         cluster.bootstrap,

@@ -51,6 +51,15 @@ async def controller_id(bootstrap: str) -> int:
         return (await admin.describe_cluster()).controller_id
 
 
+async def choose(bootstrap: str, topic: str, victim: str) -> int:
+    """The leader of the first partition, one of its followers, or the controller."""
+    led = (await leaders(bootstrap, topic))[0]
+    controller = await controller_id(bootstrap)
+    if victim == "follower":
+        return next(b for b in (1, 2, 3) if b not in (led, controller))
+    return controller if victim == "controller" else led
+
+
 async def wait_until_in_sync(
     bootstrap: str, topic: str, replicas: int = 3, within: float = 40.0
 ) -> None:

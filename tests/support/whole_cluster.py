@@ -8,6 +8,7 @@ hash seeds, can be compared.
 
 import hashlib
 import sys
+from collections.abc import Iterable
 
 from barnabas import Admin, Consumer, Producer
 from barnabas.topic_partition import TopicPartition
@@ -15,6 +16,7 @@ from barnabas_simulator.cluster import SimulatedCluster, Trace
 from barnabas_simulator.loop import run
 
 from tests.support.delivery import History, judge
+from tests.support.replicas import until_replicas
 
 TP = TopicPartition("flights", 0)
 MAX_SECONDS = 600.0
@@ -48,6 +50,27 @@ async def read_back(cluster: SimulatedCluster) -> list[tuple[int, bytes]]:
 async def leader_of(cluster: SimulatedCluster) -> int:
     async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
         return (await admin.describe_topic(TP.topic)).partitions[0].leader_id
+
+
+async def led_by(cluster: SimulatedCluster, key: TopicPartition, broker_id: int) -> None:
+    """Wait until a broker leads, and knows it."""
+    await until_replicas(
+        cluster.bootstrap,
+        key,
+        lambda found: broker_id in found and found[broker_id].is_leader,
+        within=60.0,
+        runtime=cluster.client_runtime("looker"),
+    )
+
+
+async def send(
+    cluster: SimulatedCluster, key: TopicPartition, values: Iterable[bytes], acks: int | str = "all"
+) -> None:
+    """One after the other, each when the one before is acknowledged."""
+    runtime = cluster.client_runtime("producer")
+    async with Producer(cluster.bootstrap, runtime=runtime, acks=acks) as producer:
+        for value in values:
+            await producer.send_and_wait(key.topic, value, partition=key.partition)
 
 
 async def story(seed: int, power_loss: bool = False) -> tuple[int, int]:
