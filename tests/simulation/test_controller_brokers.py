@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import pytest
 from barnabas.error_code import ErrorCode
 from barnabas.messages.control import AlterPartitionItem, AlterPartitionRequest
 from barnabas.messages.control import ControlledShutdownRequest as ShutdownRequest
@@ -108,7 +109,10 @@ def test_an_unclean_election_happens_only_where_the_topic_allows_it() -> None:
     run_world(test)
 
 
-def test_a_broker_that_restarts_faster_than_anyone_looks_is_treated_as_dead_and_new() -> None:
+@pytest.mark.parametrize("evidence", [True, False], ids=["evidence", "session"])
+def test_a_broker_that_restarts_faster_than_anyone_looks_is_treated_as_dead_and_new(
+    evidence: bool,
+) -> None:
     async def test(world: ControlWorld) -> None:
         await three_brokers_and_a_topic(world)
         first = world.brokers[1].epoch
@@ -125,7 +129,7 @@ def test_a_broker_that_restarts_faster_than_anyone_looks_is_treated_as_dead_and_
         epochs = {request.broker_epoch for request in world.brokers[1].told}
         assert epochs == {world.brokers[1].epoch}
 
-    run_world(test)
+    run_world(test, dataclasses.replace(QUIET, suspects_on_evidence=evidence))
 
 
 def test_a_state_changed_by_hand_is_read_again_before_the_next_election() -> None:

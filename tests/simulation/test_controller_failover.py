@@ -1,6 +1,7 @@
 """Who is controller, what it does first, and what becomes of one that no longer is."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,13 @@ from barnabas_controller.controller_election import current_controller, elect
 from barnabas_controller.errors import ControllerMoved
 from barnabas_controller.fenced_store import ControllerEpoch, FencedStore
 from barnabas_controller.leader_and_isr import NO_LEADER
+from barnabas_controller.store import Store
+from barnabas_controller.zookeeper.session import (
+    ConnectionLoss,
+    Operation,
+    OperationResult,
+    Session,
+)
 
 from tests.support.control_world import QUIET, ControlWorld, run_world
 
@@ -192,7 +200,9 @@ def test_a_controller_that_fails_unforeseen_gives_up_its_reign() -> None:
         await world.create_topic("flights", {0: [2, 1]})
         await world.start_broker(3)  # whom broker 1 cannot handle
         await world.until(lambda: world.brokers[1].controller.epoch == 0)
+        resigned = world.clock.monotonic()
         await world.until(lambda: world.controller() not in (None, world.brokers[1]))
+        assert world.clock.monotonic() - resigned < 0.5, "/controller is gone at once"
         await world.until(lambda: world.brokers[3].metadata(FLIGHTS) is not None)
 
     run_world(test)
@@ -256,11 +266,28 @@ def test_a_malformed_controller_epoch_elects_nobody_until_it_is_mended() -> None
     run_world(test)
 
 
+class Unheard:
+    """A session that does not hear the answer to its first transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._heard = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    async def multi(self, operations: Sequence[Operation]) -> Sequence[OperationResult]:
+        results = await self._session.multi(operations)
+        if not self._heard:
+            self._heard = True
+            raise ConnectionLoss("before the answer came")
+        return results
+
+
 def test_an_election_whose_answer_was_lost_was_won_all_the_same() -> None:
     async def test(world: ControlWorld) -> None:
         session = await world.zookeeper.client("x").connect(6000, 1000)
-        world.zookeeper.lose_next_reply(session, znodes.CONTROLLER)
-        store = type(world.store)(session)
+        store = Store(Unheard(session))
         epoch = await elect(store, 7, 0)
         assert epoch == ControllerEpoch(1, 1)
         current = await current_controller(store)

@@ -152,6 +152,19 @@ def test_another_order_is_taken_over_at_once_and_nobody_is_disturbed() -> None:
         assert await assignment(world) == ReplicaAssignment((3, 2, 1))
         assert await world.state(FLIGHTS) == before
         assert kinds(world)[-1] is EventKind.REASSIGNMENT_COMPLETED
+        await world.until(lambda: world.brokers[2].metadata(FLIGHTS).replicas == [3, 2, 1])  # type: ignore[union-attr]
+
+    run_world(test)
+
+
+def test_a_partition_without_any_live_replica_gets_its_first_leader_from_the_target() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        await world.create_topic_unseen("flights", {0: [7]})
+        await world.settle()
+        assert await reassign(world, [2]) is ErrorCode.NONE
+        await world.until_state(FLIGHTS, lambda s: (s.leader, s.isr) == (2, (2,)))
+        await until_home(world, 2)
 
     run_world(test)
 

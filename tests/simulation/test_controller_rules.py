@@ -118,6 +118,42 @@ def test_orders_reach_a_broker_one_by_one_in_order_and_again_until_it_answers() 
     run_world(test)
 
 
+def test_a_broker_that_moved_is_told_its_roles_where_it_is_now() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2)
+        moved, orders = world.brokers[1], list[Message]()
+
+        async def handle(request: Any, peer: Peer) -> Message:
+            orders.append(request)
+            answer: Message = await moved.handle(request, peer)
+            return answer
+
+        address = Address("elsewhere", 1)
+        await world.network.node(moved.node).listen("PLAINTEXT", address, {Service.CONTROL: handle})
+        data = znodes.encode_broker(Broker(1, (Endpoint("PLAINTEXT", *address),)), 0)
+        await world.store.put(znodes.broker_path(1), data)
+        await world.settle()
+        await world.create_topic_unseen("flights", {0: [1]})
+        await world.until(lambda: any(isinstance(o, LeaderAndIsrRequest) for o in orders))
+
+    run_world(test)
+
+
+def test_a_broker_that_cannot_hand_all_over_tries_three_times_and_stops_all_the_same() -> None:
+    async def story() -> None:
+        cluster = SimulatedCluster(seed=1)
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("flights", assignments={0: [3, 2]})
+            cluster.kill(2)
+            await asyncio.sleep(5)
+            began = cluster.clock.monotonic()
+            await cluster.stop_broker(3)
+            assert 10 <= cluster.clock.monotonic() - began < 12, "two pauses of 5 s"
+
+    run(story(), seed=1)
+
+
 def test_whoever_creates_a_topic_is_answered_when_it_has_leaders_or_in_time() -> None:
     async def story() -> None:
         cluster = SimulatedCluster(seed=1)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import pytest
 from barnabas.error_code import ErrorCode
 from barnabas.events import EventKind
 from barnabas.topic_partition import TopicPartition
@@ -189,7 +190,8 @@ def test_a_deletion_outlives_the_controller_and_a_broker_that_cannot() -> None:
     run_world(test)
 
 
-def test_a_broker_that_dies_while_it_deletes_is_waited_for() -> None:
+@pytest.mark.parametrize("evidence", [True, False], ids=["evidence", "session"])
+def test_a_broker_that_dies_while_it_deletes_is_waited_for(evidence: bool) -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)
         await world.create_topic("flights", {0: [2, 3]})
@@ -200,7 +202,7 @@ def test_a_broker_that_dies_while_it_deletes_is_waited_for() -> None:
         await world.start_broker(3)
         await until_gone(world, znodes.topic_path("flights"))
 
-    run_world(test)
+    run_world(test, dataclasses.replace(QUIET, suspects_on_evidence=evidence))
 
 
 def test_with_deletion_disabled_the_wish_is_removed_and_the_topic_stays() -> None:

@@ -6,7 +6,8 @@ acknowledged record by value.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 from barnabas import Admin
@@ -21,6 +22,8 @@ from barnabas.messages.control import (
 from barnabas.topic_partition import TopicPartition
 from barnabas_controller import znodes
 from barnabas_controller.controller_election import current_controller, depose
+from barnabas_controller.store import Store
+from barnabas_controller.zookeeper.session import Operation, OperationResult, Session
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
@@ -273,6 +276,38 @@ def test_deposing_hits_no_successor() -> None:
         second = await current_controller(world.store)
         assert second is not None and second.broker_id == 2
         assert await depose(world.store, second)
+
+    run_world(test)
+
+
+class Late:
+    """A session whose transactions reach ZooKeeper after something else has happened."""
+
+    def __init__(self, session: Session, first: Callable[[], Awaitable[None]]) -> None:
+        self._session = session
+        self._first = first
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    async def multi(self, operations: Sequence[Operation]) -> Sequence[OperationResult]:
+        await self._first()
+        return await self._session.multi(operations)
+
+
+def test_deposing_hits_no_successor_elected_at_that_moment() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        first = await current_controller(world.store)
+        assert first is not None
+
+        async def succession() -> None:
+            await world.kill_and_expire(1)
+            await world.until(lambda: world.brokers[2].controller.epoch == 2)
+
+        assert not await depose(Store(Late(world.store.session, succession)), first)
+        second = await current_controller(world.store)
+        assert second is not None and second.broker_id == 2
 
     run_world(test)
 
