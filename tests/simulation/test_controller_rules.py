@@ -122,6 +122,7 @@ def test_a_broker_that_moved_is_told_its_roles_where_it_is_now() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2)
         moved, orders = world.brokers[1], list[Message]()
+        await world.until(lambda: "UpdateMetadata" in moved.kinds())
 
         async def handle(request: Any, peer: Peer) -> Message:
             orders.append(request)
