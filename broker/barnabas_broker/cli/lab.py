@@ -132,8 +132,8 @@ def _tell(
     if not outcome.passed:
         failed = [check.claim for check in outcome.checks if not check.holds]
         settings = " ".join(f"{key}={value}" for key, value in fault.items())
-        as_meant = f", as it must with {settings}" if fault else ""
-        print(f"FAILED{as_meant}" + (": " + "; ".join(failed) if failed else ""))
+        played = f", with the fault it is about ({settings})" if fault else ""
+        print(f"FAILED{played}" + (": " + "; ".join(failed) if failed else ""))
         if fault:
             print(asked.because)
     else:

@@ -49,7 +49,7 @@ LAB = Lab(
         ),
         1,
         "Only a member of the ISR has every acknowledged record. unclean.leader.election.enable\n"
-        'chooses availability instead: try `--switch` and see "second" vanish.',
+        'chooses availability instead: with `--switch` "second" vanishes.',
     ),
     scenario=scenario,
     switch={"unclean.leader.election.enable": "true"},

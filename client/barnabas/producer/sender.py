@@ -198,8 +198,9 @@ class Sender:
     def _exhausted(self, batch: ProducerBatch) -> DeliveryTimeoutError:
         cause = batch.last_failure or self.cluster.last_failure
         waited = self._clock.monotonic() - batch.created
+        attempts = "1 attempt" if batch.attempts == 1 else f"{batch.attempts} attempts"
         error = DeliveryTimeoutError(
-            f"{batch.topic_partition}: not delivered after {batch.attempts} attempts "
+            f"{batch.topic_partition}: not delivered after {attempts} "
             f"in {waited:.1f} s; last failure: {cause or 'the partition had no leader'}"
         )
         error.__cause__ = cause
