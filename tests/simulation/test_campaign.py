@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 from barnabas_broker.replica import leadership
 from barnabas_controller.leader_and_isr import LeaderAndIsr
-from barnabas_simulator.campaign import Fault, FaultKind, Mode, Options, plan, run_schedule
 from barnabas_simulator.campaign.cli import app
 from barnabas_simulator.campaign.core import can_progress, choose_core
 from barnabas_simulator.campaign.coverage import missing, wanted
+from barnabas_simulator.campaign.faults import Fault, FaultKind
 from barnabas_simulator.campaign.many import Campaign, run_many, run_seed
+from barnabas_simulator.campaign.options import Mode, Options
+from barnabas_simulator.campaign.plan import plan
 from barnabas_simulator.campaign.replay_file import Replay
+from barnabas_simulator.campaign.schedule import run_schedule
 from barnabas_simulator.campaign.shrink import fails_alike, shrink
 from barnabas_simulator.campaign.state import PartitionState
 from typer.testing import CliRunner

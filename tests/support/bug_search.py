@@ -13,7 +13,9 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from barnabas_simulator.campaign import Options, plan, run_schedule
+from barnabas_simulator.campaign.options import Options
+from barnabas_simulator.campaign.plan import plan
+from barnabas_simulator.campaign.schedule import run_schedule
 from barnabas_simulator.invariants import InvariantViolation
 
 from tests.support.random_faults import run_seed

@@ -57,6 +57,7 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         "produce",
         "reassign",
         "replica",
+        "simulate",
         "topic",
         "watch",
         "zk",
@@ -131,6 +132,14 @@ def test_an_unreachable_cluster_is_one_line_that_names_the_address() -> None:
     assert result.stdout == ""
     assert "127.0.0.1:1" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_the_list_of_commands_loads_neither_broker_nor_simulator_nor_grpc() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "barnabas.cli.main", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "typer" in loaded
+    assert not loaded & {"barnabas_broker.server", "barnabas_simulator.cluster", "grpc"}
 
 
 @pytest.mark.parametrize("command", ["explain", "lab", "simulate", "watch"])

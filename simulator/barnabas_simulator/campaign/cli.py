@@ -1,4 +1,7 @@
-"""`barnabas simulate`, and `python -m barnabas_simulator.campaign`."""
+"""`barnabas simulate`, and `python -m barnabas_simulator.campaign`.
+
+The simulator, and with it the whole broker, is loaded only when a command runs.
+"""
 
 import time
 from pathlib import Path
@@ -6,11 +9,7 @@ from typing import Annotated
 
 import typer
 
-from barnabas_simulator.campaign.coverage import ENOUGH_RUNS, missing, table
-from barnabas_simulator.campaign.many import Campaign, investigate, run_many, run_seed
 from barnabas_simulator.campaign.options import Mode
-from barnabas_simulator.campaign.replay_file import Replay
-from barnabas_simulator.campaign.schedule import run_schedule
 
 app = typer.Typer(
     add_completion=False,
@@ -30,6 +29,9 @@ def run_campaign(
     out: Annotated[Path, typer.Option(help="Where failed runs are saved.")] = Path("simulations"),
 ) -> None:
     """Run many seeds; each failed one is confirmed, shrunk and saved."""
+    from barnabas_simulator.campaign.coverage import ENOUGH_RUNS, missing, table
+    from barnabas_simulator.campaign.many import Campaign, investigate, run_many
+
     campaign, began = Campaign(), time.monotonic()
     for outcome in run_many(range(seed, seed + count), mode, jobs):
         campaign.add(outcome)
@@ -58,6 +60,9 @@ def replay(
     file: Annotated[Path, typer.Argument(help="A file that `run` has saved.", exists=True)],
 ) -> None:
     """Run a saved schedule again and tell its story; exit code 1 if it fails still."""
+    from barnabas_simulator.campaign.replay_file import Replay
+    from barnabas_simulator.campaign.schedule import run_schedule
+
     saved = Replay.load(file)
     outcome = run_schedule(saved.options, saved.faults, tell=True)
     for line in outcome.story:
@@ -70,6 +75,8 @@ def replay(
 @app.command()
 def trace(seed: int, count: Annotated[int, typer.Argument()] = 1, mode: ModeOption = None) -> None:
     """Print the digest of each run: one seed gives the same in every process."""
+    from barnabas_simulator.campaign.many import run_seed
+
     for number in range(seed, seed + count):
         typer.echo(f"{number} {run_seed(number, mode).trace}")
 
