@@ -61,7 +61,7 @@ class ActiveController:
             settings,
             ControllerContext(),
             store,
-            BrokerChannels(runtime, settings(), self._on_response, self._on_evidence),
+            BrokerChannels(runtime, settings(), self._on_response, self._on_evidence, broker_id),
             lambda name, handler: enqueue(self, name, handler),
             events,
             self._on_mended,

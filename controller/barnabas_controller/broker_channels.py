@@ -9,6 +9,7 @@ The stream is held open also between requests: its end is how a broker's death i
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from barnabas.errors import KafkaError, TransportError
 from barnabas.messages import SERVICES
@@ -31,7 +32,10 @@ OnEvidence = Callable[[Broker, str], None]
 
 
 class BrokerChannels:
-    """The channels to all registered brokers; `send` and the rest are called by the controller."""
+    """The channels to all registered brokers; `send` and the rest are called by the controller.
+
+    `own_id` is the controller's own broker, whose stream to itself proves nothing.
+    """
 
     def __init__(
         self,
@@ -39,12 +43,15 @@ class BrokerChannels:
         config: ControllerConfig,
         on_response: OnResponse,
         on_evidence: OnEvidence,
+        own_id: int = -1,
     ) -> None:
         self._runtime = runtime
         self._config = config
         self._on_response = on_response
         self._on_evidence = on_evidence
+        self._own_id = own_id
         self._queues: dict[int, _BrokerQueue] = {}
+        self._lifelines: dict[int, Lifeline] = {}
 
     def add(self, broker: Broker, had_stream: bool = False) -> None:
         """Start sending to a broker that registered.
@@ -67,11 +74,32 @@ class BrokerChannels:
         queue = _BrokerQueue(broker.broker_id, channel, timeout, self._on_response, pauses)
         self._queues[broker.broker_id] = queue
         if self._config.suspects_on_evidence:
-            now = self._runtime.clock.monotonic
-            queue.watch(Lifeline(network, channel, now, broker, self._on_evidence, had_stream))
+            lifeline = Lifeline(
+                network,
+                channel,
+                self._runtime.clock.monotonic,
+                broker,
+                self._on_evidence,
+                had_stream,
+                partial(self._has_lost_all_but, broker.broker_id),
+            )
+            self._lifelines[broker.broker_id] = lifeline
+            queue.watch(lifeline)
+
+    def _has_lost_all_but(self, broker_id: int) -> bool:
+        """Whether there are others, and not one stream to them stands: then it is more likely the
+        controller that is cut off than all of them that died at once. It must not take what they
+        lead: it could not tell them, and would have nobody in sync."""
+        others = [
+            lifeline
+            for other, lifeline in self._lifelines.items()
+            if other not in (broker_id, self._own_id) and lifeline.testimony.had_stream
+        ]
+        return bool(others) and not any(lifeline.is_open for lifeline in others)
 
     async def remove(self, broker_id: int) -> None:
         """Drop a broker and all it was still to be told."""
+        self._lifelines.pop(broker_id, None)
         queue = self._queues.pop(broker_id, None)
         if queue is not None:
             await queue.close()

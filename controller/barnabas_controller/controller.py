@@ -58,7 +58,8 @@ T = TypeVar("T")
 # reign has lasted that long.
 PAUSE_AFTER_FAILURE_SECONDS = 1.0
 MAX_PAUSE_AFTER_FAILURE_SECONDS = 30.0
-# Who deposed a controller stands last: if it alone is cut off from the others, one of them rules.
+# Who deposed a controller and who was deposed stand last: one of them may be cut off from the
+# others, and these can rule.
 PAUSE_AFTER_DEPOSING_SECONDS = 0.25
 OVER = (State.EXPIRED, State.CLOSED)
 
@@ -285,6 +286,8 @@ class Controller:
         mine = current is not None and current.session_id == self._setup.session.session_id
         if self._active is not None and not mine:
             await self._resign(f"broker {self.active_controller_id} is controller")
+            if current is None:
+                await asyncio.sleep(PAUSE_AFTER_DEPOSING_SECONDS)
         if current is None:
             await self._stand_for_election(previous)
         elif not mine:

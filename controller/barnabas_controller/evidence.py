@@ -50,6 +50,10 @@ class Evidence:
         else:
             self._stop_counting()
 
+    def disbelieve(self) -> None:
+        """The fault may be the watcher's own: to be judged again by the next attempt."""
+        self.verdict = None
+
     def _count(self, now: float) -> None:
         if self._failing_since is None:
             self._failing_since = now

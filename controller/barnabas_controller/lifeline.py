@@ -34,7 +34,10 @@ class Testimony(NamedTuple):
 
 
 class Lifeline:
-    """Watches one life of one broker; `run` ends with a call of `on_evidence`, or never."""
+    """Watches one life of one broker; `run` ends with a call of `on_evidence`, or never.
+
+    `is_open`: the stream stands. While `is_alone` says so no evidence is believed.
+    """
 
     def __init__(
         self,
@@ -44,7 +47,10 @@ class Lifeline:
         broker: Broker,
         on_evidence: Callable[[Broker, str], None],
         had_stream: bool = False,
+        is_alone: Callable[[], bool] = lambda: False,
     ) -> None:
+        self.is_open = False
+        self._is_alone = is_alone
         self._network = network
         self._channel = channel
         self._now = now
@@ -66,6 +72,8 @@ class Lifeline:
             knock = await self._network.knock(self._channel.address, KNOCK_SECONDS)
             logger.info("broker %d: control stream lost; %s", self._broker.broker_id, knock.value)
             evidence.knocked(self._now(), knock)
+            if self._is_alone():
+                evidence.disbelieve()
             if evidence.verdict is None:
                 await asyncio.sleep(PAUSE_SECONDS)
         self._on_evidence(self._broker, evidence.verdict)
@@ -78,4 +86,8 @@ class Lifeline:
             logger.debug("broker %d: no control stream: %s", self._broker.broker_id, error)
             return
         self._evidence.connected()
-        self._evidence.ended(await ended)
+        self.is_open = True
+        try:
+            self._evidence.ended(await ended)
+        finally:
+            self.is_open = False

@@ -329,26 +329,6 @@ def test_a_living_controller_that_is_deposed_resigns_and_stays_a_broker() -> Non
     run_world(test)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_who_deposed_a_controller_because_it_is_cut_off_itself_does_not_rule(seed: int) -> None:
-    """It could tell nobody anything, and nobody would ever have had a stream to it."""
-
-    async def test(world: ControlWorld) -> None:
-        await brokers_and_a_topic(world)
-        isolated = world.brokers[3]
-        for other in (9, 1, 2):
-            world.network.reject(isolated.node, world.brokers[other].node)
-            world.network.reject(world.brokers[other].node, isolated.node)
-        await world.until(
-            lambda: any(e.kind is EventKind.CONTROLLER_DEPOSED for e in isolated.events.since(0))
-        )
-        await world.settle(2 * SESSION_SECONDS)
-        controller = world.controller()
-        assert controller is not None and controller.broker_id in (9, 1, 2)
-
-    run_world(test, seed=seed)
-
-
 def test_a_registration_of_another_session_does_not_make_a_controller_watched() -> None:
     """A rogue `/controller` names a broker that does not own it: nobody deposes it on that."""
 

@@ -1,0 +1,115 @@
+"""A broker that can reach no other one, and ZooKeeper all the same, has evidence against everybody.
+
+Connections to it and from it are reset, as by a firewall.
+"""
+
+from dataclasses import replace
+
+import pytest
+from barnabas import Admin
+from barnabas.events import EventKind
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.simulation.test_suspects import (
+    FLIGHTS,
+    SESSION_SECONDS,
+    brokers_and_a_topic,
+)
+from tests.support.control_world import QUIET, ControlWorld, run_world
+from tests.support.delivery import History, judge
+from tests.support.whole_cluster import TP, produce, read_back
+
+
+def cut_off(world: ControlWorld, broker_id: int) -> None:
+    node = world.brokers[broker_id].node
+    for other, broker in world.brokers.items():
+        if other != broker_id:
+            world.network.reject(node, broker.node)
+            world.network.reject(broker.node, node)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_who_deposed_a_controller_because_it_is_cut_off_itself_does_not_rule(seed: int) -> None:
+    """It could tell nobody anything, and nobody would ever have had a stream to it."""
+
+    async def test(world: ControlWorld) -> None:
+        await brokers_and_a_topic(world)
+        isolated = world.brokers[3]
+        cut_off(world, 3)
+        await world.until(
+            lambda: any(e.kind is EventKind.CONTROLLER_DEPOSED for e in isolated.events.since(0))
+        )
+        await world.settle(2 * SESSION_SECONDS)
+        controller = world.controller()
+        assert controller is not None and controller.broker_id in (9, 1, 2)
+
+    run_world(test, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("min_in_sync", [1, 2])
+def test_a_controller_that_is_cut_off_takes_nothing_from_the_others(
+    min_in_sync: int, seed: int
+) -> None:
+    """If it did, and then died, they would wait for it for ever."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2)
+        await world.create_topic("flights", {0: [1, 2, 9]})
+        await world.settle()
+        cut_off(world, 9)
+        state = await world.until_state(FLIGHTS, lambda s: 9 not in s.isr)
+        assert (state.leader, state.isr, state.controller_epoch) == (1, (1, 2), 2)
+        await world.kill_and_expire(9)
+        await world.settle()
+        assert (await world.state(FLIGHTS)) == state
+
+    run_world(test, replace(QUIET, min_insync_replicas=min_in_sync), seed)
+
+
+def test_a_second_death_while_the_first_is_only_suspected_waits_for_a_session() -> None:
+    """With nobody left to talk to the controller cannot tell it from its own isolation."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2)
+        await world.create_topic("flights", {0: [1, 2, 9]})
+        await world.settle()
+        for broker_id, others in ((1, (2, 9)), (2, (9,))):
+            before = world.clock.monotonic()
+            world.kill(broker_id)
+            state = await world.until_state(FLIGHTS, lambda s, others=others: s.isr == others)
+            assert state.leader == others[0]
+            took = world.clock.monotonic() - before
+            assert took < 0.5 if broker_id == 1 else took > SESSION_SECONDS / 2
+
+    run_world(test)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_writes_go_on_without_a_controller_that_is_cut_off(seed: int) -> None:
+    async def story() -> None:
+        cluster = SimulatedCluster(seed)
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic(TP.topic, replication_factor=3, partitions=1)
+        history = History()
+        await produce(cluster, history, range(20))
+        (ruler,) = [b for b in (1, 2, 3) if is_controller(cluster, b)]
+        for other in {1, 2, 3} - {ruler}:
+            cluster.network.reject(cluster.host(ruler), cluster.host(other))
+            cluster.network.reject(cluster.host(other), cluster.host(ruler))
+        await produce(cluster, history, range(20, 40))
+        for other in {1, 2, 3} - {ruler}:
+            cluster.network.admit(cluster.host(ruler), cluster.host(other))
+            cluster.network.admit(cluster.host(other), cluster.host(ruler))
+        await produce(cluster, history, range(40, 60))
+        judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
+        assert len(history.acked) == 60
+
+    run(story(), seed=seed, max_time=300.0)
+
+
+def is_controller(cluster: SimulatedCluster, broker_id: int) -> bool:
+    controller = cluster.broker(broker_id).membership.controller
+    return controller is not None and controller.is_active
