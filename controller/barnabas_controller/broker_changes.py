@@ -148,11 +148,17 @@ class BrokerChanges:
         await self._on_replicas_offline(context.replicas_on([broker_id]), cause)
 
     async def _on_gone(self, broker_ids: list[int]) -> None:
-        """Their registrations have vanished; whoever had asked to stop did not die."""
+        """Their registrations are gone.
+
+        Whoever had asked to stop has stopped; of the others nobody knows whether they died or
+        only sleep."""
         events = self._reign.events
         stopped = [b for b in broker_ids if b in self._context.shutting_down]
-        died = [b for b in broker_ids if b not in stopped]
-        for ids, what, why in ((stopped, "stopped", AFTER_SHUTDOWN), (died, "died", SESSION_ENDED)):
+        lost = [b for b in broker_ids if b not in stopped]
+        for ids, what, why in (
+            (stopped, "stopped", AFTER_SHUTDOWN),
+            (lost, "vanished", SESSION_ENDED),
+        ):
             for broker_id in ids:
                 cause = f"broker {broker_id} {what}: {why}"
                 events.record(EventKind.BROKER_GONE, cause, broker=broker_id)

@@ -49,7 +49,7 @@ def scenario(name: str, names: Callable[[Scene], Mapping[About, str]], **options
 
 @scenario(
     "the leader is killed",
-    lambda s: {About.LEADER: rf"broker {s.leader} (is suspected to be dead|died)"},
+    lambda s: {About.LEADER: rf"broker {s.leader} (is suspected to be dead|vanished)"},
 )
 async def kill_leader(scene: Scene) -> None:
     scene.cluster.kill(scene.leader)
@@ -68,7 +68,7 @@ async def stop_leader(scene: Scene) -> None:
 @scenario(
     "the leader's session expires",
     lambda s: {
-        About.LEADER: rf"broker {s.leader} (died|restarted)",
+        About.LEADER: rf"broker {s.leader} (vanished|restarted)",
         About.BROKER: rf"broker {s.leader} was no longer registered: the ZooKeeper session expired",
     },
 )
@@ -80,7 +80,7 @@ async def expire_leader(scene: Scene) -> None:
 @scenario(
     "the leader stands still until its session has expired",
     lambda s: {
-        About.LEADER: rf"broker {s.leader} died: its ZooKeeper session ended without",
+        About.LEADER: rf"broker {s.leader} vanished: its ZooKeeper session ended without",
         About.BROKER: rf"broker {s.leader} was no longer registered: the ZooKeeper session expired",
     },
 )
@@ -94,7 +94,7 @@ async def pause_leader(scene: Scene) -> None:
 @scenario(
     "a leader that was replaced does not know it",
     lambda s: {
-        About.LEADER: rf"broker {s.leader} (died|restarted)",
+        About.LEADER: rf"broker {s.leader} (vanished|restarted)",
         About.REFUSED: r"an ISR change to \[.*\] was refused: FENCED_LEADER_EPOCH",
     },
 )
@@ -137,7 +137,7 @@ async def ask_for_preferred(scene: Scene) -> None:
 @scenario(
     "the machine of the leader loses power",
     lambda s: {
-        About.LEADER: rf"broker {s.leader} died: its ZooKeeper session ended",
+        About.LEADER: rf"broker {s.leader} vanished: its ZooKeeper session ended",
         About.BROKER: rf"broker {s.leader} started: .* machine may have lost its power",
     },
 )
