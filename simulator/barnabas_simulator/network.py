@@ -124,6 +124,10 @@ class MemoryNetwork:
         """The next frame from one to the other is lost, and breaks its connection."""
         self.links.lose_next(link_of(sender, receiver))
 
+    def lose_nothing_more(self) -> None:
+        """Undo every `lose_next` that has not struck."""
+        self.links.lose_nothing_more()
+
     def reset(self, one: str, other: str) -> None:
         """Break every connection between two hosts; what was on its way is lost."""
         for connection in self._between(one, other):
@@ -142,6 +146,8 @@ class MemoryNetwork:
         for connection in self._connections:
             if node in connection.nodes:
                 connection.lose_what_is_under_way()
+            elif host_of(node) in connection.hosts:
+                connection.resume()  # of an earlier life, whose end a cut link may have held back
         self.kill(node)
 
     def _watch(self, connection: "_Connection") -> None:

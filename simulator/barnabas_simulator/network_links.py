@@ -48,6 +48,10 @@ class Links:
         """The next frame is lost, and breaks its connection."""
         self._doomed[link] = None
 
+    def lose_nothing_more(self) -> None:
+        """Undo every `lose_next` that has not struck."""
+        self._doomed.clear()
+
     def darken(self, host: str, is_dark: bool) -> None:
         """A host without power sends nothing and refuses nothing."""
         _set(self._dark, host, None, is_dark)

@@ -254,6 +254,35 @@ async def hopeless(call: Awaitable[object]) -> None:
         await call
 
 
+def test_the_end_of_an_earlier_life_is_told_when_the_host_has_its_power_again() -> None:
+    """A cut link held the reset back, and was healed while the host was dark once more."""
+
+    async def scenario(scene: Scene) -> None:
+        network = scene.network
+        await scene.channel.call(produce("echo"), timeout=5)
+        network.lose_power("server")
+        network.cut("server", "client")
+        network.regain_power("server")
+        network.lose_power("server")
+        network.heal("server", "client")
+        network.regain_power("server/2")
+        await serve(network, scene.peer, life=3)
+        await asyncio.sleep(1)
+        await scene.channel.call(produce("echo"), timeout=5)
+
+    simulate(scenario)
+
+
+def test_a_frame_that_was_to_be_lost_arrives_once_nothing_more_is_to_be() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.channel.call(produce("echo"), timeout=5)
+        scene.network.lose_next("client", "server")
+        scene.network.lose_nothing_more()
+        await scene.channel.call(produce("echo"), timeout=5)
+
+    simulate(scenario)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_host_without_power_refuses_nobody_and_knows_no_connection_when_it_is_back(
     seed: int,

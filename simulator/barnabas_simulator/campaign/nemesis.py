@@ -60,6 +60,7 @@ class Nemesis:
             self._end(number)
         for disk in self._cluster.disks.values():
             disk.repair()
+        self._cluster.network.lose_nothing_more()
         for stopping in list(self._stopping.values()):
             await stopping
 
