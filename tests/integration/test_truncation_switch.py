@@ -81,6 +81,8 @@ def _cluster(directory: Path, rule: str, brokers: int, **more: str) -> LocalClus
         "replica.truncation": rule,
         "zookeeper.session.timeout.ms": "2000",
         "auto.leader.rebalance.enable": "false",
+        # Who lost its power leads at once, as in Kafka: nobody waits for who holds more.
+        "eligible.leader.replicas.enable": "false",
         "replica.high.watermark.checkpoint.interval.ms": "200",
         "pause.directory": str(pause_directory(directory)),
     }

@@ -69,7 +69,12 @@ class SimulatedStage:
 
 
 async def _stage(rule: str, brokers: int, seed: int = 0) -> SimulatedStage:
-    config = {"replica.truncation": rule, "auto.leader.rebalance.enable": "false"}
+    config = {
+        "replica.truncation": rule,
+        "auto.leader.rebalance.enable": "false",
+        # Who lost its power leads at once, as in Kafka: nobody waits for who holds more.
+        "eligible.leader.replicas.enable": "false",
+    }
     cluster = SimulatedCluster(seed, brokers, config)
     await cluster.start()
     return SimulatedStage(cluster)
