@@ -213,9 +213,14 @@ class Cluster:
                 failures = 0
             else:
                 failures += 1
-                # Nothing new from this one: it may be one that nobody tells anything any more.
-                self._answered_last = None
+                self._ask_others_first()
             await asyncio.sleep(self.backoff.seconds(failures))
+
+    def _ask_others_first(self) -> None:
+        """The one that answered last may be one that nobody tells anything any more, and those that
+        could not be reached may be well again."""
+        last, self._answered_last = self._answered_last, None
+        self._suspects = {} if last is None else {last: None}
 
     def _merge(self, response: MetadataResponse) -> None:
         self._replace(self.metadata.merged(response))
