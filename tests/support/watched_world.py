@@ -20,6 +20,10 @@ class WorldView:
     def disks(self) -> dict[int, MemoryDisk]:
         return self._world.disks
 
+    @property
+    def zxid(self) -> int:
+        return 0  # these worlds have no ZooKeeper
+
     def running(self) -> list[Running]:
         return [
             Running(broker_id, life.name, life.manager.partitions)

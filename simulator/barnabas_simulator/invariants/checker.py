@@ -116,6 +116,7 @@ class Invariants:
         self._seen: dict[tuple[str, TopicPartition], _Seen] = {}
         self._lives: list[str] = []
         self._losses: dict[int, int] = {}
+        self._forgot_at: dict[int, int] = {}
         self._obeyed: dict[Broker, int] = {}
         self._unresolved: dict[TopicPartition, dict[bytes, None]] = {}
         self._healed_at: float | None = None
@@ -230,6 +231,7 @@ class Invariants:
 
     def _disk_forgot(self, broker_id: int) -> None:
         self.note(f"the disk of broker {broker_id} forgot what was not flushed")
+        self._forgot_at[broker_id] = self._view.zxid
         disk = self._view.disks[broker_id]
         for root in disk.directories("/"):
             for path in [f"/{root}", *(f"/{root}/{name}" for name in disk.directories(f"/{root}"))]:
@@ -270,7 +272,7 @@ class Invariants:
             if before is not None and before.leader != state.leader:
                 truth.leader_changes.append(self._now())
         truth.state, truth.replicas = state, replicas
-        truth.let_lapse(before, state)
+        truth.let_lapse(before, state, self._forgot_at)
         for running in self._view.running():
             seen = self._seen_of(running, partition)
             if seen is not None and seen.replica is not None:

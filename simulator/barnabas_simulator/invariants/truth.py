@@ -6,6 +6,7 @@ A leader is legitimate while its epoch is the one in ZooKeeper.
 """
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -15,6 +16,7 @@ from barnabas_controller.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.invariants.image import Batch, LogImage
 
 _last_offset = attrgetter("last_offset")
+NEVER = -1
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,24 @@ class Truth:
     led: dict[int, int] = field(default_factory=dict)
     leader_changes: list[float] = field(default_factory=list)
 
-    def let_lapse(self, before: LeaderAndIsr | None, after: LeaderAndIsr) -> None:
-        """A lapsed replica that left, or has shown anew what it has, is lapsed no more."""
+    def let_lapse(
+        self, before: LeaderAndIsr | None, after: LeaderAndIsr, forgot_at: Mapping[int, int]
+    ) -> None:
+        """A lapsed replica that left, or has shown anew what it has, is lapsed no more.
+
+        `forgot_at`: which transaction of ZooKeeper was the newest when a broker's disk forgot. A
+        seat granted afterwards to a life that had registered before is lapsed from the start.
+        """
         self.lapsed = {
             broker_id
             for broker_id in self.lapsed
             if broker_id in (*after.isr, *after.eligible)
             and before is not None
             and after.proved_at.get(broker_id) == before.proved_at.get(broker_id)
+        } | {
+            broker_id
+            for broker_id, epoch in after.proved_at.items()
+            if epoch <= forgot_at.get(broker_id, NEVER)
         }
 
     def expose(self, leader: LogImage, high_watermark: int) -> None:

@@ -45,10 +45,14 @@ class StateChange(NamedTuple):
 
 
 class View(Protocol):
-    """`changes` gives each change of a state znode once, in order."""
+    """`changes` gives each change of a state znode once, in order. `zxid`: of ZooKeeper's newest
+    transaction."""
 
     @property
     def disks(self) -> dict[int, MemoryDisk]: ...
+
+    @property
+    def zxid(self) -> int: ...
 
     def running(self) -> Sequence[Running]: ...
 
@@ -110,6 +114,10 @@ class ClusterView:
     @property
     def disks(self) -> dict[int, MemoryDisk]:
         return self._cluster.disks
+
+    @property
+    def zxid(self) -> int:
+        return self._tree.zxid
 
     def running(self) -> Sequence[Running]:
         return [

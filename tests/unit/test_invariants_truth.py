@@ -1,0 +1,27 @@
+"""Which replicas are excused from holding everything: whose disk forgot, until they show it."""
+
+from barnabas.topic_partition import TopicPartition
+from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_simulator.invariants.truth import Truth
+
+
+def state(isr: tuple[int, ...], **proved_at: int) -> LeaderAndIsr:
+    proofs = {int(name.removeprefix("b")): epoch for name, epoch in proved_at.items()}
+    return LeaderAndIsr(isr[0], 1, isr, 1, proved_at=proofs)
+
+
+def lapsed(before: LeaderAndIsr, after: LeaderAndIsr, forgot_at: dict[int, int]) -> set[int]:
+    truth = Truth(TopicPartition("t", 0), before, (1, 2))
+    truth.let_lapse(before, after, forgot_at)
+    return truth.lapsed
+
+
+def test_a_seat_granted_to_a_life_whose_disk_forgot_meanwhile_is_lapsed() -> None:
+    before, after = state((1,), b1=10), state((1, 2), b1=10, b2=20)
+    assert lapsed(before, after, {2: 25}) == {2}
+
+
+def test_a_seat_granted_to_a_later_life_is_not() -> None:
+    before, after = state((1,), b1=10), state((1, 2), b1=10, b2=30)
+    assert lapsed(before, after, {2: 25}) == set()
+    assert lapsed(before, after, {}) == set()
