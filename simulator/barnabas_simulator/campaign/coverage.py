@@ -21,6 +21,8 @@ ELSEWHERE = frozenset(
         EventKind.REGISTERED_ANEW,
         # a reassignment all of whose in-sync replicas are dead at its last step
         EventKind.REASSIGNMENT_WAITS,
+        # a mistake in a controller's own code: its traceback is a violation of the run
+        EventKind.CONTROLLER_STANDS_ASIDE,
     }
 )
 
