@@ -191,6 +191,8 @@ class Workload:
         records: Read = {partition: [] for partition in self.partitions}
         async with self._consumer("judge") as consumer:
             consumer.assign(self.partitions)
+            # Whom it asks first may be a deposed leader that is cut off and believes that it leads.
+            await asyncio.sleep(2 * METADATA_MAX_AGE_MS / 1000)
             ends = await consumer.end_offsets(self.partitions)
             while any([await consumer.position(tp) < ends[tp] for tp in self.partitions]):
                 for record in await consumer.poll(timeout_ms=500):
