@@ -15,7 +15,7 @@ from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import Invariants
 from barnabas_simulator.loop import run
 
-from tests.simulation.test_suspects import events, in_sync
+from tests.simulation.test_suspects_in_clusters import events, in_sync
 from tests.support.delivery import History, judge
 from tests.support.whole_cluster import TP, produce, read_back
 
