@@ -11,7 +11,7 @@ from barnabas.events import EventKind
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
-from tests.simulation.test_suspects_in_clusters import (
+from tests.simulation.test_suspects import (
     FLIGHTS,
     SESSION_SECONDS,
     brokers_and_a_topic,
