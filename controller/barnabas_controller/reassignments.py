@@ -180,6 +180,10 @@ class Reassignments:
         new = self._in_state(partition, assignment.adding, ReplicaState.NON_EXISTENT)
         await self._replicas.change(new, ReplicaState.NEW, cause)
         self._record(EventKind.REASSIGNMENT_CATCHING_UP, partition, cause)
+        offline = [r for r in target_of(assignment) if not context.is_online(r, partition)]
+        if offline:
+            why = f"brokers {offline} of its target are offline"
+            self._record(EventKind.REASSIGNMENT_WAITS, partition, why)
 
     async def _arrive(self, partition: TopicPartition, cause: str) -> None:
         """B."""

@@ -450,8 +450,10 @@ def test_a_target_that_is_in_sync_and_dead_is_waited_for() -> None:
         assert await reassign(world, [3]) is ErrorCode.NONE
         await world.settle()
         assert await assignment(world) == ReplicaAssignment((3, 1), (), (1,))
+        assert kinds(world)[-1] is EventKind.REASSIGNMENT_WAITS
         await world.start_broker(3)
         await until_home(world, 3)
+        assert kinds(world)[-1] is EventKind.REASSIGNMENT_COMPLETED
         await world.until_state(FLIGHTS, lambda s: (s.leader, s.isr) == (3, (3,)))
 
     run_world(test)

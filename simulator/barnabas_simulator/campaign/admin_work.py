@@ -3,7 +3,8 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from barnabas import Admin
 from barnabas.admin import ConfigResource
@@ -15,10 +16,25 @@ from barnabas_simulator.cluster import SimulatedCluster
 
 PAUSE_SECONDS = 6.0
 TIMEOUT_MS = 5_000
+WEIGHTS = {
+    "create": 2,
+    "delete": 1,
+    "grow": 1,
+    "move": 2,
+    "move scratch": 1,
+    "cancel": 1,
+    "elect": 1,
+    "configure": 1,
+}
+
+Act = Callable[[Admin], Coroutine[Any, Any, bool]]
 
 
 class AdminWork:
-    """Any of it may be refused or fail: `errors` counts that by kind, and what was done too."""
+    """Any of it may be refused or fail: `errors` counts that by kind, and what was done too.
+
+    An act returns whether there was anything to do.
+    """
 
     def __init__(
         self,
@@ -39,10 +55,18 @@ class AdminWork:
 
     async def run(self, stop: asyncio.Event) -> None:
         """One act after another until told to stop."""
-        acts = [self._create, self._create, self._grow, self._move, self._move]
-        acts += [self._cancel, self._configure]
+        acts: dict[str, Act] = {
+            "create": self._create,
+            "grow": self._grow,
+            "move": self._move,
+            "move scratch": self._move_scratch,
+            "cancel": self._cancel,
+            "elect": self._elect,
+            "configure": self._configure,
+        }
         if self._options.mode is Mode.SAFETY:  # a deletion waits for dead brokers, be it for ever
-            acts.append(self._delete)
+            acts["delete"] = self._delete
+        weights = [WEIGHTS[name] for name in acts]
         runtime = self._cluster.client_runtime("admin")
         async with Admin(
             self._cluster.bootstrap, runtime=runtime, request_timeout_ms=TIMEOUT_MS
@@ -51,16 +75,15 @@ class AdminWork:
                 await asyncio.sleep(PAUSE_SECONDS * 2 * self._chance.random())
                 if stop.is_set():
                     return
-                act = self._chance.choice(acts)
-                name = act.__name__.strip("_")
+                (name,) = self._chance.choices(list(acts), weights)
                 try:
-                    await act(admin)
-                    self._errors[f"admin: {name}"] += 1
+                    if await acts[name](admin):
+                        self._errors[f"admin: {name}"] += 1
                 except BarnabasError as error:
                     self._errors[f"admin: {name} failed"] += 1
                     self._note(f"admin: {name}: {type(error).__name__}: {error}")
 
-    async def _create(self, admin: Admin) -> None:
+    async def _create(self, admin: Admin) -> bool:
         self._topics += 1
         name = f"scratch-{self._topics}"
         self._note(f"admin: create {name}")
@@ -69,34 +92,65 @@ class AdminWork:
         await admin.create_topic(
             name, 2, factor, configs={"min.insync.replicas": "2"}, timeout_ms=TIMEOUT_MS
         )
+        return True
 
-    async def _delete(self, admin: Admin) -> None:
-        if self._scratch:
-            name = self._scratch.pop(self._chance.randrange(len(self._scratch)))
-            self._note(f"admin: delete {name}")
-            await admin.delete_topics([name], timeout_ms=TIMEOUT_MS)
+    async def _delete(self, admin: Admin) -> bool:
+        if not self._scratch:
+            return False
+        name = self._scratch.pop(self._chance.randrange(len(self._scratch)))
+        self._note(f"admin: delete {name}")
+        await admin.delete_topics([name], timeout_ms=TIMEOUT_MS)
+        return True
 
-    async def _grow(self, admin: Admin) -> None:
-        if self._scratch:
-            name = self._chance.choice(self._scratch)
-            self._note(f"admin: grow {name}")
-            await admin.create_partitions(name, 3, timeout_ms=TIMEOUT_MS)
+    async def _grow(self, admin: Admin) -> bool:
+        if not self._scratch:
+            return False
+        name = self._chance.choice(self._scratch)
+        self._note(f"admin: grow {name}")
+        await admin.create_partitions(name, 3, timeout_ms=TIMEOUT_MS)
+        return True
 
-    async def _move(self, admin: Admin) -> None:
+    async def _move(self, admin: Admin) -> bool:
         """To other brokers, or the same in another order: the next preferred leader."""
         partition = self._chance.choice(self._partitions)
         brokers = self._chance.sample(self._cluster.broker_ids, self._options.replication_factor)
         self._note(f"admin: move {partition} to {brokers}")
         await admin.alter_partition_reassignments({partition: brokers})
+        return True
 
-    async def _cancel(self, admin: Admin) -> None:
+    async def _move_scratch(self, admin: Admin) -> bool:
+        """To more brokers or fewer; those that had it already may be dead."""
+        if not self._scratch:
+            return False
+        partition = TopicPartition(self._chance.choice(self._scratch), 0)
+        brokers = self._cluster.broker_ids
+        target = self._chance.sample(brokers, self._chance.randint(2, len(brokers)))
+        self._note(f"admin: move {partition} to {target}")
+        await admin.alter_partition_reassignments({partition: target})
+        return True
+
+    async def _cancel(self, admin: Admin) -> bool:
+        """A move that is under way, or one that begins now."""
         ongoing = list(await admin.list_partition_reassignments())
-        if ongoing:
-            self._note(f"admin: cancel the move of {ongoing[0]}")
-            await admin.alter_partition_reassignments({ongoing[0]: None})
+        if not ongoing and await self._move_scratch(admin):
+            await asyncio.sleep(0.1 * self._chance.random())
+            ongoing = list(await admin.list_partition_reassignments())
+        if not ongoing:
+            return False
+        self._note(f"admin: cancel the move of {ongoing[0]}")
+        await admin.alter_partition_reassignments({ongoing[0]: None})
+        return True
 
-    async def _configure(self, admin: Admin) -> None:
+    async def _elect(self, admin: Admin) -> bool:
+        """The preferred leaders, wherever another leads."""
+        results = await admin.elect_leaders("preferred", timeout_ms=TIMEOUT_MS)
+        elected = [partition for partition, error in results.items() if error is None]
+        self._note(f"admin: elect preferred leaders: {elected}")
+        return bool(elected)
+
+    async def _configure(self, admin: Admin) -> bool:
         size = str(self._chance.choice([1_024, 16_384, 1_048_576]))
         self._note(f"admin: segments of {size} bytes")
         resource = ConfigResource.topic(self._partitions[0].topic)
         await admin.incremental_alter_configs(resource, {"segment.bytes": size})
+        return True

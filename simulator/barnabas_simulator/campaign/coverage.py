@@ -4,6 +4,7 @@ from collections import Counter
 
 from barnabas.events import EventKind
 
+from barnabas_simulator.campaign.admin_work import WEIGHTS
 from barnabas_simulator.campaign.faults import FaultKind
 
 ENOUGH_RUNS = 150
@@ -17,10 +18,6 @@ ELSEWHERE = frozenset(
         EventKind.TOPIC_DELETION_REFUSED,
         EventKind.CHECKPOINT_DAMAGED,
         EventKind.REPLICA_LOST,
-        # a living broker whose host refuses a connection
-        EventKind.REGISTERED_ANEW,
-        # a reassignment all of whose in-sync replicas are dead at its last step
-        EventKind.REASSIGNMENT_WAITS,
         # a mistake in a controller's own code: its traceback is a violation of the run
         EventKind.CONTROLLER_STANDS_ASIDE,
     }
@@ -32,6 +29,7 @@ def wanted() -> list[str]:
     return [
         *(f"fault: {kind}" for kind in FaultKind),
         *(f"event: {kind}" for kind in EventKind if kind not in ELSEWHERE),
+        *(f"admin: {act}" for act in WEIGHTS),
     ]
 
 

@@ -27,6 +27,7 @@ class FaultKind(StrEnum):
     UNPLUG = "unplug"  # from everything
     CUT_CLIENTS = "cut-clients"
     RESET = "reset"
+    REJECT = "reject"  # a firewall resets and refuses what other brokers open to it: as if dead
     LOSE_ANSWER = "lose-answer"  # the next frame to a client: a request applied, its answer lost
     FLAKY = "flaky"  # some frames break their connection
     SLOW = "slow"

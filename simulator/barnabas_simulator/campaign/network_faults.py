@@ -26,6 +26,7 @@ class NetworkFaults:
         self._network = cluster.network
         self._clients = list(clients)
         self._cuts: Counter[Link] = Counter()
+        self._rejections: Counter[Link] = Counter()
 
     def strike(self, fault: Fault, victim: int) -> Undo | None:
         """None if there is nothing to strike."""
@@ -42,6 +43,8 @@ class NetworkFaults:
             case FaultKind.RESET:
                 self._network.reset(here, self._host(int(fault.other)))
                 return _nothing
+            case FaultKind.REJECT:
+                return self._reject([(other, here) for other in others])
             case FaultKind.LOSE_ANSWER:
                 chance = random.Random(str(fault))
                 self._network.lose_next(here, chance.choice(self._clients + others))
@@ -77,17 +80,10 @@ class NetworkFaults:
         return [self._host(b) for b in self._cluster.broker_ids if b != victim]
 
     def _cut(self, links: Sequence[Link]) -> Undo:
-        self._cuts.update(links)
-        for link in links:
-            self._network.cut(*link)
+        return _hold(links, self._cuts, self._network.cut, self._network.heal)
 
-        def undo() -> None:
-            self._cuts.subtract(links)
-            for link in links:
-                if not self._cuts[link]:
-                    self._network.heal(*link)
-
-        return undo
+    def _reject(self, links: Sequence[Link]) -> Undo:
+        return _hold(links, self._rejections, self._network.reject, self._network.admit)
 
     def _for_each(self, links: Sequence[Link], set_link: Callable[[Link, bool], None]) -> Undo:
         for link in links:
@@ -104,6 +100,26 @@ class NetworkFaults:
 
     def _slow(self, link: Link, on: bool) -> None:
         self._network.delay(*link, SLOW_SECONDS * on)
+
+
+def _hold(
+    links: Sequence[Link],
+    held: Counter[Link],
+    begin: Callable[[str, str], None],
+    end: Callable[[str, str], None],
+) -> Undo:
+    """Begin on each link; the last of those that hold it ends it."""
+    held.update(links)
+    for link in links:
+        begin(*link)
+
+    def undo() -> None:
+        held.subtract(links)
+        for link in links:
+            if not held[link]:
+                end(*link)
+
+    return undo
 
 
 def _both_ways(here: str, others: Sequence[str]) -> list[Link]:

@@ -26,6 +26,7 @@ WEIGHTS = {
     FaultKind.UNPLUG: 2,
     FaultKind.CUT_CLIENTS: 1,
     FaultKind.RESET: 2,
+    FaultKind.REJECT: 2,
     FaultKind.LOSE_ANSWER: 4,
     FaultKind.FLAKY: 2,
     FaultKind.SLOW: 2,
