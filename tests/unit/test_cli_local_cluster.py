@@ -1,6 +1,7 @@
 """The local supervisor, below the cluster itself: processes, ports, layout, configuration."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -47,6 +48,31 @@ def test_a_stranger_with_the_recorded_pid_is_never_signalled(tmp_path: Path) -> 
     stale.kill()
     assert stranger.alive
     stranger.kill()
+
+
+def test_a_paused_process_does_nothing_any_more(tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    code = f"""
+import threading
+file = open({str(written)!r}, "ab", buffering=0)
+def write():
+    while True:
+        file.write(b"x")
+for _ in range(8):
+    threading.Thread(target=write).start()
+"""
+    process = spawn([sys.executable, "-c", code], tmp_path / "log", tmp_path / "record")
+    try:
+        while not written.exists() or written.stat().st_size < 10_000:
+            assert process.alive
+        for _ in range(5):
+            process.pause()
+            size = written.stat().st_size
+            assert not process.wait(0.1)
+            assert written.stat().st_size == size
+            process.signal(signal.SIGCONT)
+    finally:
+        process.kill()
 
 
 def test_a_zombie_does_not_count_as_alive(tmp_path: Path) -> None:

@@ -219,12 +219,16 @@ class LocalCluster:
         self.signal(broker_id, signal.SIGKILL)
 
     def signal(self, broker_id: int, number: int) -> None:
-        """Send any signal to one broker; SIGKILL is waited for. ClusterError: it does not run."""
+        """Send any signal to one broker; SIGKILL and SIGSTOP return when they have had their
+        effect. ClusterError: it does not run.
+        """
         process = self.broker(broker_id).process
         if process is None:
             raise ClusterError(f"broker {broker_id} does not run")
         if number == signal.SIGKILL:
             process.kill()
+        elif number == signal.SIGSTOP:
+            process.pause()
         else:
             process.signal(number)
 

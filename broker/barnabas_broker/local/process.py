@@ -87,6 +87,13 @@ class ProcessRecord:
         if self.signal(signal.SIGKILL):
             self.wait(10.0)
 
+    def pause(self) -> None:
+        """SIGSTOP, and wait until every thread stands still: it is delivered later than sent."""
+        self.signal(signal.SIGSTOP)
+        deadline = time.monotonic() + 10.0
+        while self.alive and not _stands_still(self.pid) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+
 
 def spawn(command: Sequence[str], output: Path, record: Path) -> ProcessRecord:
     """Start `command` in a session of its own, its output appended to a file.
@@ -122,6 +129,20 @@ def _reap(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         return
+
+
+def _stands_still(pid: int) -> bool:
+    """Whether every thread of a process is stopped."""
+    if os.path.exists("/proc/self/task"):
+        try:
+            stats = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/stat")]
+        except (FileNotFoundError, ProcessLookupError):  # a thread has just ended
+            return False
+        return all(stat.rpartition(")")[2].split()[0] in "Tt" for stat in stats)
+    shown = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return shown.stdout.strip().startswith("T")
 
 
 def _start_of(pid: int) -> str | None:
