@@ -118,7 +118,7 @@ async def test_a_port_is_free_again_as_soon_as_its_listener_is_closed(
     await channel.call(produce("echo"), timeout=5)
     before = time.monotonic()
     await listener.close(grace=5)
-    assert time.monotonic() - before < 1.0
+    assert time.monotonic() - before < 3.0
     again = await grpc_listen()("TEST", listener.address, peer.handlers())
     await again.close()
     await channel.close()

@@ -17,6 +17,9 @@ from barnabas_broker.rpc.exchange import REQUEST_OVERHEAD
 from tests.contract.network_peer import ScriptedPeer, filled, produce
 from tests.contract.network_worlds import LIMITS, GrpcWorld, MemoryWorld, World
 
+# Milliseconds on an idle machine, far less than any deadline here that could stand for it.
+SOON = 3.0
+
 
 @pytest.fixture(params=["grpc", "memory"])
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
@@ -122,7 +125,7 @@ async def test_where_nobody_listens_a_call_is_refused_at_once(world: World) -> N
         before = time.monotonic()
         with pytest.raises(Refused, match="refused"):
             await channel.call(produce("echo"), timeout=10)
-        assert time.monotonic() - before < 1.0
+        assert time.monotonic() - before < SOON
 
 
 async def test_a_service_that_is_not_offered_is_refused_by_name(
@@ -176,12 +179,14 @@ async def test_when_the_peer_dies_every_call_in_flight_is_maybe_applied_at_once(
     channel = world.connect(await world.start_mortal())
     await channel.call(produce("echo"), timeout=5)
     calls = [asyncio.create_task(channel.call(produce("wait", n), 30)) for n in range(5)]
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0)
+    # Requests are begun in order: with this answer the five have arrived.
+    await channel.call(produce("echo"), timeout=5)
     await world.kill_mortal()
     before = time.monotonic()
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [MaybeApplied] * 5
-    assert time.monotonic() - before < 1.0
+    assert time.monotonic() - before < SOON
     with pytest.raises(Refused):
         await channel.call(produce("echo"), timeout=5)
 
@@ -197,13 +202,13 @@ async def test_a_channel_finds_a_peer_that_came_back_on_the_same_port(world: Wor
         await asyncio.sleep(0.1)
     await world.start_mortal(address.port)
     before = time.monotonic()
-    while time.monotonic() - before < 1.0:
+    while time.monotonic() - before < SOON:
         try:
-            assert echoed(await channel.call(produce("back"), timeout=1)) == ("back", 0)
+            assert echoed(await channel.call(produce("back"), timeout=SOON)) == ("back", 0)
             return
         except Refused:
             await asyncio.sleep(0.02)
-    pytest.fail("not reconnected within a second")
+    pytest.fail(f"not reconnected within {SOON} s")
 
 
 async def test_closing_a_channel_fails_its_calls(peer: ScriptedPeer, channel: Channel) -> None:
@@ -222,7 +227,7 @@ async def test_the_end_of_a_connection_is_told_without_a_call_in_flight(world: W
     ended = await channel.open(timeout=5)
     await channel.call(produce("echo"), timeout=5)
     await world.kill_mortal()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(SOON):
         assert await ended
     with pytest.raises(Refused):
         await channel.open(timeout=5)
@@ -236,7 +241,7 @@ async def test_opening_and_calling_share_one_connection(
     await channel.call(produce("echo"), timeout=5)
     with pytest.raises(MaybeApplied):
         await channel.call(produce("drop"), timeout=5)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(SOON):
         await ended
     assert len({sender.address for sender in peer.senders}) == 1
 
@@ -271,14 +276,14 @@ async def test_a_dead_peer_refuses_as_soon_as_its_connection_has_ended(world: Wo
     await ended
     before = time.monotonic()
     while await world.knock(address) is not Knock.REFUSED:
-        assert time.monotonic() - before < 1.0
+        assert time.monotonic() - before < SOON
         await asyncio.sleep(0.005)
 
 
 async def test_a_peer_that_does_not_answer_is_silent(world: World) -> None:
     before = time.monotonic()
     assert await world.knock(await world.silent_address(), timeout=0.3) is Knock.SILENT
-    assert time.monotonic() - before < 1.0
+    assert time.monotonic() - before < SOON
 
 
 # ---- handlers that fail

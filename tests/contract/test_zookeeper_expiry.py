@@ -65,7 +65,7 @@ async def test_an_ensemble_that_does_not_answer_is_reported_in_time(ensemble: En
     start = time.monotonic()
     with pytest.raises(ZooKeeperUnreachable, match="300 ms"):
         await ensemble.unreachable(connection_timeout_ms=300)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 10
 
 
 async def test_a_session_and_its_watches_survive_a_restart_of_the_server(

@@ -94,8 +94,9 @@ def test_a_line_without_a_key_ends_it_and_the_lines_before_are_counted(shell: Ow
     result = shell.run("produce", "keyed", "--key-separator", ":", stdin="a:1\nb:2\nc\nd:4\n")
     assert result.returncode == 1
     assert "2 records delivered" in result.stderr and "line 3" in result.stderr
-    rows = shell.rows("consume", "keyed", "--from-beginning", "--timeout-ms", "500")
+    rows = shell.rows("consume", "keyed", "--from-beginning", "--max-messages", "2")
     assert [row["value"] for row in rows] == ["1", "2"]
+    assert {row["log_end_offset"] for row in shell.rows("replica", "status", "keyed")} == {2}
 
 
 def test_topics_are_listed_described_and_deleted(shell: OwnCluster) -> None:
@@ -113,7 +114,7 @@ def test_settings_are_changed_while_brokers_run(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "settings")
     assert "message too large" not in shell.ok("produce", "settings", stdin="x" * 3000 + "\n")
     shell.ok("topic", "alter", "settings", "--set", "max.message.bytes=2000")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while shell.run("produce", "settings", stdin="x" * 3000 + "\n").returncode == 0:
         assert time.monotonic() < deadline
     shell.ok("config", "alter", "--broker-default", "--set", "log.retention.bytes=123456")
@@ -140,7 +141,7 @@ def test_elections_are_held_on_request(shell: OwnCluster) -> None:
     row = shell.rows("topic", "describe", "elected")[0]
     preferred = str(row["leader"])
     shell.ok("cluster", "restart", preferred)  # others lead now; it may come back by itself
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while shell.rows("topic", "describe", "elected")[0]["leader"] != int(preferred):
         assert time.monotonic() < deadline
         shell.run("election", "run", "--type", "preferred", "--all")
@@ -329,6 +330,6 @@ def test_a_new_cluster_acknowledges_its_first_record_soon(tmp_path: Path) -> Non
         with Producer(bootstrap_servers=cluster.bootstrap) as producer:
             producer.send_and_wait("first", b"x")
         # Two seconds on two idle cores, six promised; this machine may be busy.
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 30
         assert cluster.complete
     assert cluster.running_brokers() == []

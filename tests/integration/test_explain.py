@@ -213,7 +213,7 @@ async def test_watch_sees_a_broker_die_and_come_back_and_ends_with_ctrl_c(
 def test_watch_ends_by_itself_when_told_to(cluster: LocalCluster) -> None:
     begin = time.monotonic()
     ask(cluster, "watch", "--for", "1")
-    assert 1 <= time.monotonic() - begin < 15
+    assert 1 <= time.monotonic() - begin < 40
     once = ask(cluster, "watch", "--once", "-o", "json").splitlines()
     assert {"broker-started", "controller-elected"} <= {json.loads(line)["kind"] for line in once}
 

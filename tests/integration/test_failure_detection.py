@@ -1,6 +1,6 @@
 """Failure detection with real processes: deaths are seen at once, and a pause is no death.
 
-The ZooKeeper session lasts 18 s, so whatever recovers within 5 s did so on evidence. Each test
+The ZooKeeper session lasts 18 s, so whatever recovers within 10 s did so on evidence. Each test
 checks every acknowledged record by value, at its offset, in order.
 """
 
@@ -19,6 +19,7 @@ from tests.support.cluster_state import (
     controller_id,
     create_topic,
     leaders,
+    until_not_led_by,
     wait_until_in_sync,
 )
 from tests.support.real_cluster import real_cluster
@@ -30,8 +31,9 @@ pytestmark = pytest.mark.integration
 
 PARTITIONS = 6
 SESSION_SECONDS = 18.0
-# Far below the session, far above what it takes: other tests share the machine.
-SOON = 5.0
+# A session ends at least 12 s after its broker's death, for a sign of life comes every 6 s. What is
+# meant takes a moment; but other tests share the machine.
+SOON = 10.0
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +64,7 @@ async def test_a_killed_broker_is_replaced_long_before_its_session_ends(
         await workload.acked_in_every_partition(20, within=SOON)
         async with zookeeper(cluster) as session:
             assert await broker_epoch(session, broker) is not None, "its session still lives"
-        assert broker not in (await leaders(cluster.bootstrap, topic)).values()
+        await until_not_led_by(cluster.bootstrap, topic, broker, within=SOON)
         await asyncio.to_thread(cluster.restart, broker)
         await wait_until_in_sync(cluster.bootstrap, topic)
         await workload.stop()

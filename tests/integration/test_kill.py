@@ -14,6 +14,7 @@ from tests.support.cluster_state import (
     choose,
     create_topic,
     leaders,
+    until_not_led_by,
     wait_until_in_sync,
 )
 from tests.support.workload import Workload
@@ -33,7 +34,7 @@ async def test_kill_one_broker_under_load(cluster: LocalCluster, victim: str) ->
         await workload.acked_in_every_partition(20)
         broker = await choose(cluster.bootstrap, topic, victim)
         await asyncio.to_thread(cluster.kill, broker)
-        await workload.acked_in_every_partition(20, within=SESSION_SECONDS + 6)
+        await workload.acked_in_every_partition(20, within=SESSION_SECONDS + 20)
         await asyncio.to_thread(cluster.restart, broker)
         await wait_until_in_sync(cluster.bootstrap, topic)
         await workload.acked_in_every_partition(20)
@@ -117,7 +118,7 @@ async def test_stop_a_broker_cleanly_under_load_raises_nothing(cluster: LocalClu
         await workload.acked_in_every_partition(20)
         leader = (await leaders(cluster.bootstrap, topic))[0]
         await asyncio.to_thread(cluster.stop_broker, leader)
-        assert leader not in (await leaders(cluster.bootstrap, topic)).values()
+        await until_not_led_by(cluster.bootstrap, topic, leader)
         await workload.acked_in_every_partition(20)
         await asyncio.to_thread(cluster.restart, leader)
         await wait_until_in_sync(cluster.bootstrap, topic)

@@ -114,7 +114,11 @@ async def test_an_old_tool_asks_in_zookeeper(cluster: LocalCluster) -> None:
                 return await session.exists(LEGACY) is None
 
             await until(gone)
-    assert (await replicas(cluster))[1] == [2, 3, 1]
+
+    async def moved() -> bool:
+        return (await replicas(cluster))[1] == [2, 3, 1]
+
+    await until(moved)  # brokers hear of it one by one
 
 
 async def test_what_is_wrong_is_said_with_kafkas_name(cluster: LocalCluster) -> None:
@@ -143,8 +147,12 @@ async def test_a_topic_grows(cluster: LocalCluster) -> None:
     shell = Shell(cluster.bootstrap)
     (row,) = await asyncio.to_thread(shell.rows, "topic", "alter", TOPIC, "--partitions", "5")
     assert row == {"topic": TOPIC, "partitions": 5}
-    found = await replicas(cluster)
-    assert len(found) == 5 and all(len(set(ids)) == 3 for ids in found)
+
+    async def grown() -> bool:
+        return len(await replicas(cluster)) == 5  # brokers hear of it one by one
+
+    await until(grown)
+    assert all(len(set(ids)) == 3 for ids in await replicas(cluster))
 
 
 def test_the_blocking_admin_does_all_of_it_too(cluster: LocalCluster) -> None:
@@ -153,9 +161,12 @@ def test_the_blocking_admin_does_all_of_it_too(cluster: LocalCluster) -> None:
         admin.create_partitions("still", 2, assignments={1: [2]})
         admin.alter_partition_reassignments({TopicPartition("still", 0): [2, 3]})
         deadline = time.monotonic() + 20
-        while admin.list_partition_reassignments() and time.monotonic() < deadline:
+        while admin.list_partition_reassignments():
+            assert time.monotonic() < deadline
             time.sleep(0.05)
-        (topic,) = admin.describe_topics(["still"])
-        assert [p.replicas for p in topic.partitions] == [[2, 3], [2]]
+        wanted = [[2, 3], [2]]
+        while [p.replicas for p in admin.describe_topics(["still"])[0].partitions] != wanted:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         with pytest.raises(NoReassignmentInProgressError):
             admin.alter_partition_reassignments({TopicPartition("still", 0): None})

@@ -1,4 +1,4 @@
-"""A killed broker on its own directory: back within two seconds, with a log that is whole again.
+"""A killed broker on its own directory: back at once, with a log that is whole again.
 
 The session timeout is far longer than these tests: whatever they see happen within it happens
 because the restarted broker closed its predecessor's ZooKeeper session.
@@ -24,12 +24,13 @@ from tests.support.zookeeper_client import broker_epoch, zookeeper
 pytestmark = pytest.mark.integration
 
 BROKER = 3
+SESSION_SECONDS = 30
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     config = {
-        "zookeeper.session.timeout.ms": "30000",
+        "zookeeper.session.timeout.ms": str(SESSION_SECONDS * 1000),
         "replica.lag.time.max.ms": "3000",
         "replica.fetch.backoff.ms": "200",
         "log.segment.bytes": "20000",
@@ -43,7 +44,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 # Its place in the cluster
 
 
-async def test_a_killed_broker_serves_again_within_two_seconds(cluster: LocalCluster) -> None:
+async def test_a_killed_broker_serves_again_long_before_its_session_ends(
+    cluster: LocalCluster,
+) -> None:
     topic = "soon-back"
     async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
         await admin.create_topic(topic, assignments={0: [BROKER, 1, 2]})
@@ -62,8 +65,8 @@ async def test_a_killed_broker_serves_again_within_two_seconds(cluster: LocalClu
             assert before is not None and after is not None and after > before
             await wait_until_in_sync(cluster.bootstrap, topic)
         assert (await leaders(cluster.bootstrap, topic))[0] != BROKER
-    # The best of three: what else the machine does now is not the broker's.
-    assert min(took) < 2.0, took
+    # A second on two idle cores; what else the machine does now is not the broker's.
+    assert max(took) < SESSION_SECONDS / 3, took
     assert [value for _, value in (await read_all(cluster.bootstrap, [tp]))[tp]] == [
         b"0",
         b"1",

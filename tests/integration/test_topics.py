@@ -168,7 +168,8 @@ async def test_a_wholly_expired_topic_is_empty_and_goes_on_at_its_offset(
     cluster: LocalCluster,
 ) -> None:
     topic = "expired"
-    await create_topic(cluster.bootstrap, topic, 1, retention_ms="1000")
+    # Long enough that the new record is not deleted before it is read.
+    await create_topic(cluster.bootstrap, topic, 1, retention_ms="600000")
     await produce(cluster, topic, [b"old"] * 10, timestamp_ms=1_000_000)
     async with asyncio.timeout(20):
         while await _log_starts(cluster, topic) != {10}:
@@ -252,7 +253,7 @@ async def test_the_topics_own_codec_beats_the_producers(cluster: LocalCluster) -
 
 async def _stored_codecs(cluster: LocalCluster, topic: str) -> set[str]:
     """The codecs of the batches on every broker's disk, once all have them all."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while True:
             contents = {
                 log_files.content(cluster.layout.data_directory(broker) / f"{topic}-0")

@@ -46,6 +46,16 @@ async def leaders(bootstrap: str, topic: str) -> dict[int, int]:
     return {p.partition: p.leader_id for p in description.partitions}
 
 
+async def until_not_led_by(
+    bootstrap: str, topic: str, broker_id: int, within: float = 20.0
+) -> None:
+    """Wait until every partition is led by another: brokers hear of new leaders one by one, and
+    the one that is asked may be the last to hear."""
+    async with asyncio.timeout(within):
+        while not {broker_id, -1}.isdisjoint((await leaders(bootstrap, topic)).values()):
+            await asyncio.sleep(0.05)
+
+
 async def controller_id(bootstrap: str) -> int:
     async with Admin(bootstrap_servers=bootstrap) as admin:
         return (await admin.describe_cluster()).controller_id
