@@ -39,6 +39,12 @@ def lab(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A broker config. Repeatable."),
     ] = None,
+    patience: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=1, help="How long to wait for each thing that must come."
+        ),
+    ] = 30,
 ) -> None:
     """Play a scenario on a cluster of its own: first a question, then what happens, then why.
 
@@ -58,11 +64,17 @@ def lab(
         raise UsageFailed(f"there is no lab {name!r}; the labs are {', '.join(LABS)}")
     given = parse_assignments(configs or [])
     ask = not (yes or switch or settings.json)
-    _play(settings, LABS[name], given, ask=ask, switch=switch)
+    _play(settings, LABS[name], given, ask=ask, switch=switch, patience=patience)
 
 
 def _play(
-    settings: Settings, chosen: "Lab", given: Mapping[str, str], *, ask: bool, switch: bool
+    settings: Settings,
+    chosen: "Lab",
+    given: Mapping[str, str],
+    *,
+    ask: bool,
+    switch: bool,
+    patience: float,
 ) -> None:
     from barnabas_broker.labs.runner import run_lab
     from barnabas_broker.local.errors import ClusterError
@@ -76,7 +88,7 @@ def _play(
         note(f"with {key}={value}")
     try:
         with terminated_like_interrupted():
-            outcome = run_lab(chosen, note, config)
+            outcome = run_lab(chosen, note, config, patience)
     except ClusterError as error:
         raise CommandFailed(str(error)) from None
     if settings.json:

@@ -16,10 +16,13 @@ async def scenario(stage: Stage) -> None:
     await stage.stop_fetching(*FOLLOWERS)
 
     answers: dict[str, BarnabasError | None] = {}
-    for acks, value in (("0", b"acks=0"), ("1", b"acks=1"), ("all", b"acks=all")):
-        answers[acks] = await stage.try_to_produce(
-            TOPIC, value, acks=acks if acks == "all" else int(acks)
-        )
+    short = {"delivery_timeout_ms": 2_000, "request_timeout_ms": 1_000}
+    for acks, value, given in (
+        ("0", b"acks=0", {"acks": 0}),
+        ("1", b"acks=1", {"acks": 1}),
+        ("all", b"acks=all", {"acks": "all", **short}),
+    ):
+        answers[acks] = await stage.try_to_produce(TOPIC, value, **given)
         said = answers[acks]
         stage.say(f"    acks={acks}: {'done' if said is None else type(said).__name__}")
     stage.check("acks=0 did not even ask", answers["0"] is None)

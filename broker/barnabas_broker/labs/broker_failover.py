@@ -17,7 +17,7 @@ async def scenario(stage: Stage) -> None:
     gaps: list[float] = []
     stop = asyncio.Event()
     writing = stage.meanwhile(_write(stage, acknowledged, gaps, stop))
-    await stage.until("100 records are acknowledged", lambda: _reached(acknowledged, 100))
+    await stage.until("50 records are acknowledged", lambda: _reached(acknowledged, 50))
     epoch = (await stage.partition(TOPIC)).leader_epoch
 
     await stage.kill(LEADER)
@@ -25,7 +25,7 @@ async def scenario(stage: Stage) -> None:
     state = await stage.partition(TOPIC)
     stage.say(f"broker {state.leader_id} leads after {took:.2f} s, epoch {state.leader_epoch}")
     so_far = len(acknowledged)
-    await stage.until("the producer goes on", lambda: _reached(acknowledged, so_far + 100))
+    await stage.until("the producer goes on", lambda: _reached(acknowledged, so_far + 50))
     stop.set()
     await writing
 

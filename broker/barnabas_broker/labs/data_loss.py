@@ -98,7 +98,8 @@ LAB = Lab(
         "`--switch` plays the same schedule as Kafka before 0.11.",
     ),
     scenario=scenario,
-    config={"auto.leader.rebalance.enable": "false"},
+    # The follower that is held must stay in the ISR for as long as the lab takes.
+    config={"auto.leader.rebalance.enable": "false", "replica.lag.time.max.ms": "30000"},
     switch={"replica.truncation": "high-watermark"},
     pause_points=True,
 )

@@ -58,7 +58,7 @@ async def _high_watermarks_are(stage: Stage, offset: int) -> bool:
 async def _high_watermark_is_durable(stage: Stage) -> bool:
     """The checkpoint that a restarted broker begins with says 2."""
     file = stage.cluster.layout.data_directory(FLUSHED) / "replication-offset-checkpoint"
-    return f"{TOPIC} 0 2" in file.read_text()
+    return file.exists() and f"{TOPIC} 0 2" in file.read_text()
 
 
 async def _sessions_are_over(stage: Stage) -> bool:

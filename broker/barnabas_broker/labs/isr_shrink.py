@@ -26,7 +26,7 @@ async def scenario(stage: Stage) -> None:
     await stage.pause(steady)
     await stage.produce(TOPIC, [b"four"], acks=1)
     await stage.until("the leader is alone", lambda: stage.isr_is(TOPIC, (leader,)))
-    error = await stage.try_to_produce(TOPIC, b"refused")
+    error = await stage.try_to_produce(TOPIC, b"refused", retries=2)
     stage.check(
         "acks=all is refused: one replica is less than min.insync.replicas",
         "NOT_ENOUGH_REPLICAS" in str(error),

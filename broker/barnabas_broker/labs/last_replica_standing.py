@@ -23,7 +23,7 @@ async def scenario(stage: Stage) -> None:
     stage.say("the two others are back, with all three records; only the last one may lead")
     await stage.start(last)
     await stage.until("somebody leads", lambda: _led(stage))
-    await stage.until("all are in sync", lambda: stage.isr_is(TOPIC, (1, 2, 3)), within=20)
+    await stage.until("all are in sync", lambda: stage.isr_is(TOPIC, (1, 2, 3)))
     await stage.say_replicas(TOPIC)
     seen = await stage.read(TOPIC)
     stage.check(

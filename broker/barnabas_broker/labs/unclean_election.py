@@ -20,7 +20,9 @@ async def scenario(stage: Stage) -> None:
     await stage.until("the partition has no leader", lambda: _offline_or_led(stage))
     leader = await stage.leader(TOPIC)
     stage.check("the replica that is behind does not lead", leader != BEHIND, f"leader {leader}")
-    error = await stage.try_to_produce(TOPIC, b"third")
+    error = await stage.try_to_produce(
+        TOPIC, b"third", delivery_timeout_ms=2_000, request_timeout_ms=1_000
+    )
     stage.check("nobody can write", error is not None, error or "acknowledged")
 
     await stage.start(LEADER)

@@ -73,9 +73,13 @@ class FilePauseControl:
     ) -> None:
         """Wait until the broker stands at the held point. TimeoutError after `within` seconds."""
         reached = reached_file(hold_file(self._directory, broker_id, point, peer))
-        async with asyncio.timeout(within):
-            while not reached.exists():  # noqa: ASYNC110
-                await asyncio.sleep(_POLL_SECONDS)
+        try:
+            async with asyncio.timeout(within):
+                while not reached.exists():  # noqa: ASYNC110
+                    await asyncio.sleep(_POLL_SECONDS)
+        except TimeoutError:
+            message = f"broker {broker_id} did not come to {point} within {within:g} s"
+            raise TimeoutError(message) from None
 
     def release(self, broker_id: int, point: PausePoint, peer: int | None = None) -> None:
         """Let the broker go on; no error if it was not held."""
