@@ -161,7 +161,9 @@ async def test_retention_deletes_old_segments_everywhere(cluster: LocalCluster, 
     begin = await _until_log_start_moved(cluster, topic)
     tp = TopicPartition(topic, 0)
     records = (await read_all(cluster.bootstrap, [tp]))[tp]
-    assert records == list(enumerate(values + last))[begin:]
+    first = records[0][0]
+    assert first >= begin, "it may have moved again meanwhile"
+    assert records == list(enumerate(values + last))[first:]
 
 
 async def test_a_wholly_expired_topic_is_empty_and_goes_on_at_its_offset(
