@@ -1,5 +1,6 @@
 """A real cluster of processes for each test module: ZooKeeper and three brokers."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,3 +21,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     }
     with real_cluster(directory, config) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def whole(request: pytest.FixtureRequest) -> None:
+    """A test begins with every broker awake, registered and known to all, whatever the one before
+    it left: a failure must not bring others with it."""
+    if "cluster" not in request.fixturenames:
+        return
+    cluster: LocalCluster = request.getfixturevalue("cluster")
+    for broker in cluster.running_brokers():
+        cluster.signal(broker, signal.SIGCONT)
+    cluster.start()

@@ -97,11 +97,7 @@ async def until_said(cluster: LocalCluster, topic: str, about: str, words: str) 
 
 
 async def new_topic(cluster: LocalCluster, topic: str) -> dict[str, Any]:
-    """A topic of one partition with all replicas in sync, and its explanation: nothing happened.
-
-    Whatever state an earlier test left the brokers in, they are all there first.
-    """
-    await asyncio.to_thread(cluster.wait_until_serving)
+    """A topic of one partition with all replicas in sync, and its explanation: nothing happened."""
     await create_topic(cluster.bootstrap, topic, 1)
     await wait_until_in_sync(cluster.bootstrap, topic)
     before = explain(cluster, topic)

@@ -7,6 +7,7 @@ import asyncio
 import signal
 
 import pytest
+from barnabas.errors import InvalidReplicationFactorError
 from barnabas_broker.local.cluster import LocalCluster
 from barnabas_controller.zookeeper.session import Session
 
@@ -95,7 +96,7 @@ async def test_zookeeper_is_killed_under_load(cluster: LocalCluster) -> None:
         process.kill()
         await workload.acked_in_every_partition(500)
         await asyncio.to_thread(cluster.start)
-        await create_topic(cluster.bootstrap, "after-zookeeper-came-back", 1)
+        await _create_once_all_are_registered(cluster.bootstrap, "after-zookeeper-came-back")
         await wait_until_in_sync(cluster.bootstrap, "after-zookeeper-came-back")
         await wait_until_in_sync(cluster.bootstrap, topic)
         await workload.acked_in_every_partition(20)
@@ -105,8 +106,18 @@ async def test_zookeeper_is_killed_under_load(cluster: LocalCluster) -> None:
     assert [cluster.pid(broker) for broker in cluster.broker_ids] == pids
 
 
+async def _create_once_all_are_registered(bootstrap: str, topic: str) -> None:
+    """A broker that finds ZooKeeper again too late for its session registers anew soon after."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                return await create_topic(bootstrap, topic, 1)
+            except InvalidReplicationFactorError:
+                await asyncio.sleep(0.1)
+
+
 async def _until_session_is_over(session: Session, broker_id: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while await broker_epoch(session, broker_id) is not None:
             await asyncio.sleep(0.1)
 
