@@ -8,7 +8,8 @@ Files whose creation, renaming or removal was not made durable by a `sync_direct
 
 `free_bytes`, `read_only` and `broken` make the next writes fail as a full, a read-only and a dying
 disk do; `fail_next_write` and `fail_next_flush` fail once with EIO. After a flush that failed Linux
-takes the pages for clean: they can be read, no later flush writes them, and a power cut loses them.
+takes the pages for clean: they can be read, no later flush writes them, and a power cut loses them,
+or an `evict`.
 """
 
 import errno
@@ -18,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from barnabas_broker.disk.disk import Buffer, File, Lock
+from barnabas_broker.disk.disk import Buffer, File, FlushFailed, Lock, flush_failed
 
 Change = bytes | int
 """A write since the last flush: bytes appended, or the size the file was cut to."""
@@ -64,6 +65,12 @@ class _Content:
         """See the module: the pages count as clean, but only the file's length is on the disk."""
         self.unwritten.append(range(self._first_change(), len(self.data)))
         self.flush()
+
+    def evict(self) -> None:
+        """What was left behind is read from the disk again."""
+        for lost in self.unwritten:
+            self.data[lost.start : lost.stop] = bytes(len(self.data[lost.start : lost.stop]))
+        self.cuts += 1
 
     def change(self, change: Change) -> None:
         _apply(self.data, change)
@@ -124,6 +131,10 @@ class _Directory:
     def sync(self) -> None:
         self.durable = dict(self.entries)
 
+    def evict(self) -> None:
+        for entry in self.entries.values():
+            entry.evict()
+
     def lose_power(self, chance: random.Random) -> None:
         self.entries = dict(self.durable)
         for name in sorted(self.entries):
@@ -137,6 +148,7 @@ class MemoryFile:
         self._disk = disk
         self._content = content
         self._life = disk.life
+        self._flush_failure: FlushFailed | None = None
 
     def size(self) -> int:
         return len(self._content.data)
@@ -167,9 +179,10 @@ class MemoryFile:
         self._disk.before_write(0)
         if self._disk.fail_next_flush:
             self._disk.fail_next_flush = False
-            self._disk.failed_flushes += 1
             self._content.fail_to_flush()
-            raise _failure(errno.EIO)
+            self._flush_failure = flush_failed(_failure(errno.EIO))
+        if self._flush_failure is not None:
+            raise flush_failed(self._flush_failure)
         self._content.flush()
 
     def close(self) -> None:
@@ -210,7 +223,6 @@ class MemoryDisk:
         self.broken = False
         self.fail_next_write = False
         self.fail_next_flush = False
-        self.failed_flushes = 0
         self._chance = random.Random(seed)
         self._root = _Directory()
 
@@ -222,13 +234,16 @@ class MemoryDisk:
             self.losses += 1
             self._root.lose_power(self._chance)
 
+    def evict(self) -> None:
+        """The page cache lets go of all that counts as clean; a failed flush is then seen."""
+        self._root.evict()
+
     def wipe(self) -> None:
         """A new, empty disk is in its place; only between two lives of its owner."""
         self.life += 1
         self.locks.clear()
         self.losses += 1
         self._root = _Directory()
-        self.failed_flushes = 0
 
     def repair(self) -> None:
         """No write fails any more."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from barnabas import Admin, Consumer, Producer
 from barnabas.topic_partition import TopicPartition
+from barnabas_broker.log.log import Log
 from barnabas_controller import znodes
 from barnabas_controller.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.cluster import SimulatedCluster
@@ -48,6 +49,12 @@ class Stage:
         """The partition's state, straight from the server's tree."""
         node = self.cluster.zookeeper.tree.node(znodes.state_path(TP))
         return znodes.decode_state(TP, node.data, node.version)
+
+    def log(self, broker_id: int) -> Log:
+        """The partition's log on a broker that serves."""
+        log = self.cluster.broker(broker_id).log_manager.get(TP)
+        assert log is not None
+        return log
 
     async def until(self, condition: Callable[[], bool], step: float = 0.01) -> None:
         async with asyncio.timeout(SECONDS):

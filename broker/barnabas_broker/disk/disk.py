@@ -12,6 +12,16 @@ from typing import Protocol
 Buffer = bytes | bytearray | memoryview
 
 
+class FlushFailed(OSError):
+    """An fsync failed. Linux takes the pages for clean all the same, whatever the error was: they
+    can still be read, no later fsync writes them, and they vanish with the page cache."""
+
+
+def flush_failed(error: OSError) -> FlushFailed:
+    """The error of an fsync as what it means."""
+    return FlushFailed(error.errno, error.strerror)
+
+
 class File(Protocol):
     """An open file that grows at its end."""
 
@@ -36,7 +46,10 @@ class File(Protocol):
         ...
 
     def flush(self) -> None:
-        """fsync: what was written survives a power loss."""
+        """fsync: what was written survives a power loss.
+
+        Raises FlushFailed, and from then on always: the kernel tells of a loss only once.
+        """
         ...
 
     def close(self) -> None: ...

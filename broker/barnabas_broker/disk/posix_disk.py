@@ -9,22 +9,32 @@ import errno
 import fcntl
 import os
 import shutil
+import threading
 from collections.abc import Sequence
 
-from barnabas_broker.disk.disk import Buffer, File, Lock
+from barnabas_broker.disk.disk import Buffer, File, FlushFailed, Lock, flush_failed
 
 _MOST_BUFFERS = os.sysconf("SC_IOV_MAX")
 _CLOSED = -1
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
+def _fsync(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise flush_failed(error) from error
+
+
 class PosixFile:
     """One open file; see `File`."""
 
-    __slots__ = ("_descriptor", "_size")
+    __slots__ = ("_descriptor", "_flush_failure", "_flushing", "_size")
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._flushing = threading.Lock()  # of two flushes at once both must hear of a failure
+        self._flush_failure: FlushFailed | None = None
         self._size = os.fstat(descriptor).st_size
 
     def size(self) -> int:
@@ -67,10 +77,17 @@ class PosixFile:
         self._size = size
 
     def flush(self) -> None:
-        descriptor = self._descriptor
-        if descriptor == _CLOSED:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        os.fsync(descriptor)
+        with self._flushing:
+            descriptor = self._descriptor
+            if descriptor == _CLOSED:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            if self._flush_failure is None:
+                try:
+                    _fsync(descriptor)
+                except FlushFailed as error:
+                    self._flush_failure = error
+            if self._flush_failure is not None:
+                raise flush_failed(self._flush_failure)
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, _CLOSED
@@ -107,7 +124,7 @@ class PosixDisk:
         with open(os.open(temporary, flags, 0o600 if private else 0o644), "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            _fsync(file.fileno())
         self.rename(temporary, path)
 
     def exists(self, path: str) -> bool:
@@ -146,7 +163,7 @@ class PosixDisk:
     def sync_directory(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            _fsync(descriptor)
         finally:
             os.close(descriptor)
 

@@ -14,6 +14,7 @@ from barnabas_broker.log.log_context import LogContext
 from barnabas_broker.log.log_directory import LogDirectory
 from barnabas_broker.log.log_folders import is_being_deleted, is_kept_aside, parse_folder_name
 from barnabas_broker.log.log_loader import LogCheckpoint, LogFolder
+from barnabas_broker.log.rewrite import rewrite_unflushed
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +66,13 @@ class DirectoryLoader:
             )
             path = f"{directory.path}/{name}"
             folder = LogFolder(self._context.disk, path, topic_partition, self._config.log_config())
-            jobs.append(self._load(folder, checkpoint, result))
+            jobs.append(self._load(directory, folder, checkpoint, result))
         result.left_in_order = is_clean or not jobs
+        if jobs and directory.was_in_doubt:
+            logger.warning(
+                "%s: a flush had failed; what lies above the recovery points is written anew",
+                directory.path,
+            )
         if jobs and not is_clean:
             logger.warning(
                 "%s was not left in order: recovering %d logs", directory.path, len(jobs)
@@ -94,11 +100,21 @@ class DirectoryLoader:
         return found
 
     async def _load(
-        self, folder: LogFolder, checkpoint: LogCheckpoint, result: LoadedDirectory
+        self,
+        directory: LogDirectory,
+        folder: LogFolder,
+        checkpoint: LogCheckpoint,
+        result: LoadedDirectory,
     ) -> None:
         async with self._limit:
             try:
-                log = await self._offload.run(Log, self._context, folder, checkpoint)
+                if directory.was_in_doubt:
+                    await self._offload.run(
+                        directory.watched, rewrite_unflushed, folder, checkpoint.recovery_point
+                    )
+                log = await self._offload.run(
+                    directory.watched, Log, self._context, folder, checkpoint
+                )
             except UnusableLog as error:
                 logger.error("%s cannot be used: %s", folder.topic_partition, error)
                 result.unusable[folder.topic_partition] = str(error)

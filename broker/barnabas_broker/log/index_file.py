@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from barnabas_broker.disk.disk import Disk
+from barnabas_broker.disk.disk import Disk, FlushFailed, flush_failed
 
 EntryAt = Callable[[int], tuple[Any, ...]]
 
@@ -27,6 +27,7 @@ class IndexFile:
         self._buffer: bytearray | None = bytearray()
         self._saved_size = 0
         self._is_durable = False
+        self._flush_failure: FlushFailed | None = None
 
     def create(self) -> None:
         """Begin with an empty file, whatever was there."""
@@ -110,12 +111,17 @@ class IndexFile:
         """fsync what was saved, if it was not. It may run off the loop, after `seal`."""
         if self._is_durable:
             return
+        if self._flush_failure is not None:
+            raise flush_failed(self._flush_failure)
         try:
             file = self._disk.open(self.path)
         except FileNotFoundError:  # the segment has been deleted meanwhile
             return
         try:
             file.flush()
+        except FlushFailed as error:
+            self._flush_failure = error
+            raise
         finally:
             file.close()
         self._is_durable = True

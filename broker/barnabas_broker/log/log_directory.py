@@ -7,6 +7,7 @@
     log-start-offset-checkpoint       starts that lie above the first segment's base
     replication-offset-checkpoint     high watermarks
     .barnabas_history                 since when nothing was lost here (`log_history.py`)
+    .barnabas_flush_failed            there while the page cache is in doubt (`rewrite.py`)
     zookeeper.session                 the broker's session, so that a successor can close it
 
 Called by the log manager. I/O errors are OSError.
@@ -14,11 +15,12 @@ Called by the log manager. I/O errors are OSError.
 
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from barnabas.topic_partition import TopicPartition
 
-from barnabas_broker.disk.disk import Disk, Lock
+from barnabas_broker.disk.disk import Disk, FlushFailed, Lock
 from barnabas_broker.log.checkpoint_file import CheckpointFile, decode_offsets, encode_offsets
 from barnabas_broker.log.errors import (
     DirectoryLockedError,
@@ -29,11 +31,14 @@ from barnabas_broker.log.log_history import HistoryNote, LogHistory, history_of
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _LOCK = ".lock"
 _META_PROPERTIES = "meta.properties"
 _CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _SESSION = "zookeeper.session"
 _HISTORY = ".barnabas_history"
+_FLUSH_FAILED = ".barnabas_flush_failed"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
@@ -41,7 +46,8 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 
 class LogDirectory:
     """`failure` is set once the directory is out of use; `loaded` once its logs are open.
-    `damaged`: checkpoint files that could not be used, and what is wrong with them."""
+    `damaged`: checkpoint files that could not be used, and what is wrong with them.
+    `was_in_doubt`: a flush had failed in an earlier life; `is_in_doubt`: one has in this life."""
 
     def __init__(self, disk: Disk, path: str) -> None:
         self.disk = disk
@@ -50,6 +56,8 @@ class LogDirectory:
         self.loaded = False
         self.history = LogHistory(None, is_new=True)
         self.damaged: dict[str, str] = {}
+        self.was_in_doubt = False
+        self.is_in_doubt = False
         self.recovery_points = CheckpointFile(disk, f"{path}/{RECOVERY_POINTS}")
         self.log_starts = CheckpointFile(disk, f"{path}/{LOG_STARTS}")
         self.high_watermarks = CheckpointFile(disk, f"{path}/{HIGH_WATERMARKS}")
@@ -111,10 +119,13 @@ class LogDirectory:
         """Whether the directory was left in good order; the marker is gone, durably, on return."""
         path = f"{self.path}/{_CLEAN_SHUTDOWN}"
         clean = self.disk.exists(path)
-        self.history = history_of(self._read_history(), self.disk.boot_id(), clean)
+        self.was_in_doubt = self.disk.exists(self._doubt)
+        self.history = history_of(
+            self._read_history(), self.disk.boot_id(), clean, self.was_in_doubt
+        )
         self.disk.remove(path)
         self.disk.sync_directory(self.path)  # also what a killed predecessor had renamed
-        return clean
+        return clean and not self.was_in_doubt
 
     def mark_clean_shutdown(self) -> None:
         """To be called last, when everything else is durable."""
@@ -129,9 +140,35 @@ class LogDirectory:
         return None
 
     def write_history(self, unbroken_since: int) -> None:
-        """Leave a note to the next life."""
+        """Leave a note to the next life, once all is as durable as the checkpoints say."""
         text = f"boot.id={self.disk.boot_id()}\nunbroken.since={unbroken_since}\n"
         self.disk.write_file(f"{self.path}/{_HISTORY}", text.encode())
+        self.disk.remove(self._doubt)
+        if self.is_in_doubt:  # since a moment ago
+            self.doubt()
+
+    # ---- flushes that fail
+
+    @property
+    def _doubt(self) -> str:
+        return f"{self.path}/{_FLUSH_FAILED}"
+
+    def watched(self, work: Callable[..., T], *args: Any) -> T:
+        """Do it; a flush that fails in it is noted before anything else can happen."""
+        try:
+            return work(*args)
+        except FlushFailed:
+            self.doubt()
+            raise
+
+    def doubt(self) -> None:
+        """Note that a flush has failed. Not flushed, and it need not be: the mark is lost only with
+        the very page cache of which it warns."""
+        self.is_in_doubt = True
+        try:
+            self.disk.open(self._doubt, create=True).close()
+        except OSError as error:
+            logger.error("%s: could not note that a flush has failed: %s", self.path, error)
 
     # ---- checkpoints
 

@@ -4,7 +4,9 @@ loss differ by.
 What a killed process wrote is in the kernel's page cache and stays; what a machine had not written
 back when its power went is gone. The two look alike to the next process, so each leaves a note, the
 file `.barnabas_history`: the boot of the machine, which changes with every power cycle, and the
-broker epoch since which nothing was lost here. Plain decisions; `LogDirectory` has the file.
+broker epoch since which nothing was lost here. A flush that fails ends the trust in the page cache:
+whoever starts next on the directory counts as having lost what was not flushed. Plain decisions;
+`LogDirectory` has the files.
 """
 
 from collections.abc import Sequence
@@ -29,16 +31,19 @@ class LogHistory(NamedTuple):
     is_new: bool
 
 
-def history_of(note: HistoryNote | None, boot_id: str, left_in_order: bool) -> LogHistory:
+def history_of(
+    note: HistoryNote | None, boot_id: str, left_in_order: bool, is_in_doubt: bool = False
+) -> LogHistory:
     """Of one directory, at the start of a broker.
 
     Nothing is lost if all was flushed (`left_in_order`), or if the machine has not been switched
-    off since the note was written.
+    off since the note was written. `is_in_doubt`: a flush has failed.
     """
     if note is None:
         return LogHistory(None, is_new=True)
     same_boot = boot_id != UNKNOWN_BOOT and boot_id == note.boot_id
-    return LogHistory(note.unbroken_since if left_in_order or same_boot else None, is_new=False)
+    is_unbroken = (left_in_order or same_boot) and not is_in_doubt
+    return LogHistory(note.unbroken_since if is_unbroken else None, is_new=False)
 
 
 def history_of_all(directories: Sequence[LogHistory]) -> LogHistory:

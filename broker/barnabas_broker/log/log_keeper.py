@@ -79,7 +79,7 @@ class LogKeeper(LogHost):
         plan = log.plan_flush(up_to)
         try:
             await log.epoch_file.write_in_background(self._offload)
-            await self._offload.run(plan.run)
+            await self._offload.run(self._directory_of(log).watched, plan.run)
         except OSError as error:
             if not any(segment.is_deleted for segment, _ in plan.segments):
                 self._failed(log, error, "flush")

@@ -82,7 +82,7 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     if epochs is None:  # the batches know their epochs; all of them are asked
         epochs = LeaderEpochCache()
         checkpoint = replace(checkpoint, is_clean=False, recovery_point=0)
-    segments = [Segment(folder.disk, folder.path, b, folder.config) for b in _bases(folder)]
+    segments = [Segment(folder.disk, folder.path, b, folder.config) for b in segment_bases(folder)]
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     if checkpoint.is_clean:
@@ -161,7 +161,7 @@ def _open_after_crash(
 ) -> Opened:
     # The one that ends at the recovery point may have been sealed after it was flushed: its batches
     # are durable, its indexes need not be.
-    first = max(0, sum(segment.base_offset < recovery_point for segment in segments) - 1)
+    first = first_to_recover([segment.base_offset for segment in segments], recovery_point)
     if segments:
         epochs.truncate_from_end(segments[first].base_offset)
     for number, segment in enumerate(segments):
@@ -176,6 +176,11 @@ def _open_after_crash(
         if fault is not None:
             return _cut_after(folder, segments, number, fault)
     return segments, ""
+
+
+def first_to_recover(bases: Sequence[int], recovery_point: int) -> int:
+    """The number of the first segment that need not be durable as a whole."""
+    return max(0, sum(base < recovery_point for base in bases) - 1)
 
 
 def _recover(
@@ -246,7 +251,8 @@ def _clear_leftovers(folder: LogFolder) -> None:
             folder.disk.remove(f"{folder.path}/{name}")
 
 
-def _bases(folder: LogFolder) -> list[int]:
+def segment_bases(folder: LogFolder) -> list[int]:
+    """The base offsets of the segments in a log's folder, in order."""
     stems = (
         name.removesuffix(LOG_SUFFIX)
         for name in folder.disk.list(folder.path)

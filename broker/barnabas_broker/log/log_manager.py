@@ -19,7 +19,7 @@ from barnabas.runtime import Runtime
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_broker.config import Config, LogConfig, keys
-from barnabas_broker.disk.disk import Disk
+from barnabas_broker.disk.disk import Disk, FlushFailed
 from barnabas_broker.log.checkpoint_file import encode_offsets
 from barnabas_broker.log.directory_loader import DirectoryLoader
 from barnabas_broker.log.errors import LostLogError, UnusableLog
@@ -139,6 +139,11 @@ class LogManager:
         """Files that could not be used at the start, and what is wrong with them."""
         return {p: fault for d in self.directories for p, fault in d.damaged.items()}
 
+    @property
+    def in_doubt(self) -> list[str]:
+        """The paths of those where a flush had failed before the start."""
+        return [directory.path for directory in self.directories if directory.was_in_doubt]
+
     def living_directories(self) -> list[str]:
         """The paths of those that have not failed."""
         return [directory.path for directory in self._living()]
@@ -199,13 +204,14 @@ class LogManager:
 
     async def stop(self) -> None:
         """Flush and close every log, write all checkpoints, and mark the directories clean."""
+        run = self._runtime.offload.run
         await self._rounds.close()
         await self._keeper.close()
         for directory in self._living():
             logs = self._logs_in(directory)
             try:
-                await self._each(self._runtime.offload.run(_flush_and_close, log) for log in logs)
-                await self._runtime.offload.run(self._leave_clean, directory, logs)
+                await self._each(run(directory.watched, _flush_and_close, log) for log in logs)
+                await run(directory.watched, self._leave_clean, directory, logs)
             except OSError as error:
                 logger.error("data directory %s not closed in order: %s", directory.path, error)
         for log in self._logs.values():
@@ -425,6 +431,8 @@ class LogManager:
         if directory.failure is not None:
             return
         directory.failure = error
+        if isinstance(error, FlushFailed):
+            directory.doubt()
         logger.error("data directory %s is out of use: %s", directory.path, error)
         for log in self._logs_in(directory):
             log.fail(error)

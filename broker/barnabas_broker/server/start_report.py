@@ -14,7 +14,10 @@ def report_start(events: EventLog, log_manager: LogManager, is_first: bool) -> N
         how = "it was started again; its last run had ended in order"
     else:
         how = "it was started again; its last run had not ended in order (killed, or crashed)"
-        if log_manager.history().unbroken_since is None:
+        if log_manager.in_doubt:
+            how += f"; a flush had failed in {', '.join(log_manager.in_doubt)}: all that was not"
+            how += " flushed there is written anew, and counts as lost"
+        elif log_manager.history().unbroken_since is None:
             how += "; its machine may have lost its power, and with it what was not flushed"
     logs = log_manager.logs()
     in_order = is_first or log_manager.left_in_order

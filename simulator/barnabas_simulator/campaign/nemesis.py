@@ -223,24 +223,18 @@ class Nemesis:
         return undo
 
     def _destroy(self, fault: Fault, victim: int) -> Undo | None:
-        """Take from a disk what was not flushed, or all of it.
-
-        A disk whose flush has failed is replaced with the next power cut: the pages it never wrote
-        lie below the recovery point, where no restart looks (nor does Kafka's).
-        """
+        """Take from a disk what was not flushed, or all of it."""
         unwell = [b for b, count in self._without_zookeeper.items() if count]
         if not may_forget(self._cluster, victim, unwell):
             return None
         self._note(f"{fault} (broker {victim})")
         found = state.partition_states(self._cluster)
         self._forgetful = victim, {partition: one.written_at for partition, one in found.items()}
-        disk = self._cluster.disks[victim]
         if fault.kind is FaultKind.WIPE:
             self._cluster.kill(victim)
+            self._cluster.disks[victim].wipe()
         else:
             self._cluster.lose_power(victim)
-        if fault.kind is FaultKind.WIPE or disk.failed_flushes:
-            disk.wipe()
         return self._keep_down(victim)
 
     async def _until_seats_are_lost(

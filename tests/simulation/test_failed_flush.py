@@ -1,0 +1,128 @@
+"""A failed flush: what the page cache still shows is not on the disk, and nobody vouches for it.
+
+Linux takes the pages of a failed fsync for clean. Whole clusters on virtual time, one broker of
+which restarts on such a disk; each half of the remedy is taken away once, and then records that
+were acknowledged are lost.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from barnabas.errors import CorruptMessageError
+from barnabas_broker.log import directory_loader, log_directory
+from barnabas_broker.log.log_history import HistoryNote, LogHistory, history_of
+from barnabas_simulator.loop import run
+
+from tests.support.last_replica import Stage, numbers
+from tests.support.log_world import values_in
+
+SEEDS = range(4)
+MAX_SECONDS = 600.0
+CHECKPOINT_SECONDS = 70.0
+
+
+async def fail_a_flush(stage: Stage, broker_id: int) -> None:
+    """Its log is rolled, the flush fails, and the broker, whose only disk that was, ends."""
+    disk = stage.cluster.disks[broker_id]
+    disk.fail_next_flush = True
+    stage.log(broker_id).roll()
+    await stage.until(lambda: broker_id not in stage.cluster.living)
+    assert not disk.fail_next_flush
+
+
+async def trusted_alone(seed: int) -> set[bytes]:
+    """A broker restarts on the disk, becomes the last of the ISR, and loses power; the others, who
+    never lost anything, follow it. What is missing."""
+    stage = Stage(seed, {}, min_isr=2)
+    await stage.open()
+    acknowledged = await stage.produce(numbers("all-"))
+    last = stage.others[0]
+    await fail_a_flush(stage, last)
+    stage.cluster.start_broker(last)
+    await stage.until_whole()
+    stage.kill(stage.others[1])
+    await stage.until_isr(stage.leader, last)
+    stage.kill(stage.leader)
+    await stage.until_isr(last)
+    await stage.until(lambda: stage.state().durable)
+    stage.lose_power(last)
+    stage.cluster.start_broker(last)
+    assert await stage.until_led() == last
+    stage.cluster.start_broker(stage.leader)
+    stage.cluster.start_broker(stage.others[1])
+    await stage.until_whole()
+    return acknowledged - await stage.consume()
+
+
+async def evicted(seed: int) -> set[bytes]:
+    """As the flush fails all are killed; the page cache lets go of what it need not keep, and the
+    broker with that disk is the first that is back. What is missing."""
+    stage = Stage(seed, {}, min_isr=2)
+    await stage.open()
+    acknowledged = await stage.produce(numbers("all-"))
+    doubtful = stage.others[0]
+    disk = stage.cluster.disks[doubtful]
+    disk.fail_next_flush = True
+    stage.log(doubtful).roll()
+    await stage.until(lambda: not disk.fail_next_flush, step=0.0001)
+    stage.kill(*stage.cluster.living)
+    disk.evict()
+    for broker_id in (doubtful, stage.leader, stage.others[1]):
+        stage.cluster.start_broker(broker_id)
+        await asyncio.sleep(8.0)
+    await stage.until_whole()
+    return acknowledged - await stage.consume()
+
+
+async def passed_by(seed: int) -> set[bytes]:
+    """A later flush succeeds, the recovery point passes, and then the power goes. What the broker's
+    own log lacks, before it has fetched anything."""
+    stage = Stage(seed, {}, min_isr=2)
+    await stage.open()
+    acknowledged = await stage.produce(numbers("all-"))
+    victim = stage.others[0]
+    await fail_a_flush(stage, victim)
+    stage.cluster.start_broker(victim)
+    await stage.until_whole()
+    log = stage.log(victim)
+    await stage.cluster.broker(victim).log_manager.flush(log)
+    assert log.recovery_point == log.log_end_offset
+    await asyncio.sleep(CHECKPOINT_SECONDS)
+    stage.lose_power(victim)
+    stage.isolate(stage.leader)
+    stage.cluster.start_broker(victim)
+    await stage.cluster.serving()
+    log = stage.log(victim)
+    with suppress(CorruptMessageError):
+        acknowledged.difference_update(values_in(log.read(0, 1 << 20, log.log_end_offset)))
+    return acknowledged
+
+
+Story = Callable[[int], Coroutine[Any, Any, set[bytes]]]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("story", [trusted_alone, evicted, passed_by])
+def test_nothing_that_was_acknowledged_is_lost(story: Story, seed: int) -> None:
+    assert not run(story(seed), seed=seed, max_time=MAX_SECONDS)
+
+
+@pytest.mark.parametrize("story", [trusted_alone, passed_by])
+def test_without_a_copy_the_fsyncs_that_follow_lie(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory_loader, "rewrite_unflushed", lambda *_: None)
+    assert any(run(story(seed), seed=seed, max_time=MAX_SECONDS) for seed in SEEDS)
+
+
+def test_a_broker_that_vouches_for_the_page_cache_rules_over_those_who_have_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def believing(note: HistoryNote | None, boot: str, in_order: bool, _: bool) -> LogHistory:
+        return history_of(note, boot, in_order)
+
+    monkeypatch.setattr(log_directory, "history_of", believing)
+    assert any(run(evicted(seed), seed=seed, max_time=MAX_SECONDS) for seed in SEEDS)

@@ -1,0 +1,275 @@
+"""A failed flush, on real files and on the disk in memory.
+
+It is noted at once; what was not flushed is written anew by the next start, and counts as lost.
+"""
+
+import errno
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from barnabas.topic_partition import TopicPartition
+from barnabas_broker.disk import posix_disk
+from barnabas_broker.disk.disk import Disk, FlushFailed
+from barnabas_broker.disk.posix_disk import PosixDisk
+from barnabas_broker.log.log_history import LogHistory
+from barnabas_broker.log.log_manager import LogManager
+from barnabas_broker.log.offset_index import OffsetIndex
+from barnabas_simulator.disk import MemoryDisk
+
+from tests.support.log_manager_world import ManagerWorld, append
+from tests.support.log_world import values_in
+
+T0 = TopicPartition("t", 0)
+MARK, CLEAN = ".barnabas_flush_failed", ".kafka_cleanshutdown"
+SEGMENT = "t-0/00000000000000000000.log"
+FailFsync = Callable[..., None]
+
+
+@pytest.fixture
+def fail_fsync(monkeypatch: pytest.MonkeyPatch) -> FailFsync:
+    """Have the next fsync of a file fail, once, as Linux does: `fail_fsync(".log", errno.EIO)`."""
+    real = os.fsync
+    failing: list[tuple[str, int]] = []
+
+    def fsync(descriptor: int) -> None:
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        if failing and name.endswith(failing[0][0]):
+            code = failing.pop()[1]
+            raise OSError(code, os.strerror(code))
+        real(descriptor)
+
+    monkeypatch.setattr(posix_disk.os, "fsync", fsync)
+    return lambda suffix, code=errno.EIO: failing.append((suffix, code))
+
+
+class World(ManagerWorld):
+    """A log manager on the files of `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__({"log.dirs": str(folder)})
+        self.disk = PosixDisk()  # type: ignore[assignment]
+        self.folder = folder
+
+    async def open_with(self, *values: bytes) -> LogManager:
+        manager = await self.start()
+        append(await self.open(manager), *values)
+        await manager.write_history(17)
+        return manager
+
+    async def after_kill(self, manager: LogManager) -> LogManager:
+        manager.unlock_directories()
+        return await self.start()
+
+    def has(self, name: str) -> bool:
+        return (self.folder / name).exists()
+
+
+def values(manager: LogManager) -> list[bytes | None]:
+    log = manager.get(T0)
+    assert log is not None
+    return values_in(log.read(0, 1 << 20, log.log_end_offset))
+
+
+# ---- the seam
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_an_open_file_hears_of_its_failed_flush_for_ever(
+    tmp_path: Path, fail_fsync: FailFsync, code: int
+) -> None:
+    disk = PosixDisk()
+    file, other = (disk.open(str(tmp_path / name), create=True) for name in ("a.log", "b.log"))
+    file.append([b"x"])
+    fail_fsync("a.log", code)
+    for _ in range(3):
+        with pytest.raises(FlushFailed) as caught:
+            file.flush()
+        assert caught.value.errno == code
+    other.flush()
+    disk.open(str(tmp_path / "a.log")).flush()  # Linux has told of it, and tells nobody else
+
+
+def test_of_two_flushes_at_once_both_hear_of_the_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel would tell the one, and the other that all is well."""
+    second_waits, told = threading.Event(), []
+
+    def fsync(_: int) -> None:
+        if not told:
+            told.append("EIO")
+            second_waits.wait(5)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(posix_disk.os, "fsync", fsync)
+    file = PosixDisk().open(str(tmp_path / "a"), create=True)
+    outcomes: list[str] = []
+
+    def flush() -> None:
+        try:
+            file.flush()
+            outcomes.append("flushed")
+        except FlushFailed:
+            outcomes.append("failed")
+
+    threads = [threading.Thread(target=flush) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    second_waits.set()
+    for thread in threads:
+        thread.join()
+    assert outcomes == ["failed", "failed"]
+
+
+def index_with_one_entry(disk: Disk, path: str) -> OffsetIndex:
+    index = OffsetIndex(disk, path, 0, 1 << 10)
+    index.create()
+    index.add(7, 100)
+    index.save()
+    return index
+
+
+def test_an_index_hears_of_it_for_ever_too(tmp_path: Path, fail_fsync: FailFsync) -> None:
+    index = index_with_one_entry(PosixDisk(), str(tmp_path / "a.index"))
+    fail_fsync("a.index")
+    for _ in range(2):
+        with pytest.raises(FlushFailed):
+            index.sync()
+
+
+# ---- the mark
+
+
+async def test_a_failed_flush_is_noted_and_the_next_start_writes_anew(
+    tmp_path: Path, fail_fsync: FailFsync
+) -> None:
+    world = World(tmp_path)
+    manager = await world.open_with(b"a", b"b")
+    log = manager.get(T0)
+    assert log is not None
+    before = (tmp_path / SEGMENT).stat().st_ino
+    fail_fsync(".log")
+    await manager.flush(log)
+    assert log.recovery_point == 0
+    assert world.failures == [(str(tmp_path), errno.EIO)]
+    assert world.has(MARK)
+    await manager.stop()
+    assert not world.has(CLEAN)
+    manager = await world.after_kill(manager)
+    assert manager.in_doubt == [str(tmp_path)]
+    assert manager.history() == LogHistory(None, is_new=False)
+    assert values(manager) == [b"a", b"b"]
+    assert (tmp_path / SEGMENT).stat().st_ino != before
+    # Until it is known since when nothing was lost, the doubt stays.
+    manager = await world.after_kill(manager)
+    assert manager.history() == LogHistory(None, is_new=False)
+    await manager.write_history(40)
+    assert not world.has(MARK)
+    manager = await world.after_kill(manager)
+    assert manager.history() == LogHistory(40, is_new=False)
+    assert values(manager) == [b"a", b"b"]
+    await manager.stop()
+
+
+async def test_a_flush_that_fails_at_the_stop_leaves_no_good_order(
+    tmp_path: Path, fail_fsync: FailFsync
+) -> None:
+    world = World(tmp_path)
+    manager = await world.open_with(b"a")
+    fail_fsync(".log")
+    await manager.stop()
+    assert world.has(MARK) and not world.has(CLEAN)
+    manager = await world.after_kill(manager)
+    assert manager.history().unbroken_since is None
+    assert values(manager) == [b"a"]
+    await manager.stop()
+
+
+async def test_a_copy_that_cannot_be_flushed_leaves_the_doubt(
+    tmp_path: Path, fail_fsync: FailFsync
+) -> None:
+    world = World(tmp_path)
+    manager = await world.open_with(b"a")
+    fail_fsync(".log")
+    await manager.stop()
+    fail_fsync(".log.tmp")
+    manager = await world.after_kill(manager)
+    assert manager.living_directories() == []
+    await manager.write_history(40)
+    await manager.stop()
+    assert world.has(MARK) and not world.has(CLEAN)
+    manager = await world.after_kill(manager)
+    assert manager.history().unbroken_since is None
+    assert values(manager) == [b"a"]
+    assert not world.has(SEGMENT + ".tmp")
+    await manager.stop()
+
+
+async def test_a_log_that_cannot_be_opened_is_written_anew_too(
+    tmp_path: Path, fail_fsync: FailFsync
+) -> None:
+    world = World(tmp_path)
+    manager = await world.open_with(b"a")
+    fail_fsync(".log")
+    await manager.stop()
+    metadata = tmp_path / "t-0/partition.metadata"
+    good = metadata.read_bytes()
+    metadata.write_bytes(b"?")
+    before = (tmp_path / SEGMENT).stat().st_ino
+    manager = await world.after_kill(manager)
+    assert manager.is_offline(T0)
+    assert (tmp_path / SEGMENT).stat().st_ino != before
+    await manager.stop()
+    metadata.write_bytes(good)
+
+
+async def test_a_full_disk_casts_no_doubt() -> None:
+    """What a write could not take the log does not have."""
+    world = ManagerWorld()
+    manager = await world.start()
+    append(await world.open(manager), b"a")
+    world.disk.free_bytes = 0
+    log = manager.get(T0)
+    assert log is not None
+    with pytest.raises(Exception, match="No space"):
+        append(log, b"b")
+    assert manager.living_directories() == []
+    assert not world.disk.exists(f"/data/{MARK}")
+
+
+async def test_what_the_page_cache_let_go_of_is_missed() -> None:
+    """Above the recovery point it is cut; what had been flushed before stays."""
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    append(log, b"kept")
+    await manager.flush(log)
+    await manager.checkpoint_all_offsets()
+    append(log, b"lost")
+    world.disk.fail_next_flush = True
+    await manager.flush(log)
+    assert log.recovery_point == 1
+    world.disk.evict()
+    world.disk.crash(keep_unflushed=True)
+    manager = await world.start()
+    assert values(manager) == [b"kept"]
+    assert manager.history().unbroken_since is None
+    await manager.stop()
+
+
+async def test_what_was_written_anew_survives_the_power() -> None:
+    for seed in range(20):
+        world = ManagerWorld(disk=MemoryDisk(seed))
+        manager = await world.start()
+        log = await world.open(manager)
+        append(log, b"a")
+        world.disk.fail_next_flush = True
+        await manager.flush(log)
+        world.disk.crash(keep_unflushed=True)
+        manager = await world.start()
+        world.disk.crash(keep_unflushed=False)
+        manager = await world.start()
+        assert values(manager) == [b"a"]
