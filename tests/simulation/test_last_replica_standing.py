@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Mapping
 
 import pytest
+from barnabas_simulator.campaign.state import registered
 from barnabas_simulator.loop import run
 
 from tests.support.last_replica import TP, Stage, numbers
@@ -281,3 +282,32 @@ def test_a_broker_tells_a_loss_of_power_from_a_kill() -> None:
             assert ("may have lost its power" in started.cause) is power_was_lost
 
     run(story(), seed=1, max_time=MAX_SECONDS)
+
+
+@pytest.mark.parametrize(
+    "free_bytes", [0, 50, 60, 100]
+)  # it fails at another step of the start each
+def test_a_broker_whose_disks_all_fail_at_its_start_is_not_taken_for_empty(free_bytes: int) -> None:
+    """If it registered without having seen them it would say that all is lost that lies there, and
+    nobody would wait for it. A full disk keeps what it has."""
+
+    async def story() -> None:
+        stage = Stage(0, {}, min_isr=2)
+        await stage.open()
+        cluster, one = stage.cluster, stage.others[0]
+        acknowledged = await stage.produce(numbers("all-"))
+        stage.kill(one)
+        await stage.until_isr(stage.leader, stage.others[1])
+        cluster.disks[one].free_bytes = free_bytes
+        cluster.start_broker(one)
+        await stage.until(lambda: one not in registered(cluster))  # the session of its last life
+        while one in cluster.living:
+            told = registered(cluster).get(one)
+            assert told is None or told.unbroken_since >= 0
+            await asyncio.sleep(0.001)
+        cluster.disks[one].free_bytes = None
+        cluster.start_broker(one)
+        await stage.until_whole()
+        assert not acknowledged - await stage.consume()
+
+    run(story(), max_time=MAX_SECONDS)

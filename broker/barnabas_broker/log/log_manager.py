@@ -84,6 +84,9 @@ class LogManager:
             except OSError as error:
                 logger.error("data directory %s cannot be used: %s", directory.path, error)
                 directory.failure = error
+        self._check_that_one_lives()
+
+    def _check_that_one_lives(self) -> None:
         failures = [directory.failure for directory in self.directories if directory.failure]
         if len(failures) == len(self.directories):
             raise failures[-1]
@@ -121,10 +124,13 @@ class LogManager:
     def history(self) -> LogHistory:
         """Since when nothing was lost here; to be asked once started.
 
-        Where a whole log is lost the disk is not the one it was.
+        Where a whole log is lost the disk is not the one it was. Raises OSError if not one
+        directory can be used: then nobody knows, and a broker that registered all the same would
+        be taken for one that lost what lies there.
         """
         if self.lost:
             return LogHistory(None, is_new=True)
+        self._check_that_one_lives()
         return history_of_all([directory.history for directory in self._living()])
 
     async def write_history(self, unbroken_since: int) -> None:

@@ -86,7 +86,8 @@ class Broker:
         """Take the directories, join the cluster, serve.
 
         Raises what makes a start impossible: InvalidConfig, DirectoryLocked, a data directory of
-        another cluster or broker, a taken port (OSError), DuplicateBrokerId, ZooKeeperUnreachable.
+        another cluster or broker, a taken port or data directories that all fail (OSError),
+        DuplicateBrokerId, ZooKeeperUnreachable.
         Whatever was opened until then is closed again, also when the start is cancelled.
         """
         try:
