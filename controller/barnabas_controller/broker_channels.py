@@ -89,13 +89,22 @@ class BrokerChannels:
     def _has_lost_all_but(self, broker_id: int) -> bool:
         """Whether there are others, and not one stream to them stands: then it is more likely the
         controller that is cut off than all of them that died at once. It must not take what they
-        lead: it could not tell them, and would have nobody in sync."""
+        lead: it could not tell them, and would have nobody in sync. Those that died before, one
+        by one, say nothing of that."""
         others = [
             lifeline
             for other, lifeline in self._lifelines.items()
-            if other not in (broker_id, self._own_id) and lifeline.testimony.had_stream
+            if other not in (broker_id, self._own_id)
+            and lifeline.testimony.had_stream
+            and lifeline.testimony.verdict is None
         ]
         return bool(others) and not any(lifeline.is_open for lifeline in others)
+
+    def has_lost(self, broker_id: int) -> bool:
+        """Whether the stream to this life of a broker ended and has not been opened again. That
+        alone is no evidence of death, but reason enough to hand it nothing."""
+        lifeline = self._lifelines.get(broker_id)
+        return lifeline is not None and lifeline.testimony.had_stream and not lifeline.is_open
 
     async def remove(self, broker_id: int) -> None:
         """Drop a broker and all it was still to be told."""

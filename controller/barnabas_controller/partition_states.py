@@ -140,28 +140,34 @@ class PartitionStateMachine:
     async def elect_preferred(
         self, partitions: Iterable[TopicPartition], cause: str
     ) -> dict[TopicPartition, Decision]:
-        """Hand leadership to the head of the assignment where that is possible."""
+        """Hand leadership to the head of the assignment where that is possible; not to one that
+        could not be told."""
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
             replicas = self._context.replicas(partition)
-            online = self._context.online_replicas(partition)
+            online = self._reachable(self._context.online_replicas(partition))
             lost = self._doubts(partition, state, {}).lost
             return elect_preferred(state, replicas, online, cause, lost)
 
         return await self._elect_online(partitions, decide)
 
     async def elect_for_shutdown(self, partitions: Iterable[TopicPartition], cause: str) -> None:
-        """Hand leadership away from brokers that are shutting down."""
+        """Hand leadership away from brokers that are shutting down, to one that can be told."""
         context = self._context
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
             replicas = context.replicas(partition)
-            trusted = [b for b in context.brokers if context.is_trusted(b)]
+            trusted = self._reachable(b for b in context.brokers if context.is_trusted(b))
             return elect_for_controlled_shutdown(
                 state, replicas, trusted, context.shutting_down, cause
             )
 
         await self._elect_online(partitions, decide)
+
+    def _reachable(self, broker_ids: Iterable[int]) -> list[int]:
+        """Without those whose control stream broke: of a machine that lost its power nothing else
+        is known until its session ends. Nobody must hand over to such a one."""
+        return [b for b in broker_ids if not self._reign.channels.has_lost(b)]
 
     async def _elect_online(
         self, partitions: Iterable[TopicPartition], decide: Decide
