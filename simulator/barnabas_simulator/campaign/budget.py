@@ -8,36 +8,42 @@ that is well; and until the broker has lost its seats nothing else happens.
 from collections.abc import Collection, Mapping
 
 from barnabas.topic_partition import TopicPartition
+from barnabas_controller.eligible import lost_something
 
-from barnabas_simulator.campaign.state import PartitionState, partition_states, registered
+from barnabas_simulator.campaign.state import partition_states, registered
 from barnabas_simulator.cluster import SimulatedCluster
+
+# By partition, under which broker epoch a member of the ISR last showed what it holds.
+Seats = Mapping[TopicPartition, int | None]
 
 
 def may_forget(cluster: SimulatedCluster, victim: int, unwell: Collection[int] = ()) -> bool:
     """Whether a broker's disk may forget now; `unwell` are others that cannot be counted on."""
     well = {
-        broker_id: epoch
-        for broker_id, epoch in registered(cluster).items()
+        broker_id: broker
+        for broker_id, broker in registered(cluster).items()
         if broker_id != victim
         and broker_id not in unwell
         and cluster.is_serving(broker_id)
         and not cluster.is_paused(broker_id)
     }
     return all(
-        any(has_seat(well, member, found) for member in found.state.isr)
+        any(m in well and not lost_something(found.state, well[m]) for m in found.state.isr)
         for found in partition_states(cluster).values()
         if victim in found.state.isr
     )
 
 
-def has_seat(epochs: Mapping[int, int], member: int, found: PartitionState) -> bool:
-    """Whether an ISR member has been registered, without a break, since it got its seat."""
-    return member in epochs and epochs[member] < found.written_at
-
-
-def seats_kept(cluster: SimulatedCluster, victim: int, before: Mapping[TopicPartition, int]) -> int:
-    """Of how many partitions a broker is still taken to be in sync, as it was `before` (zxids)."""
-    return sum(
-        victim in found.state.isr and before.get(partition) == found.written_at
+def seats_of(cluster: SimulatedCluster, victim: int) -> Seats:
+    """The partitions a broker is taken to be in sync for. A state that is written anew for another
+    reason changes no seat; the broker's return to the ISR makes a new one."""
+    return {
+        partition: found.state.proved_at.get(victim)
         for partition, found in partition_states(cluster).items()
-    )
+        if victim in found.state.isr
+    }
+
+
+def seats_kept(cluster: SimulatedCluster, victim: int, before: Seats) -> int:
+    """Of how many partitions a broker is still taken to be in sync, as it was `before`."""
+    return len(seats_of(cluster, victim).items() & before.items())

@@ -12,11 +12,10 @@ from barnabas_simulator.cluster import SimulatedCluster
 
 @dataclass(frozen=True)
 class PartitionState:
-    """`written_at` is the zxid of the state's last change."""
+    """A partition's znodes: its state, and who is assigned."""
 
     state: LeaderAndIsr
     replicas: tuple[int, ...]
-    written_at: int
 
 
 def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, PartitionState]:
@@ -31,16 +30,19 @@ def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, Partitio
             node = tree.find(znodes.state_path(partition))
             if node is not None:
                 state = znodes.decode_state(partition, node.data, node.version)
-                found[partition] = PartitionState(state, tuple(replicas.replicas), node.mzxid)
+                found[partition] = PartitionState(state, tuple(replicas.replicas))
     return found
 
 
-def registered(cluster: SimulatedCluster) -> dict[int, int]:
-    """The living brokers that are in ZooKeeper, perhaps by a session of an earlier life, with
-    their broker epochs."""
+def registered(cluster: SimulatedCluster) -> dict[int, znodes.Broker]:
+    """The living brokers that are in ZooKeeper, perhaps by a session of an earlier life."""
     tree = cluster.zookeeper.tree
     nodes = {b: tree.find(znodes.broker_path(b)) for b in cluster.living}
-    return {broker_id: node.czxid for broker_id, node in nodes.items() if node is not None}
+    return {
+        broker_id: znodes.decode_broker(broker_id, node.data, node.czxid)
+        for broker_id, node in nodes.items()
+        if node is not None
+    }
 
 
 def controller(cluster: SimulatedCluster) -> int | None:
