@@ -38,7 +38,7 @@ _META_PROPERTIES = "meta.properties"
 _CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _SESSION = "zookeeper.session"
 _HISTORY = ".barnabas_history"
-_FLUSH_FAILED = ".barnabas_flush_failed"
+FLUSH_FAILED = ".barnabas_flush_failed"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
@@ -151,7 +151,7 @@ class LogDirectory:
 
     @property
     def _doubt(self) -> str:
-        return f"{self.path}/{_FLUSH_FAILED}"
+        return f"{self.path}/{FLUSH_FAILED}"
 
     def watched(self, work: Callable[..., T], *args: Any) -> T:
         """Do it; a flush that fails in it is noted before anything else can happen."""

@@ -2,12 +2,14 @@
 
 Any number of processes may die or stand still, any link may be cut, any session may expire. But a
 disk may forget only while each partition that its broker is in sync for has another in-sync member
-that is well; and until the broker has lost its seats nothing else happens.
+that is well; and until the broker has lost its seats nothing else happens. A broker whose flush has
+failed, or is about to, counts as one that forgets.
 """
 
 from collections.abc import Collection, Mapping
 
 from barnabas.topic_partition import TopicPartition
+from barnabas_broker.log.log_directory import FLUSH_FAILED
 from barnabas_controller.eligible import lost_something
 
 from barnabas_simulator.campaign.state import partition_states, registered
@@ -26,12 +28,18 @@ def may_forget(cluster: SimulatedCluster, victim: int, unwell: Collection[int] =
         and broker_id not in unwell
         and cluster.is_serving(broker_id)
         and not cluster.is_paused(broker_id)
+        and not _is_in_doubt(cluster, broker_id)
     }
     return all(
         any(m in well and not lost_something(found.state, well[m]) for m in found.state.isr)
         for found in partition_states(cluster).values()
         if victim in found.state.isr
     )
+
+
+def _is_in_doubt(cluster: SimulatedCluster, broker_id: int) -> bool:
+    disk = cluster.disks[broker_id]
+    return disk.fail_next_flush or disk.exists(f"/data/{FLUSH_FAILED}")
 
 
 def seats_of(cluster: SimulatedCluster, victim: int) -> Seats:
