@@ -149,8 +149,14 @@ class ControllerContext:
         """Everything assigned to these brokers."""
         return [r for r in self.replicas_of(self.partitions()) if r.broker_id in broker_ids]
 
-    def is_being_deleted(self, topic: str) -> bool:
+    def is_to_be_deleted(self, topic: str) -> bool:
+        """Whether somebody asked for its deletion."""
         return topic in self.topics_to_delete
+
+    def is_being_deleted(self, topic: str) -> bool:
+        """Until its reassignments are over a topic to be deleted is served as any other: they
+        would wait for ever for a leader that nobody elects."""
+        return self.is_to_be_deleted(topic) and not self.is_being_reassigned(topic)
 
     def is_being_reassigned(self, topic: str) -> bool:
         """Whether any of its partitions is on its way to other brokers."""

@@ -93,7 +93,7 @@ class LeaderElections:
         context = self._context
         if not context.replicas(partition):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{partition} does not exist"
-        if context.is_being_deleted(partition.topic):
+        if context.is_to_be_deleted(partition.topic):
             return ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {partition.topic} is being deleted"
         if not self._needs_election(kind, partition):
             what = "its preferred replica" if kind == PREFERRED else "a live replica"

@@ -99,7 +99,7 @@ class ReassignmentRequests:
             ruling = judge(
                 self._context.assignment(partition), target, self._context.live_brokers()
             )
-            if not isinstance(ruling, Rejected) and self._context.is_being_deleted(partition.topic):
+            if not isinstance(ruling, Rejected) and self._context.is_to_be_deleted(partition.topic):
                 ruling = Rejected(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic is being deleted"
                 )

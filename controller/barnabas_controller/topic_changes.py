@@ -115,7 +115,7 @@ class TopicChanges:
         added = [TopicPartition(topic, p) for p in node.partitions if p not in known]
         if not added:
             return
-        if self._context.is_being_deleted(topic):
+        if self._context.is_to_be_deleted(topic):
             logger.error("topic %s is being deleted: its new partitions are refused", topic)
             topic_id = self._context.topic_ids[topic]
             await self._reign.store.write_topic(topic, TopicZnode(topic_id, known))

@@ -86,7 +86,6 @@ class TopicDeletion:
             topic
             for topic in topics
             if self._context.is_being_deleted(topic)
-            and not self._context.is_being_reassigned(topic)
         ]
         for topic in resumed:
             self._context.deletion_ineligible.pop(topic, None)

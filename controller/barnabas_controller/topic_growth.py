@@ -57,7 +57,7 @@ class TopicGrowth:
 
     def _added(self, new: NewPartitions) -> dict[int, tuple[int, ...]]:
         context = self._context
-        if context.is_being_deleted(new.topic):
+        if context.is_to_be_deleted(new.topic):
             raise InvalidTopicError(f"topic {new.topic!r} is being deleted")
         existing = context.assignments.get(new.topic)
         if existing is None:

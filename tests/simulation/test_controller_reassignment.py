@@ -459,6 +459,30 @@ def test_a_target_that_is_in_sync_and_dead_is_waited_for() -> None:
     run_world(test)
 
 
+def test_a_topic_to_be_deleted_is_led_until_its_reassignment_is_over() -> None:
+    """Nobody elected a leader for it, so that its reassignment and its deletion waited for ever."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 3)
+        await world.create_topic("flights", {0: [3, 1]})
+        await ask_isr(world, [3])
+        assert await reassign(world, [1]) is ErrorCode.NONE
+        await world.store.ensure(znodes.delete_topic_path("flights"))
+        await world.settle()
+        await world.kill_and_expire(3)
+        await world.until_state(FLIGHTS, lambda s: s.leader == NO_LEADER)
+        await world.start_broker(3)
+        await world.until_state(FLIGHTS, lambda s: s.leader == 3)
+        await ask_isr(world, [3, 1])
+
+        async def deleted() -> bool | None:
+            return await world.store.exists(znodes.topic_path("flights")) is None or None
+
+        await world.until_some(deleted)
+
+    run_world(test)
+
+
 def test_a_new_controller_deletes_no_topic_that_is_on_its_way() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2, 3)
