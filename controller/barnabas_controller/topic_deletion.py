@@ -82,11 +82,7 @@ class TopicDeletion:
 
     async def resume_topics(self, topics: Iterable[str]) -> None:
         """What kept these topics from being deleted may be over."""
-        resumed = [
-            topic
-            for topic in topics
-            if self._context.is_being_deleted(topic)
-        ]
+        resumed = [topic for topic in topics if self._context.is_being_deleted(topic)]
         for topic in resumed:
             self._context.deletion_ineligible.pop(topic, None)
         if resumed:

@@ -17,9 +17,9 @@ exact run, which `Trace` can prove.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from barnabas.events import Event, EventKind, EventLog
 from barnabas.events.telling import in_words
@@ -81,9 +81,10 @@ class SimulatedCluster:
         self.pauses = MemoryPauseControl()
         self.zookeeper = MemoryZooKeeper(wall_ms=self.clock.wall_ms)
         self._random = random.Random(seed)
+        self.clocks = {broker_id: VirtualClock() for broker_id in self.broker_ids}
         self.disks = {
-            broker_id: MemoryDisk(self._random.getrandbits(32), self.clock.wall_ms)
-            for broker_id in self.broker_ids
+            broker_id: MemoryDisk(self._random.getrandbits(32), clock.wall_ms)
+            for broker_id, clock in self.clocks.items()
         }
         self._config = dict(config or {})
         self._lives: dict[int, _Life] = {}
@@ -94,6 +95,7 @@ class SimulatedCluster:
         self.on_order: Order | None = None
         self.event_logs: dict[str, EventLog] = {}
         """What each life of each broker has recorded, the dead ones included."""
+        self._skews: dict[str, list[tuple[int, int]]] = {}  # by life: after which event, how far
 
     @property
     def bootstrap(self) -> str:
@@ -102,7 +104,7 @@ class SimulatedCluster:
 
     def client_runtime(self, name: str) -> Runtime:
         """What `Producer(runtime=...)`, `Consumer` and `Admin` want."""
-        return self._runtime(name)
+        return self._runtime(name, self.clock)
 
     async def start(self) -> None:
         """Start every broker and wait until all serve."""
@@ -208,8 +210,11 @@ class SimulatedCluster:
         return {life.name: life.broker for life in self._lives.values() if life.broker is not None}
 
     def events(self) -> list[Event]:
-        """What all lives of all brokers have seen happen, in the order of their clocks."""
-        events = [event for log in self.event_logs.values() for event in log.since(0)]
+        """What all lives of all brokers have seen happen, in the order of time; where a clock was
+        wrong, the event's time is put right."""
+        events: list[Event] = []
+        for life, log in self.event_logs.items():
+            events += _at_true_times(log.since(0), self._skews[life])
         return sorted(events, key=lambda e: (e.time_ms, e.broker_id, e.sequence))
 
     def story(self, latest: int | None = None) -> list[str]:
@@ -221,6 +226,13 @@ class SimulatedCluster:
             f"{(event.time_ms - begin) / 1000:.3f} {in_words(event)}"
             for event in (told if latest is None else told[-latest:])
         ]
+
+    def set_clock(self, broker_id: int, skew_ms: int) -> None:
+        """Have a broker's wall clock, and that of its disk, be wrong by so much; timers go on."""
+        self.clocks[broker_id].skew_ms = skew_ms
+        life = self._lives.get(broker_id)
+        if life is not None and life.broker is not None:
+            self._skews[life.name].append((life.broker.events.last_sequence, skew_ms))
 
     def cut(self, sender: int, receiver: int) -> None:
         """Swallow what one living broker sends to another; ends with either's life."""
@@ -277,14 +289,16 @@ class SimulatedCluster:
     async def _run(self, broker_id: int) -> None:
         life = self._lives[broker_id]
         node = self.network.node(life.name)
+        clock = self.clocks[broker_id]
         world = World(
-            runtime=self._runtime(life.name, self.pauses.of(broker_id)),
+            runtime=self._runtime(life.name, clock, self.pauses.of(broker_id)),
             disk=self.disks[broker_id],
             listen=self._observed(life, node.listen),
             connect_zookeeper=life.zookeeper.connect,
         )
         life.broker = Broker(self._broker_config(broker_id), world)
         self.event_logs[life.name] = life.broker.events
+        self._skews[life.name] = [(0, clock.skew_ms)]
         await life.broker.start()
         life.serving.set()
         reason = await life.broker.failed  # or until killed or stopped
@@ -315,9 +329,9 @@ class SimulatedCluster:
 
         return handle_observed
 
-    def _runtime(self, name: str, pauses: Pauses | None = None) -> Runtime:
+    def _runtime(self, name: str, clock: VirtualClock, pauses: Pauses | None = None) -> Runtime:
         return Runtime(
-            clock=self.clock,
+            clock=clock,
             randomness=random.Random(self._random.getrandbits(64)),
             offload=VirtualOffload(self._random.getrandbits(64)),
             network=self.network.node(name),
@@ -337,6 +351,13 @@ class SimulatedCluster:
                 **self._config,
             }
         )
+
+
+def _at_true_times(events: Sequence[Event], skews: Sequence[tuple[int, int]]) -> Iterator[Event]:
+    """`skews`: after which event a clock began to be wrong by how many milliseconds."""
+    for event in events:
+        skew_ms = next(ms for after, ms in reversed(skews) if event.sequence > after)
+        yield replace(event, time_ms=event.time_ms - skew_ms) if skew_ms else event
 
 
 def _loop() -> VirtualLoop:

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from barnabas.topic_partition import TopicPartition
 from barnabas_broker.replica import leadership
 from barnabas_controller.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.campaign.cli import app
@@ -21,6 +22,8 @@ from barnabas_simulator.campaign.replay_file import Replay
 from barnabas_simulator.campaign.schedule import run_schedule
 from barnabas_simulator.campaign.shrink import fails_alike, shrink
 from barnabas_simulator.campaign.state import PartitionState
+from barnabas_simulator.campaign.verdict import assert_delivered
+from barnabas_simulator.delivery import History
 from typer.testing import CliRunner
 
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
@@ -117,6 +120,32 @@ def test_a_planted_fault_is_found_and_shrinks_to_the_fault_that_shows_it(
     again = Replay.load(path)
     assert (again.options, list(again.faults)) == (small, few)
     assert run_schedule(again.options, again.faults).trace == shown.trace
+
+
+def test_a_killed_producer_owes_what_it_was_told_and_its_next_life_goes_on() -> None:
+    faults = [
+        Fault(2.0 * n, FaultKind.KILL_CLIENT, f"producer-{n % 2}", seconds=1.5) for n in range(8)
+    ]
+    faults.insert(4, Fault(6.5, FaultKind.SLOW, "leader", seconds=8.0))
+    options = Options(seed=2, chaos_seconds=20.0, producers=2, has_admin=False, pause=0.05)
+    outcome = run_schedule(options, faults, tell=True)
+    assert outcome.violation is None
+    assert outcome.counts["fault: kill-client"] == 8
+    assert outcome.counts["fault: slow"] == 1
+
+
+def test_every_life_of_a_producer_is_judged() -> None:
+    """What is not acknowledged may be there or not; what is, must be."""
+    tp = TopicPartition("flights", 0)
+    dead = History(sent=[b"p/0", b"p/1", b"p/2"], acked={b"p/0": 0})
+    histories = {"p": {tp: dead}, "p.2": {tp: History(sent=[b"p.2/0"])}}
+    for rest in ([b"p/1", b"p.2/0"], [b"p.2/0", b"p/1"], [b"p/2"], []):
+        records = list(enumerate([b"p/0", *rest]))
+        assert_delivered(histories, {tp: {}}, {tp: records})
+    with pytest.raises(AssertionError, match="lost"):
+        assert_delivered(histories, {tp: {}}, {tp: [(0, b"p/1"), (1, b"p.2/0")]})
+    with pytest.raises(AssertionError, match="reordered"):
+        assert_delivered(histories, {tp: {}}, {tp: list(enumerate([b"p/0", b"p/2", b"p/1"]))})
 
 
 def test_a_replay_tells_its_story(tmp_path: Path) -> None:

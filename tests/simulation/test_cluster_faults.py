@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from barnabas.events import EventKind
 from barnabas_controller import znodes
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
@@ -84,5 +85,28 @@ def test_a_cut_between_machines_outlives_a_process_and_one_between_processes_doe
         assert network.is_cut("broker-1/1", "broker-3/5")
         network.heal(cluster.host(1), cluster.host(3))
         assert not network.is_cut("broker-1/1", "broker-3/5")
+
+    simulate(scenario)
+
+
+def test_a_clock_that_is_wrong_stamps_what_a_broker_records_and_the_story_puts_it_right() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        cluster.set_clock(2, -90_000)
+        cluster.kill(3)
+        cluster.start_broker(3)
+        await asyncio.sleep(10)
+        now_ms = cluster.clock.wall_ms()
+        cluster.set_clock(2, 3_000_000)
+        cluster.expire_session(2)
+        await asyncio.sleep(1)
+        (lost,) = [e for e in cluster.events() if e.kind is EventKind.SESSION_LOST]
+        (stamped,) = [
+            e for e in cluster.broker(2).events.since(0) if e.kind is EventKind.SESSION_LOST
+        ]
+        assert stamped.time_ms - lost.time_ms == 3_000_000
+        assert now_ms <= lost.time_ms <= now_ms + 1_000
+        times = [event.time_ms for event in cluster.events() if event.broker_id == 2]
+        assert times == sorted(times)
+        assert times[0] < now_ms - 5_000
 
     simulate(scenario)

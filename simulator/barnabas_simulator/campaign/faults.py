@@ -19,6 +19,9 @@ class FaultKind(StrEnum):
     LOSE_POWER = "lose-power"
     WIPE = "wipe"
 
+    SKEW = "skew"  # its wall clock jumps, and back at the end
+    KILL_CLIENT = "kill-client"  # a producer, in the middle of whatever it sends
+
     # the network; `other` is the second broker where there is one
     CUT = "cut"  # one way
     PART = "part"  # both ways
@@ -48,7 +51,7 @@ class FaultKind(StrEnum):
 @dataclass(frozen=True)
 class Fault:
     """`at`: virtual seconds after the chaos began. `target`: a broker's id, "leader" (of the
-    first partition), "follower" or "controller", looked up when it strikes."""
+    first partition), "follower" or "controller", looked up when it strikes; or a producer."""
 
     at: float
     kind: FaultKind

@@ -15,6 +15,7 @@ SEATS_SECONDS = 60.0
 SUPERVISOR_SECONDS = 0.5
 STOP_SECONDS = 20.0
 FULL_DISK_BYTES = 200
+SKEWS_MS = (-3_000_000, -90_000, -300, 300, 90_000, 3_000_000)  # less than any retention
 
 Undo = Callable[[], None]
 
@@ -27,12 +28,18 @@ class Nemesis:
     """
 
     def __init__(
-        self, cluster: SimulatedCluster, clients: Sequence[str], note: Callable[[str], None]
+        self,
+        cluster: SimulatedCluster,
+        clients: Sequence[str],
+        kill_client: Callable[[str], Undo | None],
+        note: Callable[[str], None],
     ) -> None:
         self.struck: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
         self.network = NetworkFaults(cluster, clients)
         self._cluster = cluster
+        self._kill_client = kill_client
+        self._chance = random.Random("nemesis")
         self._note = note
         self._down: Counter[int] = Counter()  # brokers that are not to be started yet
         self._without_zookeeper: Counter[int] = Counter()
@@ -79,6 +86,9 @@ class Nemesis:
                 undo = self._stop_zookeeper()
             case FaultKind.RING:
                 undo = self.network.ring()
+            case FaultKind.KILL_CLIENT:
+                self._note(str(fault))
+                undo = self._kill_client(fault.target)
             case _:
                 undo = self._strike_one(fault, self._resolve(fault.target))
         if undo is None:
@@ -103,6 +113,7 @@ class Nemesis:
             FaultKind.KILL: self._kill,
             FaultKind.STOP: self._stop,
             FaultKind.PAUSE: self._pause,
+            FaultKind.SKEW: self._skew,
             FaultKind.UNPLUG: self._unplug,
             FaultKind.FAIL_WRITE: self._fail_write,
             FaultKind.FAIL_FLUSH: self._fail_flush,
@@ -219,6 +230,10 @@ class Nemesis:
                 self._cluster.resume(victim)
 
         return undo
+
+    def _skew(self, victim: int) -> Undo:
+        self._cluster.set_clock(victim, self._chance.choice(SKEWS_MS))
+        return lambda: self._cluster.set_clock(victim, 0)
 
     def _destroy(self, fault: Fault, victim: int) -> Undo | None:
         """Take from a disk what was not flushed, or all of it."""

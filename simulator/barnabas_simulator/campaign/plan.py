@@ -19,6 +19,8 @@ WEIGHTS = {
     FaultKind.PAUSE: 4,
     FaultKind.LOSE_POWER: 4,
     FaultKind.WIPE: 2,
+    FaultKind.SKEW: 2,
+    FaultKind.KILL_CLIENT: 3,
     FaultKind.CUT: 3,
     FaultKind.PART: 3,
     FaultKind.ISOLATE: 3,
@@ -80,6 +82,8 @@ def _fault(options: Options, chance: random.Random, at: float, kind: FaultKind) 
     target = other = ""
     if kind in _PAIRS:
         target, other = chance.sample(ids, 2)
+    elif kind is FaultKind.KILL_CLIENT:
+        target = f"producer-{chance.randrange(options.producers)}"
     elif kind not in _WITHOUT_TARGET:
         target = chance.choice([*ids, "leader", "leader", "follower", "controller"])
     seconds = 0.0 if kind in _AT_ONCE else _seconds(options, chance)

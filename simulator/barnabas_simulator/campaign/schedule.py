@@ -125,7 +125,7 @@ class _Schedule:
         workload = Workload(cluster, options, invariants, self._story.note)
         await workload.start()
         await asyncio.sleep(WARM_UP_SECONDS)
-        nemesis = Nemesis(cluster, workload.hosts, self._story.note)
+        nemesis = Nemesis(cluster, workload.hosts, workload.kill_producer, self._story.note)
         try:
             await self._chaos(nemesis)
             workload.calm()

@@ -9,10 +9,11 @@ import random
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 from barnabas import Admin, Consumer, Producer
-from barnabas.errors import BarnabasError, CorruptMessageError
+from barnabas.errors import BarnabasError, CorruptMessageError, NoBrokerReachableError
 from barnabas.producer.handle import DeliveryHandle
 from barnabas.topic_partition import TopicPartition
 
@@ -21,7 +22,7 @@ from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.delivery import History
 from barnabas_simulator.invariants import Invariants
-from barnabas_simulator.loop import NODE
+from barnabas_simulator.loop import NODE, VirtualLoop
 
 TOPIC = "flights"
 START_SECONDS = 60.0
@@ -33,7 +34,7 @@ Read = dict[TopicPartition, list[tuple[int, bytes]]]
 
 
 class Workload:
-    """`histories` by producer and partition; `seen` is what consumers have read on the way."""
+    """`histories` by producer's life and partition; `seen` is what consumers have read."""
 
     def __init__(
         self,
@@ -45,9 +46,7 @@ class Workload:
         self.partitions = [TopicPartition(TOPIC, n) for n in range(options.partitions)]
         self.producers = [f"producer-{n}" for n in range(options.producers)]
         self.consumers = [f"consumer-{n}" for n in range(options.consumers)]
-        self.histories = {
-            name: {partition: History() for partition in self.partitions} for name in self.producers
-        }
+        self.histories: dict[str, dict[TopicPartition, History]] = {}
         self.seen: dict[TopicPartition, dict[int, bytes]] = {p: {} for p in self.partitions}
         self.errors: Counter[str] = Counter()
         self._cluster = cluster
@@ -56,7 +55,8 @@ class Workload:
         self._note = note
         self._calm = asyncio.Event()
         self._stop = asyncio.Event()
-        self._producing: list[asyncio.Task[None]] = []
+        self._births: Counter[str] = Counter()
+        self._producing: dict[str, asyncio.Task[None]] = {}
         self._others: list[asyncio.Task[None]] = []
 
     @property
@@ -73,7 +73,8 @@ class Workload:
         async with asyncio.timeout(START_SECONDS):
             await self._as("admin", self._create_topic())
         options, partitions = self._options, self.partitions
-        self._producing = [self._as(name, self._produce(name)) for name in self.producers]
+        for name in self.producers:
+            self._start_producer(name)
         self._others = [self._as(name, self._consume(name)) for name in self.consumers]
         if options.has_admin:
             work = AdminWork(self._cluster, options, partitions, self.errors, self._note)
@@ -89,7 +90,7 @@ class Workload:
     async def finish(self) -> None:
         """Send no more; every record that was sent is acknowledged or the run has failed."""
         self._stop.set()
-        for task in self._producing:
+        for task in list(self._producing.values()):
             await task
 
     async def close(self) -> None:
@@ -118,23 +119,42 @@ class Workload:
 
     # ---- producers
 
-    async def _produce(self, name: str) -> None:
+    def _start_producer(self, name: str) -> None:
+        self._births[name] += 1
+        life = name if self._births[name] == 1 else f"{name}/{self._births[name]}"
+        sender = life.replace("/", ".")
+        self.histories[sender] = {partition: History() for partition in self.partitions}
+        self._producing[name] = self._as(life, self._produce(life, sender))
+
+    def kill_producer(self, name: str) -> Callable[[], None] | None:
+        """kill -9: what it was not told of may be in the log, or come to be, or not.
+
+        Returns how to start it again; None if it does not run.
+        """
+        task = self._producing.pop(name, None)
+        if task is None:
+            return None
+        life = task.get_name()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.kill_node(life)
+        self._cluster.network.kill(life)
+        for partition, history in self.histories[life.replace("/", ".")].items():
+            for value in history.sent:
+                if value not in history.acked:
+                    self._invariants.refused(partition, value)
+        return partial(self._start_producer, name)
+
+    async def _produce(self, life: str, sender: str) -> None:
         """Unique values to all partitions, in an order of its own."""
-        chance = random.Random(f"{name} {self._options.seed}")
-        histories, number = self.histories[name], 0
+        chance = random.Random(f"{life} {self._options.seed}")
+        histories, number = self.histories[sender], 0
         waiting: list[asyncio.Task[None]] = []
-        async with Producer(
-            self._cluster.bootstrap,
-            runtime=self._cluster.client_runtime(name),
-            request_timeout_ms=4_000,
-            delivery_timeout_ms=600_000,
-            batch_size=self._options.batch_size,
-            linger_ms=self._options.linger_ms,
-            metadata_max_age_ms=METADATA_MAX_AGE_MS,
-        ) as producer:
+        async with await self._started_producer(life) as producer:
+            await self._know_topic(producer)
             while not self._stop.is_set():
                 for partition in self.partitions:
-                    value = b"%s/%d" % (name.encode(), number)
+                    value = b"%s/%d" % (sender.encode(), number)
                     histories[partition].sent.append(value)
                     self._invariants.sent(partition, value)
                     handle = await producer.send(TOPIC, value, partition=partition.partition)
@@ -145,6 +165,34 @@ class Workload:
             await producer.flush()
             for task in waiting:
                 await task
+
+    async def _started_producer(self, life: str) -> Producer:
+        """Its first broker may be out of reach for as long as the faults last."""
+        while True:
+            try:
+                return await Producer(
+                    self._cluster.bootstrap,
+                    runtime=self._cluster.client_runtime(life),
+                    request_timeout_ms=4_000,
+                    delivery_timeout_ms=600_000,
+                    batch_size=self._options.batch_size,
+                    linger_ms=self._options.linger_ms,
+                    metadata_max_age_ms=METADATA_MAX_AGE_MS,
+                ).start()
+            except NoBrokerReachableError as error:
+                self._note(f"{life}: {error}")
+                await asyncio.sleep(0.5)
+
+    async def _know_topic(self, producer: Producer) -> None:
+        """Whom it asks may have forgotten everything, or be too slow."""
+        while True:
+            try:
+                await producer.partitions_for(TOPIC)
+            except BarnabasError as error:
+                self._note(f"producer: {type(error).__name__}: {error}")
+                await asyncio.sleep(0.5)
+            else:
+                return
 
     async def _await(
         self, history: History, partition: TopicPartition, value: bytes, handle: DeliveryHandle
