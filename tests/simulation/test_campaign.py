@@ -179,7 +179,7 @@ def test_a_campaign_tells_what_never_happened() -> None:
 
 
 def found(isr: tuple[int, ...], replicas: tuple[int, ...]) -> PartitionState:
-    return PartitionState(LeaderAndIsr(isr[0], 1, isr, 1), replicas, 1)
+    return PartitionState(LeaderAndIsr(isr[0], 1, isr, 1), replicas)
 
 
 def test_a_core_has_an_in_sync_replica_and_enough_replicas_of_each_partition() -> None:
