@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -114,24 +114,23 @@ def test_settings_are_changed_while_brokers_run(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "settings")
     assert "message too large" not in shell.ok("produce", "settings", stdin="x" * 3000 + "\n")
     shell.ok("topic", "alter", "settings", "--set", "max.message.bytes=2000")
-    deadline = time.monotonic() + 60
-    while shell.run("produce", "settings", stdin="x" * 3000 + "\n").returncode == 0:
-        assert time.monotonic() < deadline
+    until(lambda: shell.run("produce", "settings", stdin="x" * 3000 + "\n").returncode != 0)
     shell.ok("config", "alter", "--broker-default", "--set", "log.retention.bytes=123456")
     shell.ok("config", "alter", "--broker", "2", "--set", "log.retention.bytes=654321")
-    while settings_of(shell, "--broker", "2")["log.retention.bytes"][0] != "654321":
-        assert time.monotonic() < deadline
-    while settings_of(shell, "--broker", "1")["log.retention.bytes"][0] != "123456":
-        assert time.monotonic() < deadline
+    until(lambda: settings_of(shell, "--broker", "2")["log.retention.bytes"][0] == "654321")
+    until(lambda: settings_of(shell, "--broker", "1")["log.retention.bytes"][0] == "123456")
     assert settings_of(shell, "--broker", "1")["log.retention.bytes"][1] == "cluster-default"
     assert settings_of(shell, "--broker", "2")["log.retention.bytes"][1] == "broker-dynamic"
-    topic = settings_of(shell, "--topic", "settings")
-    assert topic["max.message.bytes"] == ("2000", "topic")
+
+    def limit() -> tuple[str, str]:
+        return settings_of(shell, "--topic", "settings")["max.message.bytes"]
+
+    until(lambda: limit() == ("2000", "topic"))
     shell.ok("topic", "alter", "settings", "--delete-config", "max.message.bytes")
-    assert settings_of(shell, "--topic", "settings")["max.message.bytes"][1] == "default"
+    until(lambda: limit()[1] == "default")
     for where in (["--broker-default"], ["--broker", "2"]):
         shell.ok("config", "alter", *where, "--delete", "log.retention.bytes")
-    assert settings_of(shell, "--broker-default") == {}
+    until(lambda: settings_of(shell, "--broker-default") == {})
 
 
 def test_elections_are_held_on_request(shell: OwnCluster) -> None:
@@ -147,6 +146,13 @@ def test_elections_are_held_on_request(shell: OwnCluster) -> None:
         shell.run("election", "run", "--type", "preferred", "--all")
     result = shell.run("election", "run", "--type", "unclean", "-t", "elected", "-p", "7")
     assert result.returncode == 1 and "UNKNOWN_TOPIC_OR_PARTITION" in result.stdout
+
+
+def until(condition: Callable[[], bool], within: float = 60.0) -> None:
+    """Wait for what brokers hear of one by one; a single command may take seconds."""
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline
 
 
 def settings_of(shell: OwnCluster, *where: str) -> dict[str, tuple[str, str]]:
