@@ -128,8 +128,8 @@ def test_settings_are_changed_while_brokers_run(shell: OwnCluster) -> None:
     until(lambda: limit() == ("2000", "topic"))
     shell.ok("topic", "alter", "settings", "--delete-config", "max.message.bytes")
     until(lambda: limit()[1] == "default")
-    for where in (["--broker-default"], ["--broker", "2"]):
-        shell.ok("config", "alter", *where, "--delete", "log.retention.bytes")
+    shell.ok("config", "alter", "--broker-default", "--delete", "log.retention.bytes")
+    shell.ok("config", "alter", "--broker", "2", "--delete-config", "log.retention.bytes")
     until(lambda: settings_of(shell, "--broker-default") == {})
 
 
@@ -168,6 +168,8 @@ def settings_of(shell: OwnCluster, *where: str) -> dict[str, tuple[str, str]]:
         ("topic create a/b", "INVALID_TOPIC_EXCEPTION"),
         ("topic create big --replication-factor 9", "INVALID_REPLICATION_FACTOR"),
         ("topic create odd --set no.such.key=1", "INVALID_CONFIG"),
+        ("config describe --broker 77", "BROKER_NOT_AVAILABLE"),
+        ("config alter --broker 77 --set log.retention.bytes=1", "BROKER_NOT_AVAILABLE"),
         ("topic alter absent --set retention.ms=1", "UNKNOWN_TOPIC_OR_PARTITION"),
         ("config alter --broker-default --set log.dirs=/tmp", "INVALID_CONFIG"),
         ("config alter --broker 1 --append message.max.bytes=1", "INVALID_REQUEST"),
@@ -238,12 +240,12 @@ def test_ctrl_c_ends_consume_quietly(shell: OwnCluster) -> None:
 
 def test_a_reader_that_leaves_is_no_failure(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "piped")
-    shell.ok("produce", "piped", stdin="line\n" * 5000)
+    shell.ok("produce", "piped", stdin=f"{'line' * 10}\n" * 5000)  # more than a pipe holds
     line = f"{' '.join(COMMAND)} consume piped --from-beginning | head -1; exit ${{PIPESTATUS[0]}}"
     result = subprocess.run(
         ["bash", "-c", line], env=shell.environment, capture_output=True, text=True, timeout=60
     )
-    assert (result.returncode, result.stdout) == (0, "line\n")
+    assert (result.returncode, result.stdout) == (0, "line" * 10 + "\n")
     assert "Traceback" not in result.stderr and "Exception" not in result.stderr
 
 

@@ -5,7 +5,7 @@ A broker's own are asked of that broker, the others of any.
 
 from barnabas.admin.config_resource import ConfigResource
 from barnabas.cluster import Cluster
-from barnabas.errors import raise_for
+from barnabas.errors import BrokerNotAvailableError, LeaderNotAvailableError, raise_for
 from barnabas.messages.configs import (
     AlterConfigResource,
     ConfigDescription,
@@ -14,7 +14,7 @@ from barnabas.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from barnabas.runtime import Service
+from barnabas.runtime import Channel, Service
 
 
 async def describe(
@@ -25,7 +25,7 @@ async def describe(
     if broker_id is None:
         response = await cluster.ask(request)
     else:
-        channel = cluster.channel(broker_id, Service.ADMIN)
+        channel = _channel(cluster, broker_id)
         response = await channel.call(request, cluster.request_timeout)
     (resource,) = response.resources
     raise_for(resource.error_code, resource.error_message or resource.topic)
@@ -39,9 +39,19 @@ async def alter(
     request = IncrementalAlterConfigsRequest(validate_only, [altered])
     response: IncrementalAlterConfigsResponse
     if resource.resource_type == "broker" and resource.name:
-        channel = cluster.channel(int(resource.name), Service.ADMIN)
+        channel = _channel(cluster, int(resource.name))
         response = await channel.call(request, cluster.request_timeout)
     else:
         response = await cluster.ask(request, cluster.request_timeout)
     for result in response.resources:
         raise_for(result.error_code, result.error_message or str(resource))
+
+
+def _channel(cluster: Cluster, broker_id: int) -> Channel:
+    """To the broker whose settings are meant. Raises `BrokerNotAvailableError`."""
+    try:
+        return cluster.channel(broker_id, Service.ADMIN)
+    except LeaderNotAvailableError:
+        living = ", ".join(map(str, sorted(cluster.metadata.brokers)))
+        message = f"there is no broker {broker_id}; those that are there: {living}"
+        raise BrokerNotAvailableError(message) from None

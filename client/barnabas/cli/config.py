@@ -66,7 +66,9 @@ def alter(
     assignments: SetOption = None,
     delete: Annotated[
         list[str] | None,
-        typer.Option("--delete", metavar="NAME", help="Take an override away. Repeatable."),
+        typer.Option(
+            "--delete", "--delete-config", metavar="NAME", help="Take an override away. Repeatable."
+        ),
     ] = None,
     append: Annotated[
         list[str] | None,
