@@ -6,17 +6,13 @@ that is well; and until the broker has lost its seats nothing else happens. A br
 failed, or is about to, counts as one that forgets.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
-from barnabas.topic_partition import TopicPartition
 from barnabas_broker.log.log_directory import FLUSH_FAILED
 from barnabas_controller.eligible import lost_something
 
 from barnabas_simulator.campaign.state import partition_states, registered
 from barnabas_simulator.cluster import SimulatedCluster
-
-# By partition, under which broker epoch a member of the ISR last showed what it holds.
-Seats = Mapping[TopicPartition, int | None]
 
 
 def may_forget(cluster: SimulatedCluster, victim: int, unwell: Collection[int] = ()) -> bool:
@@ -42,16 +38,16 @@ def _is_in_doubt(cluster: SimulatedCluster, broker_id: int) -> bool:
     return disk.fail_next_flush or disk.exists(f"/data/{FLUSH_FAILED}")
 
 
-def seats_of(cluster: SimulatedCluster, victim: int) -> Seats:
-    """The partitions a broker is taken to be in sync for. A state that is written anew for another
-    reason changes no seat; the broker's return to the ISR makes a new one."""
-    return {
-        partition: found.state.proved_at.get(victim)
-        for partition, found in partition_states(cluster).items()
-        if victim in found.state.isr
-    }
+def last_epoch(cluster: SimulatedCluster) -> int:
+    """Every broker epoch until now is at most this one: they are zxids."""
+    return cluster.zookeeper.tree.zxid
 
 
-def seats_kept(cluster: SimulatedCluster, victim: int, before: Seats) -> int:
-    """Of how many partitions a broker is still taken to be in sync, as it was `before`."""
-    return len(seats_of(cluster, victim).items() & before.items())
+def seats_kept(cluster: SimulatedCluster, victim: int, last: int) -> int:
+    """For how many partitions a broker is taken to be in sync, in a life that registered up to
+    `last`. Its return to the ISR in a later life makes a new seat; an admission that was on its way
+    when the disk forgot makes none."""
+    return sum(
+        victim in found.state.isr and found.state.proved_at.get(victim, last) <= last
+        for found in partition_states(cluster).values()
+    )

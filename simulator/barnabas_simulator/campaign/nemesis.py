@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from barnabas_simulator.campaign import state
-from barnabas_simulator.campaign.budget import Seats, may_forget, seats_kept, seats_of
+from barnabas_simulator.campaign.budget import last_epoch, may_forget, seats_kept
 from barnabas_simulator.campaign.faults import Fault, FaultKind
 from barnabas_simulator.campaign.network_faults import NetworkFaults
 from barnabas_simulator.cluster import SimulatedCluster
@@ -46,7 +46,7 @@ class Nemesis:
         self._undos: dict[int, tuple[asyncio.TimerHandle, Undo]] = {}
         self._numbers = 0
         self._for_ever: list[Undo] = []
-        self._forgetful: tuple[int, Seats] | None = None
+        self._forgetful: tuple[int, int] | None = None
         self._stopping: dict[int, asyncio.Task[None]] = {}
         self._supervisor = asyncio.get_running_loop().create_task(self._supervise())
 
@@ -241,7 +241,7 @@ class Nemesis:
         if not may_forget(self._cluster, victim, unwell):
             return None
         self._note(f"{fault} (broker {victim})")
-        self._forgetful = victim, seats_of(self._cluster, victim)
+        self._forgetful = victim, last_epoch(self._cluster)
         if fault.kind is FaultKind.WIPE:
             self._cluster.kill(victim)
             self._cluster.disks[victim].wipe()
@@ -249,9 +249,9 @@ class Nemesis:
             self._cluster.lose_power(victim)
         return self._keep_down(victim)
 
-    async def _until_seats_are_lost(self, victim: int, before: Seats) -> None:
+    async def _until_seats_are_lost(self, victim: int, last: int) -> None:
         async with asyncio.timeout(SEATS_SECONDS):
-            while seats_kept(self._cluster, victim, before):  # noqa: ASYNC110
+            while seats_kept(self._cluster, victim, last):  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 
     # ---- disks
