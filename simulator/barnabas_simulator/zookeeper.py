@@ -16,9 +16,11 @@ from contextvars import Context
 from dataclasses import dataclass, field
 
 from barnabas_controller.zookeeper.session import (
+    Create,
     EventType,
     Session,
     SessionExpired,
+    SetData,
     Watch,
     WatchEvent,
     ZooKeeperError,
@@ -178,6 +180,19 @@ class MemoryZooKeeper:
     def lose_next_reply(self, session: Session, path_prefix: str = "/") -> None:
         """Break the connection after the next request for such a path was applied."""
         _memory(session).fault = Fault(path_prefix, applied=True)
+
+    def put(self, path: str, data: bytes, sequential: bool = False) -> None:
+        """Somebody's tool creates a znode, or writes what is there; `sequential` as ever."""
+        self.tree.changed = []
+        if sequential:
+            self.tree.create_sequential(Create(path, data), 0, self.now_ms())
+        else:
+            there = self.tree.find(path) is not None
+            operation = SetData(path, data) if there else Create(path, data)
+            self.tree.apply(operation, 0, self.now_ms())
+        if self.on_write is not None:
+            self.on_write([event.path for event in self.tree.changed])
+        self._fire(self.tree.changed)
 
     # Sessions
 

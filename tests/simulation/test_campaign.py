@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from barnabas.events import EventKind
 from barnabas.topic_partition import TopicPartition
 from barnabas_broker.replica import leadership
 from barnabas_controller.leader_and_isr import LeaderAndIsr
@@ -132,6 +133,20 @@ def test_a_killed_producer_owes_what_it_was_told_and_its_next_life_goes_on() -> 
     assert outcome.violation is None
     assert outcome.counts["fault: kill-client"] == 8
     assert outcome.counts["fault: slow"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "seen"),
+    [
+        (FaultKind.REJECT, [EventKind.BROKER_SUSPECTED, EventKind.REGISTERED_ANEW]),
+        (FaultKind.SPOIL_SETTINGS, [EventKind.ZNODE_MALFORMED, EventKind.CONFIG_REFUSED]),
+    ],
+)
+def test_a_fault_shows_in_what_the_brokers_tell(kind: FaultKind, seen: list[EventKind]) -> None:
+    faults = [Fault(4.0 * n, kind, "follower", seconds=2.0) for n in range(5)]
+    outcome = run_schedule(Options(seed=4, chaos_seconds=20.0, has_admin=False), faults)
+    assert outcome.violation is None
+    assert [event for event in seen if not outcome.counts[f"event: {event}"]] == []
 
 
 def test_every_life_of_a_producer_is_judged() -> None:

@@ -46,6 +46,7 @@ class FaultKind(StrEnum):
     LOSE_ZOOKEEPER_REQUEST = "lose-zookeeper-request"
     LOSE_ZOOKEEPER_ANSWER = "lose-zookeeper-answer"
     ZOOKEEPER_DOWN = "zookeeper-down"
+    SPOIL_SETTINGS = "spoil-settings"  # of all brokers, by somebody's editor
 
 
 @dataclass(frozen=True)

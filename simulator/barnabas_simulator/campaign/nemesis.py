@@ -4,8 +4,9 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from barnabas_simulator.campaign import state
+from barnabas_simulator.campaign import spoiling, state
 from barnabas_simulator.campaign.budget import last_epoch, may_forget, seats_kept
 from barnabas_simulator.campaign.faults import Fault, FaultKind
 from barnabas_simulator.campaign.network_faults import NetworkFaults
@@ -84,6 +85,8 @@ class Nemesis:
                 undo = self._kill_all()
             case FaultKind.ZOOKEEPER_DOWN:
                 undo = self._stop_zookeeper()
+            case FaultKind.SPOIL_SETTINGS:
+                undo = self._spoil_settings()
             case FaultKind.RING:
                 undo = self.network.ring()
             case FaultKind.KILL_CLIENT:
@@ -316,6 +319,13 @@ class Nemesis:
         self._note("ZooKeeper down")
         zookeeper.stop()
         return zookeeper.start
+
+    def _spoil_settings(self) -> Undo | None:
+        if not self._cluster.zookeeper.running:
+            return None
+        self._note("spoil the brokers' settings")
+        spoiling.spoil_settings(self._cluster, self._chance)
+        return partial(spoiling.write_settings, self._cluster)
 
     # ---- for ever
 

@@ -40,9 +40,15 @@ WEIGHTS = {
     FaultKind.LOSE_ZOOKEEPER_REQUEST: 3,
     FaultKind.LOSE_ZOOKEEPER_ANSWER: 3,
     FaultKind.ZOOKEEPER_DOWN: 1,
+    FaultKind.SPOIL_SETTINGS: 1,
 }
 _PAIRS = (FaultKind.CUT, FaultKind.PART, FaultKind.RESET)
-_WITHOUT_TARGET = (FaultKind.KILL_ALL, FaultKind.RING, FaultKind.ZOOKEEPER_DOWN)
+_WITHOUT_TARGET = (
+    FaultKind.KILL_ALL,
+    FaultKind.RING,
+    FaultKind.ZOOKEEPER_DOWN,
+    FaultKind.SPOIL_SETTINGS,
+)
 _AT_ONCE = (
     FaultKind.RESET,
     FaultKind.LOSE_ANSWER,
