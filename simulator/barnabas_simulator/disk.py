@@ -223,6 +223,7 @@ class MemoryDisk:
         self.broken = False
         self.fail_next_write = False
         self.fail_next_flush = False
+        self._boots = 0
         self._chance = random.Random(seed)
         self._root = _Directory()
 
@@ -232,6 +233,7 @@ class MemoryDisk:
         self.locks.clear()
         if not keep_unflushed:
             self.losses += 1
+            self._boots += 1
             self._root.lose_power(self._chance)
 
     def evict(self) -> None:
@@ -243,7 +245,15 @@ class MemoryDisk:
         self.life += 1
         self.locks.clear()
         self.losses += 1
+        self._boots += 1
         self._root = _Directory()
+
+    def lose_directory(self, path: str) -> None:
+        """Somebody removed it with all that is in it; only between two lives of its owner."""
+        directory, name = self._parent(path)
+        del directory.entries[name]
+        directory.sync()
+        self.losses += 1
 
     def repair(self) -> None:
         """No write fails any more."""
@@ -363,7 +373,7 @@ class MemoryDisk:
         self._directory(path).sync()
 
     def boot_id(self) -> str:
-        return f"boot-{self.losses}"
+        return f"boot-{self._boots}"
 
     def lock(self, path: str) -> Lock:
         if path in self.locks:

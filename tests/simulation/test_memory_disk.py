@@ -148,3 +148,18 @@ def test_a_wiped_disk_is_empty() -> None:
     disk.make_directory("/d")
     disk.wipe()
     assert not disk.exists("/d")
+
+
+def test_a_directory_that_somebody_removed_is_gone_and_no_power_was_lost() -> None:
+    disk = MemoryDisk()
+    disk.make_directory("/data/flights-0")
+    disk.make_directory("/data/flights-1")
+    disk.write_file("/data/flights-0/a", b"records")
+    boot = disk.boot_id()
+    disk.crash(keep_unflushed=True)
+    disk.lose_directory("/data/flights-0")
+    assert disk.directories("/data") == ["flights-1"]
+    assert (disk.losses, disk.boot_id()) == (1, boot)
+    disk.crash(keep_unflushed=False)
+    assert disk.directories("/data") == ["flights-1"]
+    assert (disk.losses, disk.boot_id() != boot) == (2, True)

@@ -12,10 +12,9 @@ ENOUGH_RUNS = 150
 # What no fault of a campaign brings about; each has tests of its own.
 ELSEWHERE = frozenset(
     {
-        # A checkpoint that somebody spoiled, a folder that somebody removed: disks of a campaign
-        # lose what was not flushed, or all, but nothing in between (`test_lost_folders.py`).
+        # A checkpoint that somebody spoiled: a campaign's disks tear what was not flushed, and
+        # checkpoints are flushed before they take their names (`test_lost_folders.py`).
         EventKind.CHECKPOINT_DAMAGED,
-        EventKind.REPLICA_LOST,
         # Old tools ask for it by znode where `delete.topic.enable` is false. All runs have it true:
         # they would else delete no topic.
         EventKind.TOPIC_DELETION_REFUSED,

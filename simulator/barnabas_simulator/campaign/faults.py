@@ -39,6 +39,7 @@ class FaultKind(StrEnum):
     FAIL_WRITE = "fail-write"
     FAIL_FLUSH = "fail-flush"
     DISK_FULL = "disk-full"
+    LOSE_FOLDER = "lose-folder"  # somebody removes that of a partition while its broker is down
 
     # ZooKeeper
     EXPIRE = "expire"

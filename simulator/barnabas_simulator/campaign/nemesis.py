@@ -18,6 +18,8 @@ STOP_SECONDS = 20.0
 FULL_DISK_BYTES = 200
 SKEWS_MS = (-3_000_000, -90_000, -300, 300, 90_000, 3_000_000)  # less than any retention
 
+DESTROYING = (FaultKind.LOSE_POWER, FaultKind.WIPE, FaultKind.LOSE_FOLDER)
+
 Undo = Callable[[], None]
 
 
@@ -110,7 +112,7 @@ class Nemesis:
         """Strike one broker; how to end it, or None if it could not be done."""
         if victim is None:
             return None
-        if fault.kind in (FaultKind.LOSE_POWER, FaultKind.WIPE):
+        if fault.kind in DESTROYING:
             return self._destroy(fault, victim)
         act = {
             FaultKind.KILL: self._kill,
@@ -239,17 +241,24 @@ class Nemesis:
         return lambda: self._cluster.set_clock(victim, 0)
 
     def _destroy(self, fault: Fault, victim: int) -> Undo | None:
-        """Take from a disk what was not flushed, or all of it."""
+        """Take from a disk what was not flushed, a partition's folder, or all of it."""
         unwell = [b for b, count in self._without_zookeeper.items() if count]
+        disk = self._cluster.disks[victim]
+        folders = [name for name in disk.directories("/data") if name.rpartition("-")[2].isdigit()]
         if not may_forget(self._cluster, victim, unwell):
+            return None
+        if fault.kind is FaultKind.LOSE_FOLDER and not folders:
             return None
         self._note(f"{fault} (broker {victim})")
         self._forgetful = victim, last_epoch(self._cluster)
-        if fault.kind is FaultKind.WIPE:
-            self._cluster.kill(victim)
-            self._cluster.disks[victim].wipe()
-        else:
+        if fault.kind is FaultKind.LOSE_POWER:
             self._cluster.lose_power(victim)
+        else:
+            self._cluster.kill(victim)
+        if fault.kind is FaultKind.WIPE:
+            disk.wipe()
+        elif fault.kind is FaultKind.LOSE_FOLDER:
+            disk.lose_directory(f"/data/{self._chance.choice(folders)}")
         return self._keep_down(victim)
 
     async def _until_seats_are_lost(self, victim: int, last: int) -> None:
