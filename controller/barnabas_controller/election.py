@@ -160,8 +160,10 @@ def elect_preferred(
     online: Collection[int],
     cause: str,
     lost: Collection[int] = (),
+    unreachable: Collection[int] = (),
 ) -> Decision:
-    """The head of the assignment leads, if it is online and in sync and lost nothing since."""
+    """The head of the assignment leads, if it is online and in sync and lost nothing since; not
+    while it is `unreachable` for the controller."""
     preferred = assignment[0]
     if state.leader == preferred:
         return Unchanged(f"{preferred} leads already")
@@ -169,6 +171,8 @@ def elect_preferred(
         return Refused(f"the preferred replica {preferred} is offline")
     if preferred not in state.isr:
         return Refused(f"the preferred replica {preferred} is not in the ISR {list(state.isr)}")
+    if preferred in unreachable:
+        return Refused(f"the controller cannot reach the preferred replica {preferred}")
     if preferred in lost:
         return Refused(f"the preferred replica {preferred} lost unflushed records since in sync")
     return Elected(state.with_leader(preferred, state.isr), tuple(assignment), cause)
@@ -212,12 +216,19 @@ def elect_for_controlled_shutdown(
     registered: Collection[int],
     shutting_down: Collection[int],
     cause: str,
+    unreachable: Collection[int] = (),
 ) -> Elected | Refused:
-    """The leader asked to stop: an in-sync replica that is not itself stopping takes over."""
+    """The leader asked to stop: an in-sync replica that is not itself stopping takes over.
+
+    One that the controller cannot reach now does not; but it is told whom to follow, once it can
+    be: nobody would tell it later.
+    """
     present = tuple(replica for replica in assignment if replica in registered)
-    leader = next((r for r in present if r in state.isr and r not in shutting_down), None)
+    staying = [r for r in present if r in state.isr and r not in shutting_down]
+    leader = next((r for r in staying if r not in unreachable), None)
     if leader is None:
-        return Refused(f"no other member of the ISR {list(state.isr)} stays", cause=cause)
+        why = f"the controller cannot reach {staying}" if staying else "no other member stays"
+        return Refused(f"of the ISR {list(state.isr)} {why}", cause=cause)
     isr = tuple(replica for replica in state.isr if replica not in shutting_down)
     return Elected(state.with_leader(leader, isr), present, cause)
 

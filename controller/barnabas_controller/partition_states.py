@@ -145,9 +145,10 @@ class PartitionStateMachine:
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
             replicas = self._context.replicas(partition)
-            online = self._reachable(self._context.online_replicas(partition))
+            online = self._context.online_replicas(partition)
             lost = self._doubts(partition, state, {}).lost
-            return elect_preferred(state, replicas, online, cause, lost)
+            unreachable = self._unreachable(online)
+            return elect_preferred(state, replicas, online, cause, lost, unreachable)
 
         return await self._elect_online(partitions, decide)
 
@@ -157,17 +158,17 @@ class PartitionStateMachine:
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
             replicas = context.replicas(partition)
-            trusted = self._reachable(b for b in context.brokers if context.is_trusted(b))
+            trusted = [b for b in context.brokers if context.is_trusted(b)]
             return elect_for_controlled_shutdown(
-                state, replicas, trusted, context.shutting_down, cause
+                state, replicas, trusted, context.shutting_down, cause, self._unreachable(replicas)
             )
 
         await self._elect_online(partitions, decide)
 
-    def _reachable(self, broker_ids: Iterable[int]) -> list[int]:
-        """Without those whose control stream broke: of a machine that lost its power nothing else
-        is known until its session ends. Nobody must hand over to such a one."""
-        return [b for b in broker_ids if not self._reign.channels.has_lost(b)]
+    def _unreachable(self, broker_ids: Iterable[int]) -> list[int]:
+        """Those whose control stream broke: of a machine that lost its power nothing else is known
+        until its session ends. Nobody must hand over to such a one."""
+        return [b for b in broker_ids if self._reign.channels.has_lost(b)]
 
     async def _elect_online(
         self, partitions: Iterable[TopicPartition], decide: Decide

@@ -142,6 +142,12 @@ def part(world: ControlWorld, one: int, other: int) -> None:
     world.network.reset(here, there)
 
 
+def reunite(world: ControlWorld, one: int, other: int) -> None:
+    here, there = world.brokers[one].node, world.brokers[other].node
+    world.network.heal(here, there)
+    world.network.heal(there, here)
+
+
 def test_nobody_hands_over_to_a_broker_that_cannot_be_told() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2)
@@ -161,6 +167,27 @@ def test_nobody_hands_over_to_a_broker_that_cannot_be_told() -> None:
     run_world(test)
 
 
+def test_who_could_not_be_told_of_a_handover_is_told_when_it_is_back() -> None:
+    """It follows nobody until then, and no later event would make it follow the new leader."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2)
+        await world.create_topic("flights", {0: [1, 2, 9]})
+        await world.settle()
+        part(world, 9, 2)
+        await world.settle()
+        await world.brokers[9].controller.controlled_shutdown(
+            ControlledShutdownRequest(1, world.brokers[1].epoch)
+        )
+        reunite(world, 9, 2)
+        await world.kill_and_expire(1)
+        await world.settle()
+        role = world.brokers[2].role(FLIGHTS)
+        assert role is not None and role.leader == 9
+
+    run_world(test)
+
+
 def test_a_preferred_leader_that_cannot_be_told_is_not_elected() -> None:
     async def test(world: ControlWorld) -> None:
         await drifted(world)  # broker 1 is controller, 3 leads, 2 is preferred
@@ -170,9 +197,7 @@ def test_a_preferred_leader_that_cannot_be_told_is_not_elected() -> None:
         part(world, 1, 2)
         await world.settle()
         assert await elect(world, PREFERRED, FLIGHTS) == {FLIGHTS: "PREFERRED_LEADER_NOT_AVAILABLE"}
-        here, there = world.brokers[1].node, world.brokers[2].node
-        world.network.heal(here, there)
-        world.network.heal(there, here)
+        reunite(world, 1, 2)
         await world.settle()
         assert await elect(world, PREFERRED, FLIGHTS) == {FLIGHTS: "NONE"}
 

@@ -176,6 +176,23 @@ def test_controlled_shutdown_moves_leadership_to_an_in_sync_replica_that_stays(
         assert decision.recipients == tuple(r for r in [2, 4, 6] if r in registered)
 
 
+def test_who_cannot_be_reached_is_handed_nothing_and_told_all_the_same() -> None:
+    decision = elect_for_controlled_shutdown(
+        state(2, [2, 4, 6]), [2, 4, 6], [2, 4, 6], [2], "broker 2 is shutting down", [4]
+    )
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (6, (4, 6))
+    assert decision.recipients == (2, 4, 6)
+    refused = elect_for_controlled_shutdown(
+        state(2, [2, 4]), [2, 4, 6], [2, 4, 6], [2], "broker 2 is shutting down", [4]
+    )
+    assert isinstance(refused, Refused)
+    assert refused.why == "of the ISR [2, 4] the controller cannot reach [4]"
+    preferred = elect_preferred(state(2, [2, 4]), [4, 2], [2, 4], "rebalance", unreachable=[4])
+    assert isinstance(preferred, Refused)
+    assert preferred.why == "the controller cannot reach the preferred replica 4"
+
+
 def test_the_first_leader_of_a_partition_has_every_live_replica_in_its_isr() -> None:
     assert first_leader([1, 2, 3], [3, 2], 5) == LeaderAndIsr(2, 0, (2, 3), 5)
     assert isinstance(first_leader([1, 2, 3], [4], 5), Refused)
