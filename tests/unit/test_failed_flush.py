@@ -92,6 +92,22 @@ def test_an_open_file_hears_of_its_failed_flush_for_ever(
     disk.open(str(tmp_path / "a.log")).flush()  # Linux has told of it, and tells nobody else
 
 
+def test_a_file_that_is_closed_as_it_is_flushed_casts_no_doubt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is with a log that is deleted while the background flushes it."""
+    file, real = PosixDisk().open(str(tmp_path / "a.log"), create=True), os.fsync
+
+    def fsync(descriptor: int) -> None:
+        file.close()
+        real(descriptor)
+
+    monkeypatch.setattr(posix_disk.os, "fsync", fsync)
+    with pytest.raises(OSError, match="Bad file descriptor") as caught:
+        file.flush()
+    assert not isinstance(caught.value, FlushFailed)
+
+
 def test_of_two_flushes_at_once_both_hear_of_the_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +188,20 @@ async def test_a_failed_flush_is_noted_and_the_next_start_writes_anew(
     assert manager.history() == LogHistory(40, is_new=False)
     assert values(manager) == [b"a", b"b"]
     await manager.stop()
+
+
+async def test_a_flush_that_fails_before_the_start_is_over_leaves_the_mark(
+    tmp_path: Path, fail_fsync: FailFsync
+) -> None:
+    """At no moment is it gone: the process may be killed at any."""
+    world = World(tmp_path)
+    manager = await world.open_with(b"a")
+    manager.directories[0].doubt()
+    (tmp_path / MARK).write_bytes(b"the same file")
+    await manager.write_history(17)
+    assert (tmp_path / MARK).read_bytes() == b"the same file"
+    await manager.stop()
+    assert (await world.after_kill(manager)).history().unbroken_since is None
 
 
 async def test_a_flush_that_fails_at_the_stop_leaves_no_good_order(

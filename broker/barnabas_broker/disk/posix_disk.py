@@ -23,6 +23,8 @@ def _fsync(descriptor: int) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
+        if error.errno == errno.EBADF:  # closed meanwhile: nothing was tried, nothing is lost
+            raise
         raise flush_failed(error) from error
 
 

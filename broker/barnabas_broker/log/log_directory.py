@@ -15,6 +15,7 @@ Called by the log manager. I/O errors are OSError.
 
 import contextlib
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -65,6 +66,7 @@ class LogDirectory:
         self.stored_recovery_points: dict[TopicPartition, int] = {}
         self.stored_log_starts: dict[TopicPartition, int] = {}
         self._lock: Lock | None = None
+        self._doubting = threading.Lock()  # flushes fail on other threads
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path})"
@@ -143,9 +145,9 @@ class LogDirectory:
         """Leave a note to the next life, once all is as durable as the checkpoints say."""
         text = f"boot.id={self.disk.boot_id()}\nunbroken.since={unbroken_since}\n"
         self.disk.write_file(f"{self.path}/{_HISTORY}", text.encode())
-        self.disk.remove(self._doubt)
-        if self.is_in_doubt:  # since a moment ago
-            self.doubt()
+        with self._doubting:
+            if not self.is_in_doubt:
+                self.disk.remove(self._doubt)
 
     # ---- flushes that fail
 
@@ -164,11 +166,12 @@ class LogDirectory:
     def doubt(self) -> None:
         """Note that a flush has failed. Not flushed, and it need not be: the mark is lost only with
         the very page cache of which it warns."""
-        self.is_in_doubt = True
-        try:
-            self.disk.open(self._doubt, create=True).close()
-        except OSError as error:
-            logger.error("%s: could not note that a flush has failed: %s", self.path, error)
+        with self._doubting:
+            self.is_in_doubt = True
+            try:
+                self.disk.open(self._doubt, create=True).close()
+            except OSError as error:
+                logger.error("%s: could not note that a flush has failed: %s", self.path, error)
 
     # ---- checkpoints
 

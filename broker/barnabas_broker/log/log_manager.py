@@ -128,9 +128,9 @@ class LogManager:
         directory can be used: then nobody knows, and a broker that registered all the same would
         be taken for one that lost what lies there.
         """
+        self._check_that_one_lives()
         if self.lost:
             return LogHistory(None, is_new=True)
-        self._check_that_one_lives()
         return history_of_all([directory.history for directory in self._living()])
 
     async def write_history(self, unbroken_since: int) -> None:
