@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from barnabas.error_code import ErrorCode
+from barnabas.events import EventKind
 from barnabas.messages.fetch import FetchPartition, FetchRequest
 from barnabas.topic_partition import TopicPartition
 from barnabas_simulator.loop import run
@@ -265,6 +266,25 @@ def test_nothing_is_proposed_while_a_change_is_under_way_and_the_maximal_isr_cou
         world.network.heal(world.lives[1].name, "controller")
         await world.until(lambda: world.log(1).high_watermark == 2)
         assert world.isr(TP) == (1, 2)
+
+    run(scenario())
+
+
+def test_a_wish_is_told_once_however_long_the_controller_is_away() -> None:
+    """Also by a later epoch of the same leader, which waits behind what the first still has out."""
+
+    async def scenario() -> None:
+        world = await three()
+        await world.produce(b"a")
+        world.network.cut(world.lives[1].name, "controller")
+        for _ in range(2):
+            await world.elect(1, isr=(1, 2))
+            for number in range(10):
+                await world.produce(b"%d" % number)
+        told = [e.kind for e in world.lives[1].events.since(0)]
+        assert told.count(EventKind.ISR_CHANGE_PROPOSED) == 1
+        world.network.heal(world.lives[1].name, "controller")
+        await world.until(lambda: world.isr() == (1, 2, 3))
 
     run(scenario())
 

@@ -60,13 +60,6 @@ class IsrChanges:
             )
             and self._environment.is_alive(broker_id)
         ):
-            logger.info(
-                "%s: follower %d has caught up at offset %d, asking to add it to the ISR %s",
-                leader.topic_partition,
-                broker_id,
-                follower.log_end_offset,
-                list(self.isr.committed),
-            )
             self.propose(
                 self.isr.expanding(broker_id),
                 f"broker {broker_id} has caught up to offset {follower.log_end_offset}"
@@ -91,15 +84,6 @@ class IsrChanges:
         if not late:
             leader.guard.review()
         elif leader.guard.allows(len(self.isr.committed) - len(late)):
-            logger.warning(
-                "%s: members %s are too far behind (they end at %s, the leader at %d),"
-                " asking to remove them from the ISR %s",
-                leader.topic_partition,
-                late,
-                [leader.followers[broker_id].log_end_offset for broker_id in late],
-                end,
-                list(self.isr.committed),
-            )
             self.propose(self.isr.shrinking(late), "; ".join(map(self._lag_of, late)))
 
     def _lag_of(self, broker_id: int) -> str:
@@ -129,8 +113,6 @@ class IsrChanges:
         """Ask the controller for an ISR; nothing if something else is still on its way."""
         assert proposal.proposed is not None
         leader = self._leadership
-        if proposal.proposed != proposal.committed:
-            self._report(EventKind.ISR_CHANGE_PROPOSED, cause, proposed=proposal.proposed)
         item = AlterPartitionItem(
             leader.topic_partition.topic,
             leader.topic_partition.partition,
@@ -140,10 +122,15 @@ class IsrChanges:
             cause=cause,
             new_isr_epochs=[self._life_of(broker_id) for broker_id in proposal.proposed],
         )
-        if self._environment.alter_partitions.submit(
+        if not self._environment.alter_partitions.submit(
             item, lambda answer: self._answered(proposal, answer, cause)
         ):
-            self.isr = proposal
+            return
+        if proposal.proposed != proposal.committed:
+            name, wanted = leader.topic_partition, list(proposal.proposed)
+            logger.info("%s: asking the controller for the ISR %s: %s", name, wanted, cause)
+            self._report(EventKind.ISR_CHANGE_PROPOSED, cause, proposed=proposal.proposed)
+        self.isr = proposal
 
     def _life_of(self, broker_id: int) -> int:
         """The broker epoch of the life whose fetches count here; -1 if none fetches (KIP-903)."""
