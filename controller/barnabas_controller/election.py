@@ -71,8 +71,9 @@ def elect_offline(
 
     A member that lost something since it was in sync is passed over for one that did not, then for
     a replica that left the ISR with everything committed (`eligible.py`); it waits a while for such
-    a one to return, and leads only then. A partition is never without a leader for good because
-    machines lost power.
+    a one to return, and leads only then, alone in the ISR: the others, who also lost something,
+    have to catch up first. A partition is never without a leader for good because machines lost
+    power.
 
     With no member online such a replica leads too if every member is back without what it had.
 
@@ -136,9 +137,8 @@ def _elect_member(
     if doubts.awaited and not unclean_allowed:
         waiting = f"{_lost(members)}; waiting for {list(doubts.awaited)}"
         return Refused(waiting.removeprefix("; "), doubts.awaited, cause)
-    isr = tuple(replica for replica in state.isr if replica in online)
     reason = f"{why}; nobody better is there, records may be lost"
-    return Elected(state.with_leader(members[0], isr), live, reason)
+    return Elected(state.with_leader(members[0], members[:1]), live, reason)
 
 
 def _elect_stand_in(

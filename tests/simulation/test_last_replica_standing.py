@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Mapping
 
 import pytest
+from barnabas_controller.eligible import lost_members
 from barnabas_simulator.campaign.state import registered
 from barnabas_simulator.loop import run
 
@@ -309,5 +310,23 @@ def test_a_broker_whose_disks_all_fail_at_its_start_is_not_taken_for_empty(free_
         cluster.start_broker(one)
         await stage.until_whole()
         assert not acknowledged - await stage.consume()
+
+    run(story(), max_time=MAX_SECONDS)
+
+
+def test_where_all_lost_something_one_leads_and_the_others_prove_themselves_anew() -> None:
+    """Else they would be in sync and never fit to lead again."""
+
+    async def story() -> None:
+        stage = Stage(0, {}, min_isr=2)
+        await stage.open()
+        await stage.produce(numbers("all-"))
+        members = (stage.leader, *stage.others)
+        stage.lose_power(*members)
+        for broker_id in members:
+            stage.cluster.start_broker(broker_id)
+        await stage.until_led()
+        await stage.until_whole()
+        assert not lost_members(stage.state(), registered(stage.cluster))
 
     run(story(), max_time=MAX_SECONDS)

@@ -182,7 +182,7 @@ WAIT = "wait"
         # no stand-in either: wait for one, then take what is there
         ((1,), (1,), Doubts(lost=(1,), awaited=(2,)), False, WAIT, ()),
         ((1,), (1,), Doubts(lost=(1,)), False, 1, (1,)),
-        ((1, 2), (1, 2), Doubts(lost=(1, 2)), False, 1, (1, 2)),
+        ((1, 2), (1, 2), Doubts(lost=(1, 2)), False, 1, (1,)),  # the other has to catch up, too
         # who allows unclean elections wants no waiting
         ((1,), (1,), Doubts(lost=(1,), awaited=(2,)), True, 1, (1,)),
         # a sound member is never waited for by a stand-in, nor replaced by one
