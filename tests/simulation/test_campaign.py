@@ -160,6 +160,9 @@ def test_every_life_of_a_producer_is_judged() -> None:
         assert_delivered(histories, {tp: {}}, {tp: records})
     with pytest.raises(AssertionError, match="lost"):
         assert_delivered(histories, {tp: {}}, {tp: [(0, b"p/1"), (1, b"p.2/0")]})
+    with pytest.raises(AssertionError, match="nothing of .'q'. was acknowledged"):
+        silent = {"q": {tp: History(sent=[b"q/0"])}, "q.2": {tp: History()}}
+        assert_delivered(histories | silent, {tp: {}}, {tp: [(0, b"p/0")]})
     with pytest.raises(AssertionError, match="reordered"):
         assert_delivered(histories, {tp: {}}, {tp: list(enumerate([b"p/0", b"p/2", b"p/1"]))})
 

@@ -134,6 +134,8 @@ class Workload:
         task = self._producing.pop(name, None)
         if task is None:
             return None
+        if task.done():
+            task.result()  # what ended it must not be hidden by its death
         life = task.get_name()
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
