@@ -249,6 +249,19 @@ def test_a_reader_that_leaves_is_no_failure(shell: OwnCluster) -> None:
     assert "Traceback" not in result.stderr and "Exception" not in result.stderr
 
 
+@pytest.mark.parametrize("name", ["consume", "watch"])
+def test_a_reader_that_leaves_is_noticed_when_there_is_nothing_to_tell_it(
+    shell: OwnCluster, name: str
+) -> None:
+    shell.run("topic", "create", "quiet")
+    shell.ok("produce", "quiet", stdin="line\n")
+    line = f"{' '.join(COMMAND)} {name} quiet --from-beginning | head -1; exit ${{PIPESTATUS[0]}}"
+    result = subprocess.run(
+        ["bash", "-c", line], env=shell.environment, capture_output=True, text=True, timeout=60
+    )
+    assert (result.returncode, result.stdout.count("\n")) == (0, 1)
+
+
 def test_a_killed_broker_is_shown_and_comes_back(shell: OwnCluster) -> None:
     shell.ok("cluster", "kill", "2")
     status = shell.run("cluster", "status", "--output", "json")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from barnabas.cli.output import counted, note, print_json
-from barnabas.cli.settings import Settings, UsageFailed, run_async, settings_of
+from barnabas.cli.settings import Settings, UsageFailed, run_until_interrupted, settings_of
 
 if TYPE_CHECKING:
     from barnabas import Consumer
@@ -81,7 +81,9 @@ def consume(
         raise UsageFailed(f"--offset wants a number, beginning or end, not {offset!r}")
     start = Start(from_beginning, partition, offset)
     line = Line(print_key, print_offset, print_partition, print_timestamp, separator)
-    run_async(_consume(settings_of(context), topic, start, line, max_messages, timeout_ms))
+    run_until_interrupted(
+        _consume(settings_of(context), topic, start, line, max_messages, timeout_ms)
+    )
 
 
 def record_row(record: "ConsumerRecord") -> dict[str, Any]:

@@ -1,7 +1,10 @@
 """What the global options say, and how a command fails; shared by every group of commands."""
 
 import asyncio
+import os
 import signal
+import stat
+import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
@@ -53,29 +56,35 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
 
 def run_until_interrupted(work: Coroutine[Any, Any, None]) -> None:
-    """Run what Ctrl-C is the usual end of: it is cancelled and cleans up, however often one
-    presses. Then raises KeyboardInterrupt."""
+    """Run what Ctrl-C is the usual end of, or the leaving of who reads our output through a pipe:
+    it is cancelled and cleans up, however often one presses. Then raises KeyboardInterrupt, or
+    BrokenPipeError."""
 
-    async def run() -> bool:
+    async def run() -> BaseException | None:
         task = asyncio.ensure_future(work)
-        interrupted = False
+        why: BaseException | None = None
 
-        def interrupt() -> None:
-            nonlocal interrupted
-            if not interrupted:
-                interrupted = True
+        def end(reason: BaseException) -> None:
+            nonlocal why
+            loop.remove_reader(sys.stdout.fileno())
+            if why is None:
+                why = reason
                 task.cancel()
 
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, end, KeyboardInterrupt())
+        if stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode):
+            loop.add_reader(sys.stdout.fileno(), end, BrokenPipeError())  # all it can tell
         try:
             await task
         except asyncio.CancelledError:
-            if not interrupted:
+            if why is None:
                 raise
-        return interrupted
+        return why
 
-    if asyncio.run(run()):
-        raise KeyboardInterrupt
+    why = asyncio.run(run())
+    if why is not None:
+        raise why
 
 
 def parse_assignments(
