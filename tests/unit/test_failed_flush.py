@@ -46,10 +46,10 @@ def fail_fsync(monkeypatch: pytest.MonkeyPatch) -> FailFsync:
 
 
 class World(ManagerWorld):
-    """A log manager on the files of `folder`."""
+    """A log manager on the files of `folder`, or of several `directories`."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__({"log.dirs": str(folder)})
+    def __init__(self, folder: Path, *directories: Path) -> None:
+        super().__init__({"log.dirs": ",".join(map(str, directories or [folder]))})
         self.disk = PosixDisk()  # type: ignore[assignment]
         self.folder = folder
 
@@ -202,6 +202,36 @@ async def test_a_flush_that_fails_before_the_start_is_over_leaves_the_mark(
     assert (tmp_path / MARK).read_bytes() == b"the same file"
     await manager.stop()
     assert (await world.after_kill(manager)).history().unbroken_since is None
+
+
+async def test_of_two_directories_the_other_goes_on_and_the_doubt_waits_for_its_own(
+    tmp_path: Path, fail_fsync: FailFsync
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    world = World(tmp_path, one, other)
+    manager = await world.open_with(b"a")
+    log = manager.get(T0)
+    assert log is not None and log.directory == str(one / "t-0")
+    fail_fsync(".log")
+    await manager.flush(log)
+    assert manager.living_directories() == [str(other)]
+    assert (one / MARK).exists() and not (other / MARK).exists()
+    # A start that cannot write it anew says nothing of what lies there, and leaves the mark.
+    fail_fsync(".log.tmp")
+    manager = await world.after_kill(manager)
+    assert manager.living_directories() == [str(other)] and manager.get(T0) is None
+    assert manager.history() == LogHistory(17, is_new=False)
+    await manager.write_history(17)
+    assert (one / MARK).exists()
+    # One that can counts as having lost something, and in which directory nobody else can tell.
+    manager = await world.after_kill(manager)
+    assert manager.in_doubt == [str(one)] and values(manager) == [b"a"]
+    assert manager.history() == LogHistory(None, is_new=False)
+    await manager.write_history(40)
+    assert not (one / MARK).exists()
+    manager = await world.after_kill(manager)
+    assert manager.history() == LogHistory(40, is_new=False)
+    await manager.stop()
 
 
 async def test_a_flush_that_fails_at_the_stop_leaves_no_good_order(
