@@ -103,8 +103,8 @@ def elect_offline(
         return _elect_stand_in(state, live, doubts, f"{cause}; no member of the ISR is online")
     if not unclean_allowed:
         return Refused(
-            f"NoReplicaOnline: no member of the ISR {list(state.isr)} is, "
-            f"{list(live)} are not in it, and unclean.leader.election.enable is false",
+            f"NoReplicaOnline: no member of the ISR {list(state.isr)} is online; {list(live)} "
+            "are not in it, and unclean.leader.election.enable is false",
             cause=cause,
         )
     recovering = replace(state.with_leader(live[0], live[:1]), recovery_state=RECOVERING)

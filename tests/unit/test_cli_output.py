@@ -1,5 +1,6 @@
 """What commands print: tables that are never cut, JSON a line, records byte for byte."""
 
+import asyncio
 import json
 import os
 
@@ -93,6 +94,15 @@ async def test_lines_come_from_a_pipe_as_they_are_written() -> None:
     os.close(writer)
     assert [line async for line in found] == [b"last"]
     os.close(reader)
+
+
+async def test_a_line_without_end_is_read_until_its_reader_gives_up() -> None:
+    """`produce < /dev/zero`: Ctrl-C cancels it, so that the event loop must get its turn."""
+    descriptor = os.open("/dev/zero", os.O_RDONLY)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await anext(lines(descriptor))
+    os.close(descriptor)
 
 
 async def test_lines_come_from_a_file_too(tmp_path: os.PathLike[str]) -> None:

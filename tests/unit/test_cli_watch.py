@@ -64,6 +64,8 @@ def test_an_event_is_one_line_with_who_what_and_why() -> None:
     assert event_line(event).endswith(
         "broker 3 flights-0 leader-elected: broker 1 died  [leader=2 isr=2,3]"
     )
+    registered = Event(7, 0, 3, EventKind.BROKER_REGISTERED, "it came", None, {"broker": 1})
+    assert event_line(registered).endswith("broker 3 broker-registered: it came  [broker=1]")
     moved = Event(
         8,
         0,

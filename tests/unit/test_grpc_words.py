@@ -27,6 +27,12 @@ HEARD = [
         f"{NOWHERE}INTERNAL: ipv4:127.0.0.1:46847: Failed parsing HTTP/2 (Expected SETTINGS frame)",
         "what listens there does not speak gRPC",
     ),
+    (
+        "UNAVAILABLE",
+        f"{NOWHERE}UNKNOWN: ipv4:127.0.0.1:9092: connection attempt timed out before receiving "
+        "SETTINGS frame",
+        "it takes connections, but does not answer",
+    ),
     ("INTERNAL", "Internal error from Core", "the other end is gone"),
     ("UNAVAILABLE", "keepalive timeout", "the other end was silent for too long"),
 ]

@@ -28,7 +28,8 @@ DefaultOption = Annotated[
     bool, typer.Option("--broker-default", help="What is set for all brokers.")
 ]
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set one. Repeatable.")
+    list[str] | None,
+    typer.Option("--set", "--config", metavar="NAME=VALUE", help="Set one. Repeatable."),
 ]
 ValidateOption = Annotated[
     bool, typer.Option("--validate-only", help="Only say whether it could be done.")

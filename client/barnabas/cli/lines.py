@@ -10,11 +10,14 @@ _CHUNK_BYTES = 1 << 16
 
 async def lines(descriptor: int) -> AsyncIterator[bytes]:
     """Each line without its newline; a last line without one counts too."""
-    rest = b""
+    begun: list[bytes] = []  # of a line that is longer than a chunk, joined once at its end
     async for chunk in _chunks(descriptor):
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            yield line
+        first, *others = chunk.split(b"\n")
+        begun.append(first)
+        for other in others:
+            yield b"".join(begun)
+            begun = [other]
+    rest = b"".join(begun)
     if rest:
         yield rest
 
@@ -25,6 +28,8 @@ async def _chunks(descriptor: int) -> AsyncIterator[bytes]:
     while True:
         if watched:
             await _readable(descriptor)
+        else:
+            await asyncio.sleep(0)  # Ctrl-C must get its turn
         chunk = os.read(descriptor, _CHUNK_BYTES)
         if not chunk:
             return

@@ -55,7 +55,7 @@ def create(
     ] = None,
     configs: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A topic config. Repeatable."),
+        typer.Option("--set", "--config", metavar="NAME=VALUE", help="A topic config. Repeatable."),
     ] = None,
 ) -> None:
     """Create a topic.
@@ -105,7 +105,9 @@ def alter(
     assignments: SetOption = None,
     delete_config: Annotated[
         list[str] | None,
-        typer.Option("--delete-config", metavar="NAME", help="Take one away. Repeatable."),
+        typer.Option(
+            "--delete", "--delete-config", metavar="NAME", help="Take one away. Repeatable."
+        ),
     ] = None,
 ) -> None:
     """Change the settings of a topic, which count within moments, or add partitions to it.
@@ -116,7 +118,7 @@ def alter(
 
     changes = changes_of(assignments, delete_config)
     if not changes and partitions is None:
-        raise UsageFailed("say what to change: --partitions, --set or --delete-config")
+        raise UsageFailed("say what to change: --partitions, --set or --delete")
     settings, resource = settings_of(context), ConfigResource.topic(name)
     if partitions is not None:
         run_async(_grow(settings, name, partitions))

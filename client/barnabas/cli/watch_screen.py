@@ -13,12 +13,15 @@ from rich.text import Text
 from barnabas.admin import Admin, Interruption
 from barnabas.cli.event_lines import event_line, interruption_line
 from barnabas.cli.lanes import Lane, Lanes, bar, lanes
+from barnabas.cli.output import counted
 from barnabas.errors import BarnabasError
 from barnabas.events import Event, EventKind
 from barnabas.runtime import TaskScope
 
 LOOK_EVERY = 0.5
 BAR_WIDTH = 32
+LEAST_BAR_WIDTH = 6
+NUMBERS_WIDTH = 58  # the columns beside the bar, of names and numbers of usual length
 REMEMBERED = 200
 _ALARMING = frozenset(
     {
@@ -82,13 +85,14 @@ class Screen:
     # ---- drawing
 
     def draw(self) -> RenderableType:
-        """As many lanes as fit into two thirds of the terminal, then events up to its end."""
+        """The lanes that fit, then the latest events, for which a third of the terminal is kept."""
         height = self._console.height
-        shown = list(self._lanes.values())[: max(3, height * 2 // 3 - 3)]
+        for_events = min(len(self._news), height // 3 - 2)
+        shown = list(self._lanes.values())[: max(3, height - 5 - for_events)]
         hidden = len(self._lanes) - len(shown)
         head = "LEO and HW of every replica; █ committed, ▒ not yet, · missing. Ctrl-C ends it."
         if hidden:
-            head += f" {hidden} more replicas do not fit: name a topic."
+            head += f" {counted(hidden, 'more replica')} not shown for want of room: name a topic."
         lines = max(1, height - len(shown) - 5)
         latest = list(self._news)[-lines:]
         parts: list[RenderableType] = [Text(head, style="dim"), self._table(shown)]
@@ -111,13 +115,14 @@ class Screen:
         for heading in ("PARTITION", "BROKER", "ROLE", "EPOCH", "ISR", "LEO", "HW", "", ""):
             right = heading in ("EPOCH", "LEO", "HW")
             table.add_column(heading, no_wrap=True, justify="right" if right else "left")
+        width = max(LEAST_BAR_WIDTH, min(BAR_WIDTH, self._console.width - NUMBERS_WIDTH))
         for _, group in groupby(shown, key=lambda lane: (lane.topic, lane.partition)):
-            for row, style in _rows(list(group)):
+            for row, style in _rows(list(group), width):
                 table.add_row(*row, style=style)
         return table
 
 
-def _rows(partition: list[Lane]) -> Iterator[tuple[list[str], str]]:
+def _rows(partition: list[Lane], bar_width: int) -> Iterator[tuple[list[str], str]]:
     """The lanes of one partition, all on one scale."""
     start = min(max(lane.log_start_offset, 0) for lane in partition)
     end = max(lane.log_end_offset for lane in partition)
@@ -132,7 +137,7 @@ def _rows(partition: list[Lane]) -> Iterator[tuple[list[str], str]]:
             "in" if lane.in_sync and not lane.is_gone else "out",
             str(lane.log_end_offset),
             str(lane.high_watermark),
-            bar(lane, start, end, BAR_WIDTH),
+            bar(lane, start, end, bar_width),
             lane.held_back_because if lane.is_leader and not lane.is_gone else "",
         ]
         yield row, style

@@ -6,6 +6,7 @@ from barnabas.events.event import Event, EventKind
 
 # Beside the kind and the cause these say the most.
 _TELLING = (
+    "broker",
     "leader",
     "leader_epoch",
     "isr_before",

@@ -77,7 +77,13 @@ def _of_broker(event: Event) -> str:
         case EventKind.CONTROLLER_DEPOSED:
             return f"{subject} was removed as controller by broker {event.broker_id}: {event.cause}"
         case _:
-            return f"{subject}, {plain(event.kind)}: {event.cause}"
+            return f"{subject}, {plain(event.kind)}: {event.cause}{_overrides(event)}"
+
+
+def _overrides(event: Event) -> str:
+    """What is set now, when the event is about settings."""
+    text = event.details.get("overrides")
+    return f" ({text})" if text else ""
 
 
 def also(view: PartitionView) -> list[Sentence]:
@@ -93,8 +99,7 @@ def also(view: PartitionView) -> list[Sentence]:
     ]
     sentences: dict[str, Sentence] = {}
     for event in told:  # each broker tells of a setting that changed: once is enough
-        more = f" ({event.details['overrides']})" if event.details.get("overrides") else ""
-        text = f"{plain(event.kind)}: {event.cause}{more}"
+        text = f"{plain(event.kind)}: {event.cause}{_overrides(event)}"
         sentences.pop(text, None)
         sentences[text] = Sentence(About.ALSO, text, event.time_ms)
     return list(sentences.values())[-LATEST:]

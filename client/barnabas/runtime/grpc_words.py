@@ -13,6 +13,7 @@ _PLAIN = {
     "host is unreachable": "there is no route to the host",
     "network is unreachable": "the network is unreachable",
     "connection timed out": "the connection timed out",
+    "before receiving settings frame": "it takes connections, but does not answer",
     "keepalive timeout": "the other end was silent for too long",
     "ping timeout": "the other end was silent for too long",
     "failed parsing http/2": "what listens there does not speak gRPC",
