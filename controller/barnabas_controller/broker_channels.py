@@ -8,7 +8,7 @@ The stream is held open also between requests: its end is how a broker's death i
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from barnabas.errors import KafkaError, TransportError
@@ -100,9 +100,15 @@ class BrokerChannels:
         ]
         return bool(others) and not any(lifeline.is_open for lifeline in others)
 
-    def has_lost(self, broker_id: int) -> bool:
-        """Whether the stream to this life of a broker ended and has not been opened again. That
-        alone is no evidence of death, but reason enough to hand it nothing."""
+    def unreachable(self, broker_ids: Iterable[int]) -> list[int]:
+        """Those to whose present life the stream ended and has not been opened again.
+
+        That alone is no evidence of death. But of a machine that lost its power nothing else is
+        known until its session ends, so nobody should hand over to such a one.
+        """
+        return [broker_id for broker_id in broker_ids if self._has_lost(broker_id)]
+
+    def _has_lost(self, broker_id: int) -> bool:
         lifeline = self._lifelines.get(broker_id)
         return lifeline is not None and lifeline.testimony.had_stream and not lifeline.is_open
 

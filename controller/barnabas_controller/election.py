@@ -189,17 +189,20 @@ def elect_for_reassignment(
     online: Collection[int],
     cause: str,
     unfit: Collection[int] = (),
+    unreachable: Collection[int] = (),
 ) -> Elected | Refused:
     """Leader and ISR come from the target from now on; a leader that is in it stays.
 
     `unfit` to lead are brokers that are suspected to be dead, and members of the ISR that lost
-    something since they were in sync.
+    something since they were in sync. Who is `unreachable` for the controller is passed over for
+    one that is not, but does not stop the reassignment: nothing would take it up again.
 
     In Kafka the ISR loses the other replicas in a second write. A leader that has heard of the
     first no longer waits for them, so a controller that died between the two would leave replicas
     in the ISR that may miss acknowledged records.
     """
-    candidates = [r for r in (state.leader, *target) if r in target and r in online]
+    reached = [r for r in target if r not in unreachable]
+    candidates = [r for r in (state.leader, *reached, *target) if r in target and r in online]
     leader = next((r for r in candidates if r in state.isr and r not in unfit), None)
     if leader is None:
         return Refused(

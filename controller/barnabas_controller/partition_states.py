@@ -147,7 +147,7 @@ class PartitionStateMachine:
             replicas = self._context.replicas(partition)
             online = self._context.online_replicas(partition)
             lost = self._doubts(partition, state, {}).lost
-            unreachable = self._unreachable(online)
+            unreachable = self._reign.channels.unreachable(replicas)
             return elect_preferred(state, replicas, online, cause, lost, unreachable)
 
         return await self._elect_online(partitions, decide)
@@ -159,16 +159,12 @@ class PartitionStateMachine:
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
             replicas = context.replicas(partition)
             trusted = [b for b in context.brokers if context.is_trusted(b)]
+            unreachable = self._reign.channels.unreachable(replicas)
             return elect_for_controlled_shutdown(
-                state, replicas, trusted, context.shutting_down, cause, self._unreachable(replicas)
+                state, replicas, trusted, context.shutting_down, cause, unreachable
             )
 
         await self._elect_online(partitions, decide)
-
-    def _unreachable(self, broker_ids: Iterable[int]) -> list[int]:
-        """Those whose control stream broke: of a machine that lost its power nothing else is known
-        until its session ends. Nobody must hand over to such a one."""
-        return [b for b in broker_ids if self._reign.channels.has_lost(b)]
 
     async def _elect_online(
         self, partitions: Iterable[TopicPartition], decide: Decide

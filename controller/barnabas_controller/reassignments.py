@@ -226,9 +226,10 @@ class Reassignments:
         context.set_assignment(partition, staying)
 
         def decide(_: TopicPartition, state: LeaderAndIsr) -> Decision:
-            online = context.online_replicas(partition)
+            target, online = staying.replicas, context.online_replicas(partition)
+            unreachable = self._reign.channels.unreachable(target)
             unfit = self._unfit_to_lead(state)
-            return elect_for_reassignment(state, staying.replicas, online, cause, unfit)
+            return elect_for_reassignment(state, target, online, cause, unfit, unreachable)
 
         if partition in context.leadership:
             decision = await self._change_state(partition, decide)

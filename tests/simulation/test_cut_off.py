@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from barnabas import Admin
+from barnabas.error_code import ErrorCode
 from barnabas.events import EventKind
 from barnabas.messages.control import ControlledShutdownRequest
 from barnabas.topic_partition import TopicPartition
@@ -15,6 +16,7 @@ from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
 from tests.simulation.test_controller_elections import PREFERRED, drifted, elect, note, rejoin
+from tests.simulation.test_controller_reassignment import reassign
 from tests.simulation.test_suspects import (
     FLIGHTS,
     SESSION_SECONDS,
@@ -184,6 +186,24 @@ def test_who_could_not_be_told_of_a_handover_is_told_when_it_is_back() -> None:
         await world.settle()
         role = world.brokers[2].role(FLIGHTS)
         assert role is not None and role.leader == 9
+
+    run_world(test)
+
+
+def test_a_reassignment_hands_over_to_a_broker_that_can_be_told() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2, 3]})
+        await world.settle()
+        part(world, 9, 2)
+        await world.settle()
+        assert await reassign(world, [2, 3]) is ErrorCode.NONE
+        state = await world.state(FLIGHTS)
+        assert state is not None and (state.leader, state.isr) == (3, (2, 3))
+        reunite(world, 9, 2)
+        await world.settle()
+        role = world.brokers[2].role(FLIGHTS)
+        assert role is not None and role.leader == 3
 
     run_world(test)
 

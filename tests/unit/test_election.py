@@ -176,6 +176,21 @@ def test_controlled_shutdown_moves_leadership_to_an_in_sync_replica_that_stays(
         assert decision.recipients == tuple(r for r in [2, 4, 6] if r in registered)
 
 
+def test_a_reassignment_ends_with_a_leader_that_can_be_reached_if_there_is_one() -> None:
+    isr = [1, 2, 4]
+    for target, unreachable, leader in (
+        ([2, 4], [2], 4),
+        ([2, 4], [2, 4], 2),  # it must end all the same
+        ([2, 1], [1], 1),  # who leads already is handed nothing
+    ):
+        decision = elect_for_reassignment(
+            state(1, isr), target, target, "reassigned", unreachable=unreachable
+        )
+        assert isinstance(decision, Elected)
+        assert decision.state.leader == leader
+        assert decision.recipients == tuple(target)
+
+
 def test_who_cannot_be_reached_is_handed_nothing_and_told_all_the_same() -> None:
     decision = elect_for_controlled_shutdown(
         state(2, [2, 4, 6]), [2, 4, 6], [2, 4, 6], [2], "broker 2 is shutting down", [4]
