@@ -253,7 +253,7 @@ class Broker:
         if response.error_code:
             return f"controller {controller_id}: {ErrorCode(response.error_code).name}"
         if response.remaining:
-            return f"{len(response.remaining)} partitions have no other in-sync replica"
+            return f"{len(response.remaining)} partitions have no in-sync replica to hand over to"
         return None
 
     def _directory_failed(self, directory: str, error: OSError) -> None:
