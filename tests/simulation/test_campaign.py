@@ -180,6 +180,14 @@ def test_a_replay_tells_its_story(tmp_path: Path) -> None:
 # ---- plain functions
 
 
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"options": {}, "faults": []}'])
+def test_a_file_that_is_no_saved_run_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "seed-1.json"
+    path.write_text(text)
+    done = CliRunner().invoke(app, ["replay", str(path)])
+    assert done.exit_code == 2 and "is not a run that" in done.output
+
+
 @pytest.mark.parametrize("mode", Mode)
 def test_options_and_faults_travel_as_json(mode: Mode) -> None:
     for seed in range(50):

@@ -33,6 +33,7 @@ HEARD = [
         "SETTINGS frame",
         "it takes connections, but does not answer",
     ),
+    ("UNAVAILABLE", "the listener is closing", "the other end closed the connection"),
     ("INTERNAL", "Internal error from Core", "the other end is gone"),
     ("UNAVAILABLE", "keepalive timeout", "the other end was silent for too long"),
 ]

@@ -1,5 +1,6 @@
 """`barnabas produce`: one record for each line of stdin or a file."""
 
+import logging
 import os
 import sys
 from enum import StrEnum
@@ -129,6 +130,8 @@ async def _produce(
 ) -> None:
     from barnabas import Producer
 
+    # It logs each batch it gives up; the deliveries tell of them already, and not without end.
+    logging.getLogger("barnabas.producer").setLevel(logging.CRITICAL)
     deliveries = Deliveries(each=settings.json)
     producer = Producer(
         bootstrap_servers=settings.bootstrap,

@@ -123,6 +123,8 @@ def status(
         run_async(_wait(settings, list(targets) if targets is not None else None, timeout))
     rows, lifted = run_async(_status(settings, targets, not preserve_throttle))
     print_rows(settings, _STATUS_COLUMNS, rows)
+    if not rows:
+        note("nothing is under way")
     if lifted:
         note(f"throttle lifted: {', '.join(lifted)}")
 

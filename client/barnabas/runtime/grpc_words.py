@@ -19,6 +19,7 @@ _PLAIN = {
     "failed parsing http/2": "what listens there does not speak gRPC",
     "connection reset": "the other end reset the connection",
     "broken pipe": "the other end closed the connection",
+    "listener is closing": "the other end closed the connection",
     "socket closed": "the other end closed the connection",
     "stream removed": "the other end closed the connection",
     # for a write that found no stream

@@ -57,13 +57,18 @@ def run_campaign(
 
 @app.command()
 def replay(
-    file: Annotated[Path, typer.Argument(help="A file that `run` has saved.", exists=True)],
+    file: Annotated[
+        Path, typer.Argument(help="A file that `run` has saved.", exists=True, dir_okay=False)
+    ],
 ) -> None:
     """Run a saved schedule again and tell its story; exit code 1 if it fails still."""
     from barnabas_simulator.campaign.replay_file import Replay
     from barnabas_simulator.campaign.schedule import run_schedule
 
-    saved = Replay.load(file)
+    try:
+        saved = Replay.load(file)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="file") from None
     outcome = run_schedule(saved.options, saved.faults, tell=True)
     for line in outcome.story:
         typer.echo(line)

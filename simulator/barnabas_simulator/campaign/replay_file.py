@@ -30,11 +30,15 @@ class Replay:
 
     @classmethod
     def load(cls, path: Path) -> "Replay":
-        """Raises OSError, and ValueError or KeyError for a file that is none."""
-        plain = json.loads(path.read_text())
-        return cls(
-            Options.from_json(plain["options"]),
-            [Fault.from_json(fault) for fault in plain["faults"]],
-            plain.get("kind", ""),
-            "\n".join(plain.get("violation", [])),
-        )
+        """Raises OSError, and ValueError for a file that is none."""
+        try:
+            plain = json.loads(path.read_text())
+            return cls(
+                Options.from_json(plain["options"]),
+                [Fault.from_json(fault) for fault in plain["faults"]],
+                plain.get("kind", ""),
+                "\n".join(plain.get("violation", [])),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise ValueError(f"{path} is not a run that was saved here ({why})") from error
