@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from barnabas import Admin, Producer
 from barnabas.events import EventKind
 from barnabas_controller import znodes
-from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.cluster import CLIENT_PORT, SimulatedCluster
 from barnabas_simulator.loop import run
 
 Scenario = Callable[[SimulatedCluster], Awaitable[None]]
@@ -108,5 +109,30 @@ def test_a_clock_that_is_wrong_stamps_what_a_broker_records_and_the_story_puts_i
         times = [event.time_ms for event in cluster.events() if event.broker_id == 2]
         assert times == sorted(times)
         assert times[0] < now_ms - 5_000
+
+    simulate(scenario)
+
+
+def test_a_broker_that_has_heard_nothing_yet_denies_no_topic() -> None:
+    """A client that happened to ask it would take the topic for deleted."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("flights", replication_factor=3, partitions=1)
+            ruler = (await admin.describe_cluster()).controller_id
+        fresh, *_ = others = [b for b in cluster.broker_ids if b != ruler]
+        cluster.kill(fresh)
+        for other in (ruler, *others[1:]):
+            cluster.network.cut(cluster.host(other), cluster.host(fresh))
+        cluster.start_broker(fresh)
+        await cluster.serving()
+        runtime = cluster.client_runtime("stranger")
+        async with Producer(f"broker-{fresh}:{CLIENT_PORT}", runtime=runtime) as producer:
+            sent = asyncio.ensure_future(producer.send_and_wait("flights", b"a"))
+            await asyncio.sleep(10.0)
+            assert not sent.done()
+            for other in (ruler, *others[1:]):
+                cluster.network.heal(cluster.host(other), cluster.host(fresh))
+            assert (await sent).offset == 0
 
     simulate(scenario)

@@ -73,6 +73,8 @@ async def _topic_metadata(parts: BrokerParts, topic: str, create: bool) -> Topic
         validate_topic_name(topic)
     except KafkaError as error:
         return TopicMetadata(topic, error.code)
+    if cache.controller_id < 0:  # it has not heard of any topic: ask again, or another broker
+        return TopicMetadata(topic, ErrorCode.LEADER_NOT_AVAILABLE)
     if create:
         return TopicMetadata(topic, await _auto_create(parts, topic))
     return TopicMetadata(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

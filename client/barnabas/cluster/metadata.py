@@ -84,10 +84,11 @@ class ClusterMetadata:
 
     def merged(self, response: MetadataResponse) -> "ClusterMetadata":
         """This knowledge and a broker's answer; topics it does not name stay as they are."""
-        if not response.brokers:  # from one that has not heard from the controller yet
-            return self
         topics = dict(self.topics)
         errors = dict(self.errors)
+        if not response.brokers:  # from one that has not heard from the controller yet
+            errors |= {a.topic: a.error_code for a in response.topics if a.topic not in topics}
+            return replace(self, errors=errors)
         for answer in response.topics:
             if answer.error_code != ErrorCode.NONE:
                 errors[answer.topic] = answer.error_code
