@@ -1,5 +1,6 @@
 """`barnabas produce`: one record for each line of stdin or a file."""
 
+import asyncio
 import logging
 import os
 import sys
@@ -15,12 +16,13 @@ from barnabas.cli.settings import CommandFailed, Settings, run_async, settings_o
 
 if TYPE_CHECKING:
     from barnabas.errors import BarnabasError
-    from barnabas.producer import RecordMetadata
+    from barnabas.producer import Producer, RecordMetadata
 
 app = typer.Typer(add_completion=False)
 
 LINGER_MS = 5
 REPORTED_FAILURES = 10
+SILENCE_SECONDS = 3
 
 
 class AcksOption(StrEnum):
@@ -129,6 +131,7 @@ async def _produce(
     descriptor: int,
 ) -> None:
     from barnabas import Producer
+    from barnabas.runtime import TaskScope
 
     # It logs each batch it gives up; the deliveries tell of them already, and not without end.
     logging.getLogger("barnabas.producer").setLevel(logging.CRITICAL)
@@ -139,8 +142,10 @@ async def _produce(
         compression_type=compression.value,
         linger_ms=LINGER_MS,
     )
+    tasks = TaskScope("produce")
     try:
         async with producer:
+            tasks.spawn(_tell_of_waiting(producer, deliveries, topic), "waiting")
             number = 0
             async for line in lines(descriptor):
                 number += 1
@@ -152,4 +157,19 @@ async def _produce(
     except BaseException:
         deliveries.report()  # lines before a bad one, or before Ctrl-C, are on the brokers
         raise
+    finally:
+        await tasks.close()
     deliveries.conclude()
+
+
+async def _tell_of_waiting(producer: "Producer", deliveries: Deliveries, topic: str) -> None:
+    """Say once that records wait: retries are silent, and may go on for two minutes."""
+    before, now = None, None
+    while now is None or now != before:  # records wait, and no other has arrived meanwhile
+        before = now
+        await asyncio.sleep(SILENCE_SECONDS)
+        now = deliveries.delivered if producer.undelivered else None
+    note(
+        f"{counted(producer.undelivered, 'record')} not acknowledged yet, still trying;"
+        f" `barnabas explain {topic}-N` says why"
+    )
