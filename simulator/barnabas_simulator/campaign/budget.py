@@ -1,14 +1,15 @@
 """What a run's faults may destroy: no more than the promise covers.
 
 Any number of processes may die or stand still, any link may be cut, any session may expire. But a
-disk may forget only while each partition that its broker is in sync for has another in-sync member
-that is well; and until the broker has lost its seats nothing else happens. A broker whose flush has
-failed, or is about to, counts as one that forgets.
+disk may forget only while each partition that its broker might be elected for has another in-sync
+member that is well; and until nobody takes the broker for what it was nothing else happens. A
+broker whose flush has failed, or is about to, counts as one that forgets.
 """
 
 from collections.abc import Collection
 
 from barnabas_broker.log.log_directory import FLUSH_FAILED
+from barnabas_controller import znodes
 from barnabas_controller.eligible import lost_something
 
 from barnabas_simulator.campaign.state import partition_states, registered
@@ -29,7 +30,7 @@ def may_forget(cluster: SimulatedCluster, victim: int, unwell: Collection[int] =
     return all(
         any(m in well and not lost_something(found.state, well[m]) for m in found.state.isr)
         for found in partition_states(cluster).values()
-        if victim in found.state.isr
+        if victim in found.state.isr or victim in found.state.eligible
     )
 
 
@@ -44,10 +45,13 @@ def last_epoch(cluster: SimulatedCluster) -> int:
 
 
 def seats_kept(cluster: SimulatedCluster, victim: int, last: int) -> int:
-    """For how many partitions a broker is taken to be in sync, in a life that registered up to
-    `last`. Its return to the ISR in a later life makes a new seat; an admission that was on its way
-    when the disk forgot makes none."""
+    """For how many partitions a broker is taken for what it was, in a life that registered up to
+    `last`: in the ISR, or eligible and registered still. Its return to the ISR in a later life
+    makes a new seat; an admission that was on its way when the disk forgot makes none."""
+    node = cluster.zookeeper.tree.find(znodes.broker_path(victim))
+    is_registered = node is not None and node.czxid <= last
     return sum(
-        victim in found.state.isr and found.state.proved_at.get(victim, last) <= last
+        (victim in found.state.isr and found.state.proved_at.get(victim, last) <= last)
+        or (victim in found.state.eligible and is_registered)
         for found in partition_states(cluster).values()
     )
