@@ -12,6 +12,7 @@ from barnabas.errors import BarnabasError
 from barnabas.topic_partition import TopicPartition
 
 from barnabas_simulator.campaign.options import Mode, Options
+from barnabas_simulator.campaign.spoiling import wish_away
 from barnabas_simulator.cluster import SimulatedCluster
 
 PAUSE_SECONDS = 6.0
@@ -99,7 +100,10 @@ class AdminWork:
             return False
         name = self._scratch.pop(self._chance.randrange(len(self._scratch)))
         self._note(f"admin: delete {name}")
-        await admin.delete_topics([name], timeout_ms=TIMEOUT_MS)
+        if self._options.delete_topics:
+            await admin.delete_topics([name], timeout_ms=TIMEOUT_MS)
+        else:
+            wish_away(self._cluster, name)
         return True
 
     async def _grow(self, admin: Admin) -> bool:

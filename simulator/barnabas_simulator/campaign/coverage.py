@@ -15,9 +15,6 @@ ELSEWHERE = frozenset(
         # A checkpoint that somebody spoiled: a campaign's disks tear what was not flushed, and
         # checkpoints are flushed before they take their names (`test_lost_folders.py`).
         EventKind.CHECKPOINT_DAMAGED,
-        # Old tools ask for it by znode where `delete.topic.enable` is false. All runs have it true:
-        # they would else delete no topic.
-        EventKind.TOPIC_DELETION_REFUSED,
         # A mistake in a controller's own code: its traceback is a violation of the run.
         EventKind.CONTROLLER_STANDS_ASIDE,
     }

@@ -38,6 +38,7 @@ class Options:
     segment_bytes: int = 1_048_576
     flush_messages: int = 0
     late_chance: float = 0.0
+    delete_topics: bool = True
 
     @classmethod
     def draw(cls, seed: int, mode: Mode = Mode.SAFETY) -> "Options":
@@ -67,6 +68,7 @@ class Options:
             segment_bytes=pick([1_024, 8_192, 1_048_576]),
             flush_messages=pick([0, 0, 0, 1]),
             late_chance=pick([0.0, 0.01, 0.1]),
+            delete_topics=pick([True, True, True, True, False]),
         )
 
     @property
@@ -87,6 +89,7 @@ class Options:
             "controller.socket.timeout.ms": "5000",
             "controlled.shutdown.retry.backoff.ms": "1000",
             "leader.imbalance.check.interval.seconds": "15",
+            "delete.topic.enable": str(self.delete_topics).lower(),
         }
 
     @property

@@ -2,7 +2,7 @@
 
 import random
 
-from barnabas_controller.znodes import CONFIG_CHANGES
+from barnabas_controller.znodes import CONFIG_CHANGES, DELETE_TOPICS
 
 from barnabas_simulator.cluster import SimulatedCluster
 
@@ -21,3 +21,8 @@ def write_settings(cluster: SimulatedCluster, data: bytes = NO_SETTINGS) -> None
     cluster.zookeeper.put(f"/config/{DEFAULTS}", data)
     note = b'{"version":2,"entity_path":"%s"}' % DEFAULTS.encode()
     cluster.zookeeper.put(f"{CONFIG_CHANGES}/config_change_", note, sequential=True)
+
+
+def wish_away(cluster: SimulatedCluster, topic: str) -> None:
+    """Ask for a topic's deletion past the brokers, which may refuse it."""
+    cluster.zookeeper.put(f"{DELETE_TOPICS}/{topic}", b"")
