@@ -147,8 +147,8 @@ async def _consume(
             while max_messages is None or count < max_messages:
                 wanted = None if max_messages is None else max_messages - count
                 records = await consumer.poll(timeout_ms=_patience(timeout_ms), max_records=wanted)
-                _write(settings, records, line)
                 count += len(records)
+                _write(settings, records, line)
                 if records:
                     last = now()
                 elif timeout_ms is not None and (now() - last) * 1000 >= timeout_ms:
