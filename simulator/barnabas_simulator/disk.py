@@ -26,6 +26,8 @@ Change = bytes | int
 
 
 SECTOR = 512
+NONSENSE = b"nonsense\n"
+"""What `spoil` leaves."""
 
 
 class Stored(Protocol):
@@ -254,6 +256,14 @@ class MemoryDisk:
         del directory.entries[name]
         directory.sync()
         self.losses += 1
+
+    def spoil(self, path: str) -> None:
+        """Somebody's nonsense is in a file, durably; only between two lives of its owner."""
+        node = self._find(path)
+        assert isinstance(node, _Content)
+        node.change(0)
+        node.change(NONSENSE)
+        node.flush()
 
     def repair(self) -> None:
         """No write fails any more."""

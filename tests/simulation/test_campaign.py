@@ -140,6 +140,7 @@ def test_a_killed_producer_owes_what_it_was_told_and_its_next_life_goes_on() -> 
     [
         (FaultKind.REJECT, [EventKind.BROKER_SUSPECTED, EventKind.REGISTERED_ANEW]),
         (FaultKind.LOSE_FOLDER, [EventKind.REPLICA_LOST]),
+        (FaultKind.SPOIL_CHECKPOINT, [EventKind.CHECKPOINT_DAMAGED]),
         (FaultKind.SPOIL_SETTINGS, [EventKind.ZNODE_MALFORMED, EventKind.CONFIG_REFUSED]),
     ],
 )

@@ -12,9 +12,6 @@ ENOUGH_RUNS = 150
 # What no fault of a campaign brings about; each has tests of its own.
 ELSEWHERE = frozenset(
     {
-        # A checkpoint that somebody spoiled: a campaign's disks tear what was not flushed, and
-        # checkpoints are flushed before they take their names (`test_lost_folders.py`).
-        EventKind.CHECKPOINT_DAMAGED,
         # A mistake in a controller's own code: its traceback is a violation of the run.
         EventKind.CONTROLLER_STANDS_ASIDE,
     }

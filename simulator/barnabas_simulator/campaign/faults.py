@@ -39,6 +39,7 @@ class FaultKind(StrEnum):
     FAIL_WRITE = "fail-write"
     FAIL_FLUSH = "fail-flush"
     DISK_FULL = "disk-full"
+    SPOIL_CHECKPOINT = "spoil-checkpoint"  # somebody writes into one while its broker is down
     LOSE_FOLDER = "lose-folder"  # somebody removes that of a partition while its broker is down
 
     # ZooKeeper

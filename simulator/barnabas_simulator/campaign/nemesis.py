@@ -11,6 +11,7 @@ from barnabas_simulator.campaign.budget import last_epoch, may_forget, seats_kep
 from barnabas_simulator.campaign.faults import Fault, FaultKind
 from barnabas_simulator.campaign.network_faults import NetworkFaults
 from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.invariants.durability_rules import CHECKPOINTS
 
 SEATS_SECONDS = 60.0
 SUPERVISOR_SECONDS = 0.5
@@ -123,6 +124,7 @@ class Nemesis:
             FaultKind.FAIL_WRITE: self._fail_write,
             FaultKind.FAIL_FLUSH: self._fail_flush,
             FaultKind.DISK_FULL: self._fill_disk,
+            FaultKind.SPOIL_CHECKPOINT: self._spoil_checkpoint,
             FaultKind.EXPIRE: self._expire,
             FaultKind.PART_ZOOKEEPER: self._part_zookeeper,
             FaultKind.LOSE_ZOOKEEPER_REQUEST: self._lose_zookeeper_request,
@@ -279,6 +281,15 @@ class Nemesis:
     def _fill_disk(self, victim: int) -> Undo:
         self._cluster.disks[victim].free_bytes = FULL_DISK_BYTES
         return self._repair(victim)
+
+    def _spoil_checkpoint(self, victim: int) -> Undo | None:
+        disk = self._cluster.disks[victim]
+        names = [name for name in disk.look_into("/data") if name in CHECKPOINTS]
+        if not names:
+            return None
+        undo = self._kill(victim)
+        disk.spoil(f"/data/{self._chance.choice(names)}")
+        return undo
 
     def _repair(self, victim: int) -> Undo:
         return self._cluster.disks[victim].repair

@@ -35,6 +35,7 @@ WEIGHTS = {
     FaultKind.FAIL_WRITE: 1,
     FaultKind.FAIL_FLUSH: 1,
     FaultKind.DISK_FULL: 1,
+    FaultKind.SPOIL_CHECKPOINT: 1,
     FaultKind.LOSE_FOLDER: 2,
     FaultKind.EXPIRE: 3,
     FaultKind.PART_ZOOKEEPER: 3,
