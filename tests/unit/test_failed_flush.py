@@ -67,6 +67,15 @@ class World(ManagerWorld):
         return (self.folder / name).exists()
 
 
+async def stopped_in_doubt(folder: Path, fail_fsync: FailFsync) -> tuple[World, LogManager]:
+    """A log of one record, whose last flush, at the stop, has failed."""
+    world = World(folder)
+    manager = await world.open_with(b"a")
+    fail_fsync(".log")
+    await manager.stop()
+    return world, manager
+
+
 def values(manager: LogManager) -> list[bytes | None]:
     log = manager.get(T0)
     assert log is not None
@@ -237,10 +246,7 @@ async def test_of_two_directories_the_other_goes_on_and_the_doubt_waits_for_its_
 async def test_a_flush_that_fails_at_the_stop_leaves_no_good_order(
     tmp_path: Path, fail_fsync: FailFsync
 ) -> None:
-    world = World(tmp_path)
-    manager = await world.open_with(b"a")
-    fail_fsync(".log")
-    await manager.stop()
+    world, manager = await stopped_in_doubt(tmp_path, fail_fsync)
     assert world.has(MARK) and not world.has(CLEAN)
     manager = await world.after_kill(manager)
     assert manager.history().unbroken_since is None
@@ -251,10 +257,7 @@ async def test_a_flush_that_fails_at_the_stop_leaves_no_good_order(
 async def test_a_copy_that_cannot_be_flushed_leaves_the_doubt(
     tmp_path: Path, fail_fsync: FailFsync
 ) -> None:
-    world = World(tmp_path)
-    manager = await world.open_with(b"a")
-    fail_fsync(".log")
-    await manager.stop()
+    world, manager = await stopped_in_doubt(tmp_path, fail_fsync)
     fail_fsync(".log.tmp")
     manager = await world.after_kill(manager)
     assert manager.living_directories() == []
@@ -271,10 +274,7 @@ async def test_a_copy_that_cannot_be_flushed_leaves_the_doubt(
 async def test_a_log_that_cannot_be_opened_is_written_anew_too(
     tmp_path: Path, fail_fsync: FailFsync
 ) -> None:
-    world = World(tmp_path)
-    manager = await world.open_with(b"a")
-    fail_fsync(".log")
-    await manager.stop()
+    world, manager = await stopped_in_doubt(tmp_path, fail_fsync)
     metadata = tmp_path / "t-0/partition.metadata"
     good = metadata.read_bytes()
     metadata.write_bytes(b"?")
