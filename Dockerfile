@@ -1,7 +1,7 @@
 # Two images from one base, built by `make image` (which fills build/docker first; see docker/stage.py):
 #
-#   barnabas-broker      Debian's Python and our wheel; no Java, no Spark
-#   barnabas-zookeeper   a JRE and the few jars ZooKeeper needs
+#   barnabas-broker      Debian's Python and the project's wheel; no Java, no Spark
+#   barnabas-zookeeper   a JRE and the few jars that ZooKeeper needs
 
 FROM debian:bookworm-slim AS python
 RUN apt-get update \
@@ -30,7 +30,7 @@ ENTRYPOINT ["barnabas"]
 CMD ["broker", "run", "--env"]
 
 FROM debian:bookworm-slim AS zookeeper
-# The JRE's package wants a directory that slim images leave out.
+# The JRE's package needs a directory that slim images lack.
 RUN mkdir -p /usr/share/man/man1 \
     && apt-get update \
     && apt-get install -y --no-install-recommends openjdk-17-jre-headless \

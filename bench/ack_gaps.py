@@ -4,7 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
-# After a broker's end a partition is well again when so many records have been acknowledged.
+# After a broker's end a partition has recovered when this many records have been acknowledged.
 WELL_AFTER_ACKS = 50
 WATCHED_SECONDS = 2.0
 PATIENCE_SECONDS = 60.0
@@ -12,7 +12,7 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass
 class Gaps:
-    """Fed with every acknowledgement; `begin` before a broker's end, `longest` after it."""
+    """Call `acked` at every acknowledgement, and `begin` before a broker's end."""
 
     partitions: int
     longest: dict[int, float] = field(default_factory=dict)
@@ -32,12 +32,14 @@ class Gaps:
         self._acked[partition] = self._acked.get(partition, 0) + 1
 
     def all_acked(self, count: int) -> bool:
-        """Whether every partition got so many acknowledgements since `begin`."""
+        """Whether every partition has `count` acknowledgements since `begin`."""
         return all(self._acked.get(p, 0) >= count for p in range(self.partitions))
 
     async def worst_after(self, ended: float) -> float:
-        """The longest gap of any partition, known once all are well again; the broker's end was at
-        `ended`. RuntimeError for a partition that does not come back: it has no gap to report."""
+        """Wait until all partitions have recovered; returns the longest gap of any, in seconds.
+
+        The broker ended at `ended`. Raises RuntimeError for a partition that does not recover.
+        """
         self._acked = {}
         deadline = ended + PATIENCE_SECONDS
         while not self.all_acked(WELL_AFTER_ACKS) or time.monotonic() < ended + WATCHED_SECONDS:
@@ -45,10 +47,3 @@ class Gaps:
                 raise RuntimeError(f"not acknowledged for {PATIENCE_SECONDS:g} s: {self._acked}")
             await asyncio.sleep(0.01)
         return max(self.longest.values())
-
-
-def percentile(values: list[float], percent: float) -> float:
-    """The smallest value that `percent` of them do not exceed."""
-    ordered = sorted(values)
-    rank = max(1, -(-len(ordered) * percent // 100))
-    return ordered[int(rank) - 1]

@@ -4,12 +4,11 @@
 
 Three brokers, replication factor 3. The broker that is controller, and leads a third of the
 partitions, is killed with kill -9. Measured from the kill: until a survivor says that another
-broker is controller, and until a survivor knows a living leader for every partition.
+broker is controller, and until a survivor knows a running leader for every partition.
 """
 
 import argparse
 import asyncio
-import json
 import statistics
 import tempfile
 import time
@@ -17,13 +16,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from barnabas import Admin
-from barnabas.errors import TransportError
-from barnabas.messages.metadata import MetadataRequest, MetadataResponse
-from barnabas.runtime import Address, Channel, Service
-from barnabas.runtime.grpc_network import GrpcNetwork
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.ports import HOST
-from machine import machine
+from barnabas_common.errors import TransportError
+from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas_common.runtime import Address, Channel, Service
+from barnabas_common.transport.grpc_network import GrpcNetwork
+from barnabas_tools.local.cluster import LocalCluster
+from barnabas_tools.local.ports import HOST
+from machine import write_figures
 from rich.console import Console
 
 PARTITIONS_PER_TOPIC = 100
@@ -143,13 +142,11 @@ def main() -> None:
             failovers = asyncio.run(measure(cluster, options.partitions, options.kills))
     led = [failover.all_led for failover in failovers]
     Console().print(f"median {statistics.median(led):.2f} s, maximum {max(led):.2f} s")
-    if options.json:
-        figures = {
-            "machine": machine(),
-            "partitions": options.partitions,
-            "failovers": [asdict(failover) for failover in failovers],
-        }
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    write_figures(
+        options.json,
+        partitions=options.partitions,
+        failovers=[asdict(failover) for failover in failovers],
+    )
 
 
 if __name__ == "__main__":

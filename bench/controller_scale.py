@@ -9,7 +9,6 @@ tell how many rounds a failover needs, and the counts and processor seconds what
 
 import argparse
 import asyncio
-import json
 import logging
 import time
 from collections import Counter
@@ -19,12 +18,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from barnabas import Admin
-from barnabas_controller.broker_channels import BrokerChannels
-from barnabas_controller.request_batch import ControlRequest
+from barnabas_controller.channels.controller_channel_manager import ControllerChannelManager
+from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
-from barnabas_simulator.zookeeper_session import MemorySession
-from machine import machine
+from barnabas_simulator.zookeeper.session import MemorySession
+from machine import write_figures
 from rich.console import Console
 from rich.table import Table
 
@@ -47,7 +46,7 @@ class Scale:
 
 @contextmanager
 def counted() -> Iterator[Counter[str]]:
-    """ZooKeeper operations by name, control requests, and the partitions these name, meanwhile."""
+    """Count ZooKeeper operations by name, control requests, and the partitions in them."""
     counts: Counter[str] = Counter()
     with ExitStack() as replaced:
         for name in CALLS:
@@ -73,18 +72,18 @@ def _counting(counts: Counter[str], name: str) -> Iterator[None]:
 
 @contextmanager
 def _counting_control(counts: Counter[str]) -> Iterator[None]:
-    original = BrokerChannels.send
+    original = ControllerChannelManager.send
 
-    def send(self: BrokerChannels, broker_id: int, request: ControlRequest) -> None:
+    def send(self: ControllerChannelManager, broker_id: int, request: ControlRequest) -> None:
         counts["requests"] += 1
         counts["told"] += len(request.partitions)
         original(self, broker_id, request)
 
-    BrokerChannels.send = send  # type: ignore[method-assign]
+    ControllerChannelManager.send = send  # type: ignore[method-assign]
     try:
         yield
     finally:
-        BrokerChannels.send = original  # type: ignore[method-assign]
+        ControllerChannelManager.send = original  # type: ignore[method-assign]
 
 
 async def measure(partitions: int) -> Scale:
@@ -135,9 +134,7 @@ def main() -> None:
         values = asdict(row).values()
         table.add_row(*(f"{v:.2f}" if isinstance(v, float) else str(v) for v in values))
     Console().print(table)
-    if options.json:
-        figures = {"machine": machine(), "scale": [asdict(row) for row in rows]}
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    write_figures(options.json, scale=[asdict(row) for row in rows])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What events cost: recording one, reading the ring, and the look at all partitions for moves.
+"""The cost of events: recording one, reading the ring, and checking all partitions for moves.
 
     python bench/events.py
 
-The paths of produce and fetch record nothing; this is what runs beside them.
+Produce and fetch record no events; all of this runs concurrently with them.
 """
 
 import time
@@ -10,17 +10,17 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
-from barnabas.events import EventKind, EventLog
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.replica.offset_moves import INTERVAL_SECONDS, OffsetMoves
-from barnabas_broker.replica.partition import Partition
+from barnabas_broker.replica.partition.offset_moves import INTERVAL_SECONDS, OffsetMoves
+from barnabas_broker.replica.partition.partition import Partition
+from barnabas_common.events import EventKind, EventLog
+from barnabas_common.topic_partition import TopicPartition
 
 PARTITIONS = 1_000
 ROUNDS = 50
 
 
 def timed(work: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """Seconds of one call, the best of all."""
+    """Return the seconds of the fastest call."""
     best = float("inf")
     for _ in range(rounds):
         begin = time.perf_counter()
@@ -30,7 +30,7 @@ def timed(work: Callable[[], object], rounds: int = ROUNDS) -> float:
 
 
 def followers() -> list[Partition]:
-    """As much of a follower's partition as a look at it reads."""
+    """Return partitions of a follower, with the attributes that a check reads."""
     return [
         cast(
             Partition,

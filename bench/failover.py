@@ -1,10 +1,10 @@
-"""How long partitions stand still when a broker ends: by kill -9, and by SIGTERM.
+"""How long partitions are unavailable when a broker ends: by kill -9, and by SIGTERM.
 
     python bench/failover.py [--kills N] [--terms N] [--kafka-kills N] [--json FILE]
 
-A producer with acks=all sends to all partitions all the time. Again and again a broker is ended, in
-turn one that leads and the controller's, and started again once all is well. Of each time the
-longest gap between two acknowledgements of a partition counts, the worst of the six.
+A producer with acks=all sends to all partitions continuously. In each round a broker is ended,
+alternately a leader and the controller, and restarted once all partitions have recovered. The
+figure is the longest gap between two acknowledgements of a partition, the worst of the six.
 """
 
 import argparse
@@ -17,17 +17,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import measures
 import uvloop
-from ack_gaps import Gaps, percentile
+from ack_gaps import Gaps
 from barnabas import Admin, Producer
 from barnabas.producer import RecordMetadata
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.errors import ClusterError
-from kafka_peer import KafkaCluster, KafkaUnavailable
-from report import NotQuiet, Report, console
+from barnabas_tools.local.cluster import LocalCluster
+from kafka_peer import KafkaCluster
+from report import Report, compare, console, options_parser, percentile
 
 TOPIC = "failover"
 RECORDS_PER_SECOND = 300
@@ -49,7 +49,6 @@ End = Callable[[int], None]
 
 def main() -> int:
     options = _options()
-    exit_code = 0
     report = Report("Longest gap between acks when a broker ends, the worst of six partitions")
     for how in ("kill -9", "SIGTERM"):
         for name, _ in STATISTICS:
@@ -59,30 +58,16 @@ def main() -> int:
         f"{options.kills} kills, {options.terms} SIGTERMs; Kafka {options.kafka_kills} kills; "
         f"zookeeper.session.timeout.ms={options.session_timeout_ms}, acks=all, RF 3"
     )
-    try:
-        with (
-            report.turn("Barnabas", options.quiet_within),
-            tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder,
-        ):
-            _measure_barnabas(Path(folder), options, report)
-        if options.kafka_kills:
-            with report.turn("Kafka", options.quiet_within):
-                gaps = _measure_kafka(options.kafka_kills, options.session_timeout_ms)
-                _note(report.kafka, "kill -9", gaps)
-    except NotQuiet as error:
-        console.print(f"[red]{error}")
-        exit_code = 1
-    except (ClusterError, KafkaUnavailable, RuntimeError) as error:
-        console.print(f"[red]{error}")
-        return 1
-    report.print()
-    if options.json:
-        report.write(options.json)
-    return exit_code
+    return compare(
+        report,
+        options,
+        partial(_measure_barnabas, options, report),
+        partial(_measure_kafka, options, report) if options.kafka_kills else None,
+    )
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = options_parser(__doc__)
     parser.add_argument("--kills", type=int, default=100, metavar="N", help="by kill -9")
     parser.add_argument("--terms", type=int, default=20, metavar="N", help="by SIGTERM")
     parser.add_argument(
@@ -91,13 +76,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--session-timeout-ms", type=int, default=18_000, metavar="MS", help="of both systems"
     )
-    parser.add_argument(
-        "--quiet-within",
-        type=float,
-        metavar="SECONDS",
-        help="measure only while nobody else uses the machine; wait so long for that",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     return parser.parse_args()
 
 
@@ -108,7 +86,7 @@ def _note(note: Callable[[str, float], None], how: str, gaps: list[float]) -> No
 
 
 def choose(leaders: dict[int, int], controller: int, victim: str) -> int:
-    """The broker to end: the controller, or of the others the one that leads most."""
+    """Return the broker to end: the controller, or the other broker that leads most partitions."""
     others = Counter(leader for leader in leaders.values() if leader != controller)
     if victim == "controller" or not others:
         return controller
@@ -118,7 +96,7 @@ def choose(leaders: dict[int, int], controller: int, victim: str) -> int:
 # Barnabas
 
 
-def _measure_barnabas(folder: Path, options: argparse.Namespace, report: Report) -> None:
+def _measure_barnabas(options: argparse.Namespace, report: Report, folder: Path) -> None:
     config = {"zookeeper.session.timeout.ms": str(options.session_timeout_ms)}
     with LocalCluster(folder, brokers=3, config=config) as cluster:
         kills, terms, errors = uvloop.run(_rounds(cluster, options.kills, options.terms))
@@ -130,7 +108,7 @@ def _measure_barnabas(folder: Path, options: argparse.Namespace, report: Report)
 async def _rounds(
     cluster: LocalCluster, kills: int, terms: int
 ) -> tuple[list[float], list[float], int]:
-    """The worst gap of each kill and of each SIGTERM, and the errors raised by the latter."""
+    """Return the worst gap of each kill and each SIGTERM, and the errors during the SIGTERMs."""
     await measures.create_topic(cluster.bootstrap, TOPIC)
     gaps = Gaps(measures.PARTITIONS)
     sending = asyncio.create_task(_keep_sending(cluster.bootstrap, gaps))
@@ -147,7 +125,7 @@ async def _rounds(
 
 
 async def _round(cluster: LocalCluster, gaps: Gaps, end: End, number: int) -> float:
-    """End one broker, wait until all is well, start it again; the worst gap in seconds."""
+    """End a broker, wait for recovery, restart it; returns the worst gap in seconds."""
     victim = VICTIMS[number % len(VICTIMS)]
     async with Admin(cluster.bootstrap) as admin:
         topic = await admin.describe_topic(TOPIC)
@@ -188,20 +166,23 @@ async def _keep_sending(bootstrap: str, gaps: Gaps) -> None:
             await asyncio.sleep(measures.PARTITIONS / RECORDS_PER_SECOND)
 
 
-# Kafka, by its VerifiableProducer: one line of JSON an acknowledgement
+# Kafka, by its VerifiableProducer: one line of JSON per acknowledgement
 
 
-def _measure_kafka(kills: int, session_timeout_ms: int) -> list[float]:
-    with KafkaCluster(session_timeout_ms=session_timeout_ms) as kafka:
+def _measure_kafka(options: argparse.Namespace, report: Report) -> None:
+    with KafkaCluster(session_timeout_ms=options.session_timeout_ms) as kafka:
         kafka.create_topic(TOPIC, measures.PARTITIONS)
         gaps = Gaps(measures.PARTITIONS)
 
         async def rounds() -> list[float]:
             await _until(lambda: _done(gaps.all_acked(100)))
-            return [await _kafka_round(kafka, gaps, number) for number in range(kills)]
+            return [
+                await _kafka_round(kafka, gaps, number) for number in range(options.kafka_kills)
+            ]
 
         with _KafkaProducer(kafka, gaps):
-            return asyncio.run(rounds())
+            worst = asyncio.run(rounds())
+    _note(report.kafka, "kill -9", worst)
 
 
 async def _kafka_round(kafka: KafkaCluster, gaps: Gaps, number: int) -> float:
@@ -229,12 +210,12 @@ async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 
 class _KafkaProducer:
-    """Kafka's own producer in a process of its own, as long as the block lasts."""
+    """Kafka's own producer in a separate process, as long as the block lasts."""
 
     def __init__(self, kafka: KafkaCluster, gaps: Gaps) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="barnabas-bench-")
         properties = Path(self._folder.name) / "producer.properties"
-        # The tool does not retry unless told to.
+        # The tool does not retry by default.
         properties.write_text("retries=2147483647\ndelivery.timeout.ms=120000\n")
         command = kafka.command(
             "org.apache.kafka.tools.VerifiableProducer",

@@ -1,10 +1,10 @@
-"""Does a busy, stumbling cluster suspect brokers that live?
+"""Does a busy cluster with short pauses suspect brokers that run?
 
     python bench/false_alarms.py [--minutes M] [--pause SECONDS] [--seed N]
 
-A producer with acks=all saturates three brokers while random ones are stopped by SIGSTOP for a
-second and go on. Counted are suspicions, elections of leaders and controllers, and records that
-were acknowledged and are not there, or not in order. All of them should be 0. Exit code 1 if not.
+A producer with acks=all saturates three brokers while random brokers are paused by SIGSTOP for a
+second. It counts suspicions, elections of leaders and controllers, and acknowledged records that
+are missing or out of order. All of them should be 0; exit code 1 otherwise.
 """
 
 import argparse
@@ -22,8 +22,8 @@ import measures
 import uvloop
 from barnabas import Admin, Consumer, Producer
 from barnabas.producer import RecordMetadata
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_tools.local.cluster import LocalCluster
 from report import console
 
 TOPIC = "busy"
@@ -57,7 +57,7 @@ class Tally:
     pauses: int = 0
 
     def check(self, partition: int, number: int) -> None:
-        """The next record of a partition; a lower number is a batch sent twice."""
+        """Check the next record of a partition; a lower number is a batch that was sent twice."""
         expected = self.read.get(partition, 0)
         if number < expected:
             self.repeated += 1
@@ -71,7 +71,7 @@ class Tally:
         return self.sent - sum(self.read.values())
 
     def missing(self) -> int:
-        """Acknowledged, and never read."""
+        """Return the number of records that were acknowledged and never read."""
         return sum(max(0, last - self.read.get(p, 0)) for p, last in self.acked.items())
 
 
@@ -82,8 +82,8 @@ def main() -> int:
         LocalCluster(Path(folder), brokers=3, config=CLUSTER_CONFIG) as cluster,
     ):
         tally, elections = uvloop.run(_run(cluster, options))
-        suspicions = _count(cluster, "is suspected to be dead")
-        controllers = _count(cluster, r"is controller, epoch")
+        suspicions = _count(cluster, r"broker-suspected|controller-deposed")
+        controllers = _count(cluster, r"controller-elected")
     acked = sum(tally.acked.values())
     console.print(
         f"{options.minutes:g} minutes, {tally.pauses} pauses of {options.pause:g} s, "
@@ -107,7 +107,7 @@ def _options() -> argparse.Namespace:
 
 
 async def _run(cluster: LocalCluster, options: argparse.Namespace) -> tuple[Tally, int]:
-    """Load and pauses for so many minutes; also how many leader epochs have begun meanwhile."""
+    """Run load and pauses; returns the tally and the number of new leader epochs."""
     async with Admin(cluster.bootstrap) as admin:
         await admin.create_topic(TOPIC, measures.PARTITIONS, 3, configs=TOPIC_CONFIG)
     before = await _epochs(cluster.bootstrap)
@@ -172,7 +172,7 @@ async def _pause_at_random(
 
 
 async def _epochs(bootstrap: str) -> int:
-    """The sum of the partitions' leader epochs."""
+    """Return the sum of the partitions' leader epochs."""
     async with Admin(bootstrap) as admin:
         topic = await admin.describe_topic(TOPIC)
     return sum(p.leader_epoch for p in topic.partitions)

@@ -15,8 +15,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +24,7 @@ from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
-from barnabas_broker.local.ports import HOST, free_ports
+from barnabas_tools.local.ports import HOST, free_ports
 from machine import resident_mb
 
 VERSION = "3.9.1"
@@ -43,12 +43,12 @@ log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n
 
 
 class KafkaUnavailable(Exception):
-    """Kafka cannot be had here: no Java, no Maven, no jars, or a broker that does not start."""
+    """Kafka cannot run here: no Java, no Maven, no jars, or a broker that does not start."""
 
 
 @dataclass(frozen=True)
 class ProduceResult:
-    """What ProducerPerformance printed in its last line."""
+    """The figures in ProducerPerformance's last line."""
 
     records_per_second: float
     mb_per_second: float
@@ -70,7 +70,7 @@ class KafkaCluster:
     def bootstrap(self) -> str:
         return ",".join(f"{HOST}:{port}" for port in self._ports)
 
-    # Its life
+    # Start and end
 
     def __enter__(self) -> "KafkaCluster":
         try:
@@ -159,7 +159,7 @@ class KafkaCluster:
         return parse_produced(output)
 
     def consume(self, topic: str, records: int) -> float:
-        """ConsumerPerformance: records per second while fetching, the group's joining left out."""
+        """Run ConsumerPerformance; returns records/s while fetching, without joining the group."""
         output = self.tool(
             "org.apache.kafka.tools.ConsumerPerformance",
             *("--bootstrap-server", self.bootstrap, "--topic", topic, "--messages", records),
@@ -242,7 +242,7 @@ class KafkaCluster:
             with suppress(OSError), socket.create_connection((HOST, port), 1):
                 return
             time.sleep(0.05)
-        raise KafkaUnavailable(f"nobody listens on port {port} after {SERVING_TIMEOUT:g} s")
+        raise KafkaUnavailable(f"no process listens on port {port} after {SERVING_TIMEOUT:g} s")
 
     async def _wait_until_serving(self) -> None:
         for port in self._ports:
@@ -252,56 +252,51 @@ class KafkaCluster:
                 await asyncio.sleep(0.1)
 
     async def _known_brokers(self) -> int:
-        """How many brokers the one that knows fewest knows."""
+        """Return the smallest number of brokers that any broker knows."""
         counts = []
         for port in self._ports:
-            admin = AIOKafkaAdminClient(bootstrap_servers=f"{HOST}:{port}")
             try:
-                await admin.start()
-                counts.append(len((await admin.describe_cluster())["brokers"]))
+                async with _admin(f"{HOST}:{port}") as admin:
+                    counts.append(len((await admin.describe_cluster())["brokers"]))
             except KafkaError:
                 counts.append(0)
-            finally:
-                await admin.close()
         return min(counts)
 
     async def _create_topic(self, topic: str, partitions: int) -> None:
         configs = {"min.insync.replicas": "2"}
-        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
-        await admin.start()
-        try:
+        async with _admin(self.bootstrap) as admin:
             await admin.create_topics([NewTopic(topic, partitions, 3, topic_configs=configs)])
-        finally:
-            await admin.close()
         async with asyncio.timeout(SERVING_TIMEOUT):
             while len(await self._leaders(topic)) < partitions:
                 await asyncio.sleep(0.1)
 
     async def _controller(self) -> int:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
-        await admin.start()
-        try:
+        async with _admin(self.bootstrap) as admin:
             return int((await admin.describe_cluster())["controller_id"])
-        finally:
-            await admin.close()
 
     async def _leaders(self, topic: str) -> dict[int, int]:
         partitions = await self._describe(topic)
         return {p["partition"]: p["leader"] for p in partitions if p["leader"] >= 0}
 
     async def _describe(self, topic: str) -> list[dict[str, Any]]:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
-        await admin.start()
-        try:
+        async with _admin(self.bootstrap) as admin:
             (described,) = await admin.describe_topics([topic])
-        finally:
-            await admin.close()
         partitions: list[dict[str, Any]] = described["partitions"]
         return partitions
 
 
+@asynccontextmanager
+async def _admin(bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        await admin.start()
+        yield admin
+    finally:
+        await admin.close()
+
+
 def fetch_jars() -> Path:
-    """Kafka's jars by Maven, once; the folder they are in."""
+    """Download Kafka's jars by Maven, once; returns their folder."""
     jars = CACHE / "libs"
     if jars.is_dir():
         return jars

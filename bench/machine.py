@@ -1,5 +1,6 @@
-"""What the benchmarks say of the machine and of processes on it."""
+"""The machine that benchmarks run on, and its processes."""
 
+import json
 import os
 import platform
 import time
@@ -7,7 +8,7 @@ from pathlib import Path
 
 
 def machine() -> dict[str, object]:
-    """Under which circumstances figures came about; goes into every JSON file."""
+    """Return the circumstances of a run, for every JSON file."""
     return {
         "date": time.strftime("%Y-%m-%d %H:%M"),
         "cores": len(os.sched_getaffinity(0)),
@@ -16,17 +17,23 @@ def machine() -> dict[str, object]:
     }
 
 
+def write_figures(path: Path | None, **figures: object) -> None:
+    """Write figures and the machine's description as one JSON object; nothing without a path."""
+    if path:
+        path.write_text(json.dumps({"machine": machine(), **figures}, indent=2) + "\n")
+
+
 def resident_mb(pid: int) -> float:
-    """Resident memory of a process in MiB."""
+    """Return the resident memory of a process in MiB."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def busy_percent(seconds: float = 2.0) -> float:
-    """How much of all cores somebody uses, watched for so long.
+    """Return the used percentage of all cores, measured for `seconds`.
 
-    Asked while nothing of ours runs, it is what others take: a figure measured beside others says
-    little, and two figures can be compared only if both were measured beside as few.
+    While no benchmark runs this is the load of other processes. Two figures can be compared only if
+    both were measured with little other load.
     """
     idle_before, all_before = _cpu_ticks()
     time.sleep(seconds)
@@ -35,6 +42,6 @@ def busy_percent(seconds: float = 2.0) -> float:
 
 
 def _cpu_ticks() -> tuple[int, int]:
-    """Ticks of all cores since boot: idle ones (waiting for the disk included), and all."""
+    """Return the idle ticks (with those of waiting for the disk) and all ticks since boot."""
     ticks = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     return ticks[3] + ticks[4], sum(ticks)

@@ -1,17 +1,16 @@
-"""What is measured of a running Barnabas, through its public client alone."""
+"""Measurements of a running Barnabas, through its public client only."""
 
 import time
-from collections.abc import Sequence
 
 from barnabas import Admin, Consumer, Producer
-from barnabas.record.builder import BatchBuilder
+from barnabas_common.record.builder import BatchBuilder
 
 PARTITIONS = 6
 MEGABYTE = 1_000_000
 
 
 async def create_topic(bootstrap: str, topic: str) -> None:
-    """As Kafka's in these benchmarks: replication factor 3, min.insync.replicas 2."""
+    """Create a topic as in Kafka's runs: replication factor 3, min.insync.replicas 2."""
     async with Admin(bootstrap) as admin:
         configs = {"min.insync.replicas": "2"}
         await admin.create_topic(topic, PARTITIONS, 3, configs=configs)
@@ -20,7 +19,7 @@ async def create_topic(bootstrap: str, topic: str) -> None:
 async def send(
     bootstrap: str, topic: str, *, records: int, size: int, batch_size: int, linger_ms: int
 ) -> float:
-    """Records per second by `await producer.send(...)`, until the last is acknowledged by all."""
+    """Return records/s of `await producer.send(...)`, until all replicas have acknowledged."""
     value = b"x" * size
     async with Producer(
         bootstrap, acks="all", batch_size=batch_size, linger_ms=linger_ms
@@ -39,7 +38,7 @@ async def send(
 async def send_prebuilt(
     bootstrap: str, topic: str, *, megabytes: int, size: int, batch_size: int
 ) -> float:
-    """MB per second of batches built beforehand, acknowledged by all replicas."""
+    """Return MB/s of prebuilt batches, acknowledged by all replicas."""
     batch, count = prebuilt_batch(size, batch_size)
     batches = megabytes * MEGABYTE // len(batch)
     async with Producer(bootstrap, acks="all") as producer:
@@ -55,7 +54,7 @@ async def send_prebuilt(
 
 
 def prebuilt_batch(size: int, batch_size: int) -> tuple[bytes, int]:
-    """A batch of at most `batch_size` bytes, and how many records it holds."""
+    """Return a batch of at most `batch_size` bytes, and its number of records."""
     builder = BatchBuilder(max_size=batch_size)
     while builder.append(time.time_ns() // 1_000_000, None, b"x" * size):
         pass
@@ -63,7 +62,7 @@ def prebuilt_batch(size: int, batch_size: int) -> tuple[bytes, int]:
 
 
 async def consume(bootstrap: str, topic: str, records: int) -> float:
-    """Records per second by `poll`, each an object with key, value, offset, timestamp."""
+    """Return records/s of `poll`, each an object with key, value, offset, timestamp."""
     async with Consumer(
         topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest"
     ) as consumer:
@@ -75,7 +74,7 @@ async def consume(bootstrap: str, topic: str, records: int) -> float:
 
 
 async def consume_arrow(bootstrap: str, topic: str, records: int) -> float:
-    """Rows per second by `poll_arrow`, columns without an object per record."""
+    """Return rows/s of `poll_arrow`: columns, without an object per record."""
     async with Consumer(
         topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest"
     ) as consumer:
@@ -89,7 +88,7 @@ async def consume_arrow(bootstrap: str, topic: str, records: int) -> float:
 async def latencies(
     bootstrap: str, topic: str, *, records: int, size: int
 ) -> tuple[list[float], list[float]]:
-    """In ms, one record in flight: until it is acknowledged, and until it is consumed."""
+    """Return the ms until one record is acknowledged, and until it is consumed."""
     value = b"x" * size
     acked: list[float] = []
     consumed: list[float] = []
@@ -105,10 +104,6 @@ async def latencies(
                 raise RuntimeError("a record that was acknowledged cannot be consumed")
             consumed.append((time.perf_counter() - began) * 1000)
     return acked, consumed
-
-
-def percentile(values: Sequence[float], percent: float) -> float:
-    return sorted(values)[min(int(len(values) * percent / 100), len(values) - 1)]
 
 
 def _check_all_delivered(producer: Producer, records: int) -> None:

@@ -3,21 +3,20 @@
     python bench/produce.py [--records N] [--size 100] [--no-kafka] [--json FILE]
 
 One producer process, three brokers, 6 partitions, replication factor 3, acks=all,
-min.insync.replicas=2. Barnabas is driven by its Python client, Kafka by its own Java tools. The
-one is stopped before the other starts.
+min.insync.replicas=2. Barnabas is driven by its Python client, Kafka by its own Java tools. One
+system is stopped before the other starts.
 """
 
 import argparse
 import sys
-import tempfile
+from functools import partial
 from pathlib import Path
 
 import measures
 import uvloop
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.errors import ClusterError
-from kafka_peer import KafkaCluster, KafkaUnavailable
-from report import NotQuiet, Report, console
+from barnabas_tools.local.cluster import LocalCluster
+from kafka_peer import KafkaCluster
+from report import Report, compare, options_parser, percentile
 
 TOPIC = "bench"
 LATENCY_TOPIC = "latency"
@@ -40,45 +39,23 @@ END_P50, END_P99 = "one in flight, until consumed: p50", "one in flight, until c
 
 def main() -> int:
     options = _options()
-    exit_code = 0
     report = _report(options)
-    try:
-        if not options.no_barnabas:
-            with (
-                report.turn("Barnabas", options.quiet_within),
-                tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder,
-            ):
-                _measure_barnabas(Path(folder), options, report)
-        if not options.no_kafka:
-            with report.turn("Kafka", options.quiet_within):
-                _measure_kafka(options, report)
-    except NotQuiet as error:
-        console.print(f"[red]{error}")
-        exit_code = 1
-    except (ClusterError, KafkaUnavailable) as error:
-        console.print(f"[red]{error}")
-        return 1
-    report.print()
-    if options.json:
-        report.write(options.json)
-    return exit_code
+    return compare(
+        report,
+        options,
+        None if options.no_barnabas else partial(_measure_barnabas, options, report),
+        None if options.no_kafka else partial(_measure_kafka, options, report),
+    )
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = options_parser(__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--size", type=int, default=100, help="bytes of a record's value")
     parser.add_argument("--megabytes", type=int, default=300, help="of prebuilt batches")
     parser.add_argument("--batch-size", type=int, default=131_072, help="of a prebuilt batch")
     parser.add_argument("--no-kafka", action="store_true", help="measure Barnabas alone")
     parser.add_argument("--no-barnabas", action="store_true", help="measure Kafka alone")
-    parser.add_argument(
-        "--quiet-within",
-        type=float,
-        metavar="SECONDS",
-        help="measure only while nobody else uses the machine; wait so long for that",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     return parser.parse_args()
 
 
@@ -98,7 +75,7 @@ def _report(options: argparse.Namespace) -> Report:
     return report
 
 
-def _measure_barnabas(folder: Path, options: argparse.Namespace, report: Report) -> None:
+def _measure_barnabas(options: argparse.Namespace, report: Report, folder: Path) -> None:
     with LocalCluster(folder, brokers=3) as cluster:
         uvloop.run(_drive_barnabas(cluster.bootstrap, options, report))
 
@@ -125,7 +102,7 @@ async def _drive_barnabas(bootstrap: str, options: argparse.Namespace, report: R
         (END_P50, consumed, 50),
         (END_P99, consumed, 99),
     ):
-        report.barnabas(what, measures.percentile(values, percent))
+        report.barnabas(what, percentile(values, percent))
 
 
 def _measure_kafka(options: argparse.Namespace, report: Report) -> None:

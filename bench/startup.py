@@ -1,4 +1,4 @@
-"""How long a cluster takes from nothing to its first acknowledged record, and what it then weighs.
+"""How long a cluster takes from nothing to its first acknowledged record, and its memory then.
 
     python bench/startup.py [--records N] [--no-kafka] [--json FILE]
 
@@ -9,19 +9,18 @@ resident memory is each broker's after the flights of a year were produced and r
 import argparse
 import asyncio
 import sys
-import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import measures
 import uvloop
 from aiokafka import AIOKafkaProducer
 from barnabas import Producer
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.errors import ClusterError
-from kafka_peer import KafkaCluster, KafkaUnavailable
+from barnabas_tools.local.cluster import LocalCluster
+from kafka_peer import KafkaCluster
 from machine import resident_mb
-from report import NotQuiet, Report, console
+from report import Report, compare, options_parser
 
 TOPIC = "flights"
 FLIGHTS = 336_776
@@ -35,48 +34,27 @@ LOADED = "resident memory of the largest broker, flights produced and read"
 
 def main() -> int:
     options = _options()
-    exit_code = 0
     report = Report("Start and memory, three brokers and ZooKeeper")
     report.row(SERVING, "s")
     report.row(FIRST_ACK, "s", "6")
     report.row(IDLE, "MiB")
     report.row(LOADED, "MiB", "150")
-    try:
-        with (
-            report.turn("Barnabas", options.quiet_within),
-            tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder,
-        ):
-            _measure_barnabas(Path(folder), options.records, report)
-        if not options.no_kafka:
-            with report.turn("Kafka", options.quiet_within):
-                _measure_kafka(options.records, report)
-    except NotQuiet as error:
-        console.print(f"[red]{error}")
-        exit_code = 1
-    except (ClusterError, KafkaUnavailable) as error:
-        console.print(f"[red]{error}")
-        return 1
-    report.print()
-    if options.json:
-        report.write(options.json)
-    return exit_code
+    return compare(
+        report,
+        options,
+        partial(_measure_barnabas, options.records, report),
+        None if options.no_kafka else partial(_measure_kafka, options.records, report),
+    )
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = options_parser(__doc__)
     parser.add_argument("--records", type=int, default=FLIGHTS)
     parser.add_argument("--no-kafka", action="store_true", help="measure Barnabas alone")
-    parser.add_argument(
-        "--quiet-within",
-        type=float,
-        metavar="SECONDS",
-        help="measure only while nobody else uses the machine; wait so long for that",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     return parser.parse_args()
 
 
-def _measure_barnabas(folder: Path, records: int, report: Report) -> None:
+def _measure_barnabas(records: int, report: Report, folder: Path) -> None:
     began = time.perf_counter()
     with LocalCluster(folder, brokers=3) as cluster:
         report.barnabas(SERVING, time.perf_counter() - began)
@@ -125,7 +103,7 @@ async def _first_record(bootstrap: str) -> None:
 
 
 def flight(row: int) -> bytes:
-    """A record of the size and shape of the demo's."""
+    """Return a record of the size and shape of the demo's."""
     return (
         b'{"row":%d,"carrier":"UA","flight":1545,"origin":"EWR","dest":"IAH","dep_delay":2.0}' % row
     )

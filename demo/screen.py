@@ -1,4 +1,4 @@
-"""What the demo shows: on a terminal a table that moves, elsewhere a line whenever it changed."""
+"""What the demo shows: a live table on a terminal, otherwise a line for each change."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ class Screen:
         self._rate = 0.0
 
     def say(self, text: str) -> None:
-        """One line of what happens."""
+        """Print one event."""
         since = f"[dim]{time.monotonic() - self._started:6.1f} s[/dim]"
         self.console.print(f"{since}  {text}", soft_wrap=True)
 

@@ -1,4 +1,4 @@
-"""The far end: a Spark batch reads the topic and must agree with pandas on the source."""
+"""A Spark batch reads the topic, and must agree with pandas on the source."""
 
 import math
 import os
@@ -16,11 +16,11 @@ _SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class SparkError(RuntimeError):
-    """Spark could not read the topic; the message holds the end of what it said."""
+    """Spark could not read the topic; the message is the end of its output."""
 
 
 def spark_mean_delay(bootstrap: str, topic: str, log: Path) -> tuple[int, dict[str, float | None]]:
-    """Distinct rows read, and the mean delay by carrier, duplicates dropped by row number."""
+    """Return the number of distinct rows, and the mean delay by carrier without duplicates."""
     # Spark's workers must be the interpreter that has pyspark_barnabas.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -72,7 +72,7 @@ def _mean_delay(bootstrap: str, topic: str) -> tuple[int, dict[str, float | None
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """Spark's Java process inherits stderr and talks a lot; keep it, but out of the way."""
+    """Redirect the output of Spark's Java process, which inherits stderr, to a file."""
     sys.stderr.flush()
     kept = os.dup(2)
     with log.open("wb") as file:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 @dataclass
 class Run:
-    """What is measured on the way; seconds."""
+    """The measurements of the run, in seconds."""
 
     cluster_start: float = 0.0
     victim: int = -1
@@ -23,7 +23,7 @@ class Run:
 def summary(
     rows: int, partitions: int, deliveries: Deliveries, read_back: ReadBack, run: Run
 ) -> Table:
-    """Name and value, line by line."""
+    """Return the table of names and values."""
     table = Table(title="What happened", show_header=False)
     table.add_column(style="bold")
     table.add_column()

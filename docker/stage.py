@@ -1,7 +1,7 @@
-"""Puts into build/docker what the images are made of, so that building them needs no network.
+"""Fills build/docker with the content of the images, so that their build needs no network.
 
-Our wheel and the wheels it depends on, for the Python of Debian bookworm (3.11) whatever Python the
-host has, and the few jars of ZooKeeper that the pyspark wheel carries. Called by `make image`.
+These are the project's wheel and its dependencies, for the Python of Debian bookworm (3.11)
+whatever the host's, and ZooKeeper's jars from the pyspark wheel. Called by `make image`.
 """
 
 import platform
@@ -23,7 +23,7 @@ def pip(*arguments: str) -> None:
 
 
 def stage_wheels(target: Path) -> None:
-    """Our wheel, built from this tree, and every wheel the broker needs beside it."""
+    """Build the project's wheel from this tree, and download the wheels that a broker needs."""
     pip("wheel", "--quiet", "--no-deps", "--wheel-dir", str(target), ".")
     (wheel,) = target.glob("barnabas-*.whl")
     machine = MACHINES.get(platform.machine(), platform.machine())
@@ -42,8 +42,8 @@ def stage_wheels(target: Path) -> None:
 
 
 def stage_zookeeper(target: Path) -> None:
-    """ZooKeeper's jars and configuration, those of the embedded one."""
-    from barnabas_broker.local.zookeeper_server import write_configuration, zookeeper_jars
+    """Copy ZooKeeper's jars and write its configuration, as `LocalCluster` does."""
+    from barnabas_tools.local.zookeeper_server import write_configuration, zookeeper_jars
 
     write_configuration(target, ZOOKEEPER_DATA, ZOOKEEPER_PORT, address="0.0.0.0")
     (target / "jars").mkdir()

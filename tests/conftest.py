@@ -10,7 +10,7 @@ from collections.abc import Generator
 
 import pytest
 
-# Read when gRPC is first loaded, which may be before `barnabas.runtime.grpc_network` sets it;
+# Read when gRPC is first loaded, which may be before `transport.grpc_network` sets it;
 # the tests of Spark fork this very process to start Java.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 

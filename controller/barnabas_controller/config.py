@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ControllerConfig:
-    """Names and defaults are Kafka's; `request_timeout` (`controller.socket.timeout.ms`), the
-    interval and the wait are in seconds. Not Kafka's: `suspects_on_evidence` (`failure.detection`)
-    and the two of the eligible leader replicas."""
+    """Names and defaults are Kafka's. `request_timeout` (`controller.socket.timeout.ms`), the
+    interval and the wait are in seconds. `suspects_on_evidence` (`failure.detection`) and the two
+    settings of the eligible leader replicas are not Kafka's."""
 
     inter_broker_listener: str = "PLAINTEXT"
     delete_topic_enable: bool = True

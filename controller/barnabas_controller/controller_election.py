@@ -1,17 +1,16 @@
-"""Who is controller: the broker whose session owns `/controller`.
+"""Elections of the controller: the broker whose session owns `/controller`.
 
-Winning is one multi: create `/controller` and raise the number in `/controller_epoch`, so that
-there is never a controller without an epoch of its own.
+One multi creates `/controller` and raises the number in `/controller_epoch`, so that every
+controller has its own epoch.
 """
 
-import logging
 from typing import NamedTuple
 
-from barnabas_controller import znodes
 from barnabas_controller.errors import ControllerMoved, MalformedZnode
-from barnabas_controller.fenced_store import ControllerEpoch
-from barnabas_controller.retrying import until_answered
-from barnabas_controller.store import Store
+from barnabas_controller.store import znodes
+from barnabas_controller.store.fenced_store import ControllerEpoch
+from barnabas_controller.store.store import Store
+from barnabas_controller.zookeeper.requests import until_answered
 from barnabas_controller.zookeeper.session import (
     BadVersion,
     Check,
@@ -25,21 +24,19 @@ from barnabas_controller.zookeeper.session import (
     ZooKeeperError,
 )
 
-logger = logging.getLogger(__name__)
 
-
-class Incumbent(NamedTuple):
-    """Whose `/controller` is, and which one it is: every election creates another znode."""
+class ControllerZnode(NamedTuple):
+    """The owner of `/controller`, and its czxid: every election creates another znode."""
 
     broker_id: int
     session_id: int
     czxid: int
 
 
-async def current_controller(store: Store, watch: Watch | None = None) -> Incumbent | None:
-    """Who is controller; None without one. The watch is armed always.
+async def current_controller(store: Store, watch: Watch | None = None) -> ControllerZnode | None:
+    """The present controller, or None. The watch is always armed.
 
-    Ownership of the ephemeral znode decides, not the id in it. The id of a malformed one is -1.
+    The owner of the ephemeral znode counts, not the id in it. The id of a malformed one is -1.
     """
     if await store.exists(znodes.CONTROLLER, watch) is None:
         return None
@@ -53,33 +50,33 @@ async def current_controller(store: Store, watch: Watch | None = None) -> Incumb
         store.report(error)
         broker_id = -1
     if stat.ephemeral_owner == 0:
-        why = "no session holds it: no controller wrote it, and nobody is elected while it is there"
+        why = "it is not ephemeral: no controller wrote it, and none is elected while it exists"
         store.report(MalformedZnode(znodes.CONTROLLER, why))
-    return Incumbent(broker_id, stat.ephemeral_owner, stat.czxid)
+    return ControllerZnode(broker_id, stat.ephemeral_owner, stat.czxid)
 
 
-async def broker_of(store: Store, incumbent: Incumbent) -> znodes.Broker | None:
-    """The controller's registration; None if it has none of the same session."""
-    found = await store.get(znodes.broker_path(incumbent.broker_id))
-    if found is None or found[1].ephemeral_owner != incumbent.session_id:
+async def broker_of(store: Store, controller_znode: ControllerZnode) -> znodes.Broker | None:
+    """The controller's registration, if it belongs to the same session."""
+    found = await store.get(znodes.broker_path(controller_znode.broker_id))
+    if found is None or found[1].ephemeral_owner != controller_znode.session_id:
         return None
     try:
-        return znodes.decode_broker(incumbent.broker_id, found[0], found[1].czxid)
+        return znodes.decode_broker(controller_znode.broker_id, found[0], found[1].czxid)
     except MalformedZnode as error:
         store.report(error)
         return None
 
 
-async def depose(store: Store, incumbent: Incumbent) -> bool:
-    """Delete the `/controller` of a controller that is dead; False if it is gone already.
+async def depose(store: Store, controller_znode: ControllerZnode) -> bool:
+    """Delete the `/controller` of a suspected controller; False if it was deleted already.
 
-    The epoch is read before the znode is seen to be still the incumbent's, and nobody can be
-    elected while it is there: so this is the epoch of its election, and the multi, which checks
-    it, cannot hit a successor's znode.
+    The epoch is read first, then the znode is compared. No broker can be elected while the znode
+    exists, so that epoch is the one of its election, and the multi, which checks it, cannot delete
+    the znode of a later controller.
     """
     epoch = await store.exists(znodes.CONTROLLER_EPOCH)
     stat = await store.exists(znodes.CONTROLLER)
-    if epoch is None or stat is None or stat.czxid != incumbent.czxid:
+    if epoch is None or stat is None or stat.czxid != controller_znode.czxid:
         return False
     operations: list[Operation] = [
         Check(znodes.CONTROLLER_EPOCH, epoch.version),
@@ -94,9 +91,9 @@ async def elect(
 ) -> ControllerEpoch:
     """Become controller; raises ControllerMoved if another broker was faster.
 
-    The new epoch follows the one in `/controller_epoch`, and `highest_epoch`, the highest this
-    broker has obeyed: a znode that somebody set back would have every broker refuse the controller.
-    Raises MalformedZnode when `/controller_epoch` is no number: no epoch can follow it.
+    The new epoch exceeds the one in `/controller_epoch` and `highest_epoch`, the highest that this
+    broker has accepted: after an operator lowered the number in the znode, all brokers would refuse
+    the controller's requests. Raises MalformedZnode if `/controller_epoch` is not a number.
     """
     epoch, version = await _read_epoch(store)
     epoch = max(epoch, highest_epoch)
@@ -108,7 +105,7 @@ async def elect(
     if isinstance(raised, Stat):
         return ControllerEpoch(epoch + 1, raised.version)
     if isinstance(created, NodeExists) or isinstance(raised, BadVersion):
-        return await _won_unheard(store, epoch + 1)
+        return await _won_without_answer(store, epoch + 1)
     for result in (created, raised):
         if isinstance(result, ZooKeeperError):
             raise result
@@ -116,7 +113,7 @@ async def elect(
 
 
 async def watch_epoch(store: Store, watch: Watch) -> bool:
-    """Have `watch` called when `/controller_epoch` changes; whether it can be understood now."""
+    """Watch `/controller_epoch`; returns whether it is valid now."""
     await store.exists(znodes.CONTROLLER_EPOCH, watch)
     try:
         await _read_epoch(store)
@@ -125,8 +122,8 @@ async def watch_epoch(store: Store, watch: Watch) -> bool:
     return True
 
 
-async def _won_unheard(store: Store, epoch: int) -> ControllerEpoch:
-    """Whether the election was won by an attempt whose answer was lost."""
+async def _won_without_answer(store: Store, epoch: int) -> ControllerEpoch:
+    """The epoch, if an attempt whose answer was lost has won the election."""
     controller = await current_controller(store)
     if controller is not None and controller.session_id == store.session.session_id:
         number, version = await _read_epoch(store)
@@ -136,7 +133,7 @@ async def _won_unheard(store: Store, epoch: int) -> ControllerEpoch:
 
 
 async def _read_epoch(store: Store) -> tuple[int, int]:
-    """The number in `/controller_epoch` and the znode's version; created with 0 where missing."""
+    """The number in `/controller_epoch` and the znode's version; created with 0 if missing."""
     while True:
         found = await store.get(znodes.CONTROLLER_EPOCH)
         if found is not None:

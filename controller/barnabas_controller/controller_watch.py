@@ -1,72 +1,71 @@
-"""A broker that is not the controller watches the one that is.
+"""Every other broker watches the controller's broker, by the rule that the controller uses.
 
-When the controller's broker dies there is nobody to notice it as the controller notices the death
-of others. So every other broker holds a control stream to it, and judges by the same rule.
+The controller detects the failures of all brokers but its own.
 """
 
 import logging
 from collections.abc import Callable
 
-from barnabas.runtime import Channel, Runtime, Service, TaskScope
+from barnabas_common.runtime import Channel, Runtime, Service, TaskScope
 
 from barnabas_controller.config import ControllerConfig
-from barnabas_controller.controller_election import Incumbent, broker_of
-from barnabas_controller.lifeline import Lifeline, Testimony
-from barnabas_controller.store import Store
-from barnabas_controller.znodes import Broker
+from barnabas_controller.controller_election import ControllerZnode, broker_of
+from barnabas_controller.detection.failure_detector import FailureDetector, PeerObservation
+from barnabas_controller.store.store import Store
+from barnabas_controller.store.znodes import Broker
 
 logger = logging.getLogger(__name__)
 
 
 class ControllerWatch:
-    """Follows one controller at a time; `on_evidence(incumbent, why)` must only enqueue."""
+    """Watches one controller at a time; `on_suspicion(controller_znode, why)` must only enqueue."""
 
     def __init__(
         self,
         runtime: Runtime,
         config: ControllerConfig,
-        on_evidence: Callable[[Incumbent, str], None],
+        on_suspicion: Callable[[ControllerZnode, str], None],
     ) -> None:
         self._runtime = runtime
         self._config = config
-        self._on_evidence = on_evidence
-        self._incumbent: Incumbent | None = None
-        self._lifeline: Lifeline | None = None
+        self._on_suspicion = on_suspicion
+        self._controller_znode: ControllerZnode | None = None
+        self._failure_detector: FailureDetector | None = None
         self._channel: Channel | None = None
         self._tasks: TaskScope | None = None
 
     @property
-    def testimony(self) -> Testimony | None:
-        """What is known of the last controller followed; None if there was none."""
-        return self._lifeline.testimony if self._lifeline is not None else None
+    def observation(self) -> PeerObservation | None:
+        """What was observed of the last controller; None if there was none."""
+        return self._failure_detector.observation if self._failure_detector is not None else None
 
-    async def follow(self, store: Store, incumbent: Incumbent) -> None:
-        """Watch this controller from now on, and no other."""
-        if incumbent == self._incumbent or not self._config.suspects_on_evidence:
+    async def follow(self, store: Store, controller_znode: ControllerZnode) -> None:
+        """Watch this controller from now on, and no other one."""
+        if controller_znode == self._controller_znode or not self._config.suspects_on_evidence:
             return
         await self.close()
-        self._incumbent = incumbent
-        broker = await broker_of(store, incumbent)
+        self._controller_znode = controller_znode
+        broker = await broker_of(store, controller_znode)
         listener = self._config.inter_broker_listener
         endpoint = broker.endpoint(listener) if broker is not None else None
         if broker is None or endpoint is None:
-            logger.info("controller %d cannot be watched", incumbent.broker_id)
+            logger.info("controller %d cannot be watched", controller_znode.broker_id)
             return
         network = self._runtime.network
         self._channel = network.connect(endpoint.address, Service.CONTROL)
 
-        def dead(_: Broker, why: str) -> None:
-            self._on_evidence(incumbent, why)
+        def suspect(_: Broker, why: str) -> None:
+            self._on_suspicion(controller_znode, why)
 
         now = self._runtime.clock.monotonic
-        self._lifeline = Lifeline(network, self._channel, now, broker, dead)
+        self._failure_detector = FailureDetector(network, self._channel, now, broker, suspect)
         self._tasks = TaskScope(f"watch of controller {broker.broker_id}")
-        self._tasks.spawn(self._lifeline.run(), "lifeline")
+        self._tasks.spawn(self._failure_detector.run(), "failure detector")
 
     async def close(self) -> None:
-        """Watch nobody."""
+        """Stop watching."""
         tasks, channel = self._tasks, self._channel
-        self._incumbent = self._lifeline = self._channel = self._tasks = None
+        self._controller_znode = self._failure_detector = self._channel = self._tasks = None
         if tasks is not None:
             await tasks.close()
         if channel is not None:

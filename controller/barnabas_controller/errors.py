@@ -1,14 +1,24 @@
-"""What can go wrong in control, beyond Kafka's error codes and ZooKeeper's own answers."""
+"""Errors of the controller, in addition to Kafka's error codes and ZooKeeper's own errors."""
 
-from barnabas.errors import BarnabasError
+from barnabas_common.errors import BarnabasError
 
 
 class ControllerMoved(BarnabasError):
     """Another broker has been elected controller: nothing of this write was applied."""
 
 
+class ControllerEpochBehind(BarnabasError):
+    """A broker has accepted a higher controller epoch than that of this controller."""
+
+    def __init__(self, broker_id: int, epoch: int, own: int) -> None:
+        self.epoch = epoch
+        super().__init__(
+            f"broker {broker_id} has accepted controller epoch {epoch}, which is above {own} here"
+        )
+
+
 class MalformedZnode(BarnabasError, ValueError):
-    """A znode holds something that cannot be understood; the message names the path and why."""
+    """A znode has malformed data; the message names its path and what is wrong."""
 
     def __init__(self, path: str, why: str) -> None:
         self.path = path
@@ -17,7 +27,7 @@ class MalformedZnode(BarnabasError, ValueError):
 
 
 class DuplicateBrokerId(BarnabasError):
-    """`/brokers/ids/<id>` belongs to another living session."""
+    """`/brokers/ids/<id>` belongs to another open session."""
 
 
 class EndpointTaken(BarnabasError):

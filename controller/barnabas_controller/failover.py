@@ -1,57 +1,64 @@
-"""A broker was just elected controller: it learns the cluster's state and takes charge of it.
+"""What a newly elected controller does, step by step (Kafka's `onControllerFailover`).
 
-The order is Kafka's `onControllerFailover`, and each step leans on the one before: watches are
-armed by the reads themselves, so that no change falls between; brokers must know who is alive
-before they can follow a leader; replicas are told before partitions elect. One step is not Kafka's:
-there a broker comes back only when its old session has expired, which takes its seat in every ISR;
-here it comes back sooner, and the controller that would have noticed may be gone.
+The order matters. Each watch is armed by the read it guards or before, so that no change is missed.
+Brokers must know which brokers are alive before they can follow a leader. Replicas receive
+LeaderAndIsr before partitions hold elections.
 """
 
 import logging
 from collections.abc import Mapping
 
-from barnabas.events import EventKind
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.events import EventKind
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.active_controller import ActiveController
-from barnabas_controller.context import ControllerContext
-from barnabas_controller.lifeline import Testimony
-from barnabas_controller.reassignment import in_progress
-from barnabas_controller.state_reading import read_states
-from barnabas_controller.znodes import Broker
+from barnabas_controller.detection.failure_detector import PeerObservation
+from barnabas_controller.partitions.state_reading import read_states
+from barnabas_controller.state.context import ControllerContext
+from barnabas_controller.store.znodes import Broker
 
 logger = logging.getLogger(__name__)
 
 
 async def fail_over(
     active: ActiveController,
-    predecessor: Testimony | None = None,
+    predecessor: PeerObservation | None = None,
     suspects: Mapping[int, int] | None = None,
 ) -> None:
-    """Bring a new reign to work; raises ControllerMoved if it is over before that.
+    """Start a controller term; raises ControllerMoved if it ends before that.
 
-    `predecessor` is what this broker knows of the one that was controller before: if it died, its
-    partitions move now. `suspects` are the broker epochs of those it suspected.
+    `predecessor` is what this broker observed of the previous controller: if it is suspected, its
+    partitions get other leaders now. `suspects` are the broker epochs of the brokers that the
+    previous controller suspected.
     """
-    reign = active.reign
-    context = reign.context
-    cause = f"broker {reign.broker_id} became controller, epoch {reign.store.epoch.number}"
+    term = active.term
+    context = term.context
+    cause = f"broker {term.broker_id} became controller, epoch {term.fenced.epoch.number}"
+    # 1. Delete old notifications: the state that they announce is read below.
     await active.isr_notifications.start()
-    await active.disks.start()
-    written_at = await _read_cluster(active, predecessor)
-    cause += _absent(context)
-    _inherit_suspects(active, suspects)
-    cause += _suspected(active, predecessor)
-    wishes = await reign.store.store.topics_to_delete(active.deletion.watch)
-    await active.deletion.start(wishes)
-    reign.update_metadata(context.registered_brokers())
-    await active.partitions.dismiss_earlier_lives(written_at, cause)
+    await active.log_dir_events.start()
+    # 2. Read brokers, topics and states; start one channel for each broker.
+    written_at = await _initialize_context(active, predecessor)
+    cause += _unregistered(context)
+    # 3. Mark suspected brokers. (Kafka has none.)
+    _inherit_suspects(context, suspects or {})
+    cause += _suspect_predecessor(active, predecessor)
+    # 4. Read which topics are to be deleted.
+    await active.deletion.start(await term.store.topics_to_delete(active.deletion.watch))
+    # 5. Notify all brokers which brokers are alive, without any partition.
+    term.update_metadata(context.registered_brokers())
+    # 6. Remove brokers that lost records from the ISRs. (In Kafka a broker registers again only
+    #    after its old session has expired, and the controller has removed it from all ISRs.)
+    await active.partitions.handle_unclean_shutdown(written_at, cause)
+    # 7. Start the state machines: replicas first, then partitions.
     await active.replicas.start(cause)
     await active.partitions.start(cause)
+    # 8. Resume reassignments, topic deletions, and preferred elections requested by a znode.
     await active.reassignment_requests.on_znode_changed()
     await active.reassignments.resume(cause)
     await active.deletion.resume()
     await active.elections.on_znode_changed()
+    # 9. Start the timer of the preferred leader rebalance.
     active.start_timers()
     logger.info(
         "%s: brokers %s, %d topics, %d partitions",
@@ -62,8 +69,38 @@ async def fail_over(
     )
 
 
-def _absent(context: ControllerContext) -> str:
-    """Which brokers have replicas and are not there: the reason of a failover's elections."""
+async def _initialize_context(
+    active: ActiveController, predecessor: PeerObservation | None
+) -> Mapping[TopicPartition, int]:
+    """Fill the context; returns the zxid of the transaction that wrote each partition's state."""
+    term = active.term
+    context, store = term.context, term.store
+    context.brokers = await active.brokers.read()
+    topics = await store.topics(active.topics.watch)
+    for topic, node in (await active.topics.load(topics)).items():
+        context.set_topic(topic, node)
+    for partition in context.partitions():
+        if context.assignment(partition).is_being_reassigned:
+            context.reassigning[partition] = None
+    states = await read_states(term, context.partitions())
+    context.leadership = {partition: written.state for partition, written in states.items()}
+    for broker in context.brokers.values():
+        term.channels.add(broker, had_stream=_had_stream(predecessor, broker))
+    return {partition: written.zxid for partition, written in states.items()}
+
+
+def _had_stream(predecessor: PeerObservation | None, broker: Broker) -> bool:
+    """Whether this broker had a stream to that incarnation of the previous controller."""
+    return (
+        predecessor is not None
+        and predecessor.had_stream
+        and predecessor.broker.broker_id == broker.broker_id
+        and predecessor.broker.epoch == broker.epoch
+    )
+
+
+def _unregistered(context: ControllerContext) -> str:
+    """Which brokers have replicas and no registration: the cause of a failover's elections."""
     assigned = {broker for p in context.partitions() for broker in context.replicas(p)}
     absent = sorted(assigned - context.brokers.keys())
     if not absent:
@@ -72,55 +109,27 @@ def _absent(context: ControllerContext) -> str:
     return f", and {noun} {', '.join(map(str, absent))} had no registration in ZooKeeper"
 
 
-def _had_stream(predecessor: Testimony | None, broker: Broker) -> bool:
-    """Whether this broker, before it was elected, had a stream to that life of the other."""
-    if predecessor is None or not predecessor.had_stream:
-        return False
-    known = predecessor.broker
-    return (known.broker_id, known.epoch) == (broker.broker_id, broker.epoch)
-
-
-def _inherit_suspects(active: ActiveController, suspects: Mapping[int, int] | None) -> None:
-    """Who was suspected before stays so until it registers anew."""
-    context = active.reign.context
-    for broker_id, epoch in (suspects or {}).items():
+def _inherit_suspects(context: ControllerContext, suspects: Mapping[int, int]) -> None:
+    """A broker that was suspected stays so until it registers again."""
+    for broker_id, epoch in suspects.items():
         if broker_id in context.brokers and context.brokers[broker_id].epoch == epoch:
             context.suspects[broker_id] = epoch
 
 
-def _suspected(active: ActiveController, predecessor: Testimony | None) -> str:
-    """Take over the suspicion, if it is of the life that is registered; says so."""
-    if predecessor is None or predecessor.verdict is None:
+def _suspect_predecessor(active: ActiveController, predecessor: PeerObservation | None) -> str:
+    """Mark the previous controller as suspected if it is; returns the end of the cause."""
+    if predecessor is None or predecessor.suspicion is None:
         return ""
-    context, broker = active.reign.context, predecessor.broker
+    context, broker = active.term.context, predecessor.broker
+    registered = context.brokers.get(broker.broker_id)
+    if registered is None or registered.epoch != broker.epoch:
+        context.suspects.pop(broker.broker_id, None)
+        return ""
     context.suspects[broker.broker_id] = broker.epoch
-    if not context.is_suspected(broker.broker_id):
-        del context.suspects[broker.broker_id]
-        return ""
-    active.reign.events.record(
+    active.term.events.record(
         EventKind.BROKER_SUSPECTED,
-        predecessor.verdict,
+        predecessor.suspicion,
         broker=broker.broker_id,
         broker_epoch=broker.epoch,
     )
-    return f", and broker {broker.broker_id} is suspected to be dead: {predecessor.verdict}"
-
-
-async def _read_cluster(
-    active: ActiveController, predecessor: Testimony | None
-) -> Mapping[TopicPartition, int]:
-    """Fill the context; returns the transaction that wrote each partition's state."""
-    reign = active.reign
-    context, store = reign.context, reign.store.store
-    context.brokers = await active.brokers.read()
-    topics = await store.topics(active.topics.watch)
-    for topic, node in (await active.topics.load(topics)).items():
-        context.set_topic(topic, node)
-    for partition in context.partitions():
-        if in_progress(context.assignment(partition)):
-            context.reassigning[partition] = None
-    states = await read_states(reign, context.partitions())
-    context.leadership = {partition: written.state for partition, written in states.items()}
-    for broker in context.brokers.values():
-        reign.channels.add(broker, had_stream=_had_stream(predecessor, broker))
-    return {partition: written.zxid for partition, written in states.items()}
+    return f", and broker {broker.broker_id} is suspected to be dead: {predecessor.suspicion}"

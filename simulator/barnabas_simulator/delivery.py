@@ -1,18 +1,18 @@
 """Judges a run: was every acknowledged record delivered, by value, at its offset and in order?
 
-Plain functions on plain data, shared by every fault test and tested themselves on planted faults
+Plain functions on plain data, used by every fault test and themselves tested on planted faults
 (`tests/unit/test_delivery_checker.py`).
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition
 
 
 @dataclass
 class History:
-    """What a producer did to one partition: values in the order sent, and the acked offsets."""
+    """What a producer sent to one partition: values in order, and the acknowledged offsets."""
 
     sent: list[bytes] = field(default_factory=list)
     acked: dict[bytes, int] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class History:
 
 @dataclass
 class Verdict:
-    """Every list is empty in a good run, but for `duplicated`: retries without idempotence."""
+    """Every list is empty in a good run. Retries without idempotence may have `duplicated`."""
 
     lost: list[str] = field(default_factory=list)
     moved: list[str] = field(default_factory=list)
@@ -30,12 +30,12 @@ class Verdict:
     acked: int = 0
 
     def assert_good(self) -> None:
-        """Fail with the first few findings of each kind, and if nothing was acknowledged."""
+        """Fail with the first findings of each kind, or if nothing was acknowledged."""
         self.assert_nothing_wrong()
         assert self.acked > 0, "nothing was acknowledged: the run proves nothing"
 
     def assert_nothing_wrong(self) -> None:
-        """Fail with the first few findings of each kind."""
+        """Fail with the first findings of each kind."""
         problems = {
             name: found[:5]
             for name in ("lost", "moved", "reordered", "never_sent")
@@ -84,7 +84,7 @@ def _judge_order(
     records: list[tuple[int, bytes]],
     verdict: Verdict,
 ) -> None:
-    """First occurrences must come in the order of sending (a retry may repeat a run of them)."""
+    """Check that first occurrences follow the order of sending; retries may repeat some."""
     position = {value: index for index, value in enumerate(history.sent)}
     highest = -1
     seen: set[bytes] = set()

@@ -1,14 +1,14 @@
 """An asyncio event loop on virtual time: one seed, one exact run.
 
-Time stands still while there is something to do, and jumps to the next timer when there is not; a
-simulated minute costs milliseconds. When nothing can happen any more the run fails with a list of
-what every task waits for.
+Time does not advance while any handle is ready; otherwise it jumps to the next timer, so that a
+simulated minute costs milliseconds. When nothing more can happen the run fails with a list of what
+every task waits for.
 
 Each handle belongs to a node, by the context variable `NODE` that tasks inherit. Within a node
 handles run first in, first out, as asyncio promises; between nodes, which in the real world are
 different processes, the seed decides. `kill_node` is kill -9: not one more step of that node runs,
-clean-up included. `pause_node` is SIGSTOP, or a machine that stands still: timers that came due
-meanwhile fire, late and all at once, when `resume_node` lets it go on.
+clean-up included. `pause_node` is SIGSTOP, or a frozen machine: timers that become due in the
+meantime fire late and all together when `resume_node` lets the node continue.
 """
 
 import asyncio
@@ -24,29 +24,29 @@ from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-# Whose code is running: a name unique to one life of a node, such as "broker-1/2".
+# The node whose code is running: a name unique to one incarnation, such as "broker-1/2".
 NODE: ContextVar[str] = ContextVar("NODE", default="")
 
-# Turns of the loop without a tick of the clock, after which a run is taken to spin for ever.
+# Turns of the loop at one moment of time, after which the tasks are considered to spin.
 MAX_TURNS_WITHOUT_TIME = 200_000
 
 
 @dataclass
 class _Parked:
-    """What a node that does not run would do next; the timers of a dead one are forgotten."""
+    """What a node that does not run would do next; a dead node has no timers."""
 
     handles: deque[asyncio.Handle] = field(default_factory=deque)
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
 
 
 class Stuck(AssertionError):
-    """Nothing can happen any more, or nothing but the same for ever."""
+    """Nothing more can happen, or the tasks spin without end."""
 
 
 class VirtualLoop(BaseEventLoop):
-    """See the module. `max_time` in virtual seconds ends a run that would go on for ever."""
+    """See the module. `max_time` in virtual seconds ends a run that would never end."""
 
-    # BaseEventLoop's own, of which the type stubs say nothing.
+    # BaseEventLoop's own attributes, which the type stubs omit.
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
     _clock_resolution: float
@@ -59,11 +59,11 @@ class VirtualLoop(BaseEventLoop):
         self._order = None if seed is None else random.Random(seed)
         self._dead: set[str] = set()
         self._is_over = False
-        self._still: dict[str, _Parked] = {}  # the nodes that do not run: the dead and the paused
+        self._still: dict[str, _Parked] = {}  # the nodes that do not run, killed or paused
         self._tasks: dict[asyncio.Task[Any], str] = {}
         self._selector = self
         self.after_turn: Callable[[set[str]], None] | None = None
-        """Called after each turn with the nodes that ran; what it raises ends the run."""
+        """Called after each turn with the nodes that ran; an exception it raises ends the run."""
         self._running: set[str] = set()
         self.set_task_factory(_remembering_task)
 
@@ -88,17 +88,17 @@ class VirtualLoop(BaseEventLoop):
 
     def _give_up(self, what: str) -> NoReturn:
         self._turns = 0
-        self._max_time = float("inf")  # the tasks have yet to be cancelled
+        self._max_time = float("inf")  # the tasks have not been cancelled yet
         raise Stuck(f"{what} at {self._now:.6f} s; {self._waiting()}")
 
     def _process_events(self, event_list: list[Any]) -> None:
-        """There are no files here; but it is now known whose handles this turn will run."""
+        """Record whose handles this turn will run; there are no file events here."""
         if self.after_turn is not None:
             self._running = {_node_of(handle) for handle in self._ready}
             self._running.update(_node_of(timer) for timer in self._due())
 
     def _due(self) -> Iterator[asyncio.TimerHandle]:
-        """The timers of this turn: the top of the heap."""
+        """Yield the timers of this turn: the top of the heap."""
         timers, waiting = self._scheduled, [0]
         end = self._now + self._clock_resolution
         while waiting:
@@ -108,7 +108,7 @@ class VirtualLoop(BaseEventLoop):
                 waiting += [2 * index + 1, 2 * index + 2]
 
     def _write_to_self(self) -> None:
-        """There is no other thread to be woken by."""
+        """Do nothing: no other thread wakes this loop."""
 
     def run_in_executor(
         self, executor: Any, func: Callable[[Unpack[Ts]], T], *args: *Ts
@@ -125,7 +125,7 @@ class VirtualLoop(BaseEventLoop):
             self.after_turn(self._running)
 
     def _interleave_nodes(self, order: random.Random) -> None:
-        """Mix the nodes' ready handles at random; within a node they keep their order."""
+        """Shuffle the nodes' ready handles; within a node they keep their order."""
         by_node: dict[str, deque[asyncio.Handle]] = {}
         turns = []
         for handle in self._ready:
@@ -137,23 +137,23 @@ class VirtualLoop(BaseEventLoop):
             self._ready = deque(by_node[node].popleft() for node in turns)
 
     def kill_node(self, node: str) -> None:
-        """Stop a node for ever, in the middle of whatever it is doing.
+        """Stop a node permanently, in the middle of whatever it is doing.
 
-        Its tasks are neither cancelled nor resumed. (They are cancelled when the loop closes, when
-        nobody looks any more.) Not to be called by the node itself.
+        Its tasks are neither cancelled nor resumed until the loop closes. Not to be called by the
+        node itself.
         """
         if self._is_over:
-            return  # all nodes unwind: who keeps one still would keep the loop from closing
+            return  # all nodes unwind now, and a parked one would keep the loop from closing
         self._dead.add(node)
         self._park(node)
         self._still[node].timers.clear()
 
     def pause_node(self, node: str) -> None:
-        """Let a node do nothing until `resume_node`; not to be called by the node itself."""
+        """Suspend a node until `resume_node`; not to be called by the node itself."""
         self._park(node)
 
     def resume_node(self, node: str) -> None:
-        """Undo `pause_node`; of a node that does run, or is dead, it does nothing."""
+        """Undo `pause_node`; no effect on a node that runs or is dead."""
         if node not in self._dead and node in self._still:
             parked = self._still.pop(node)
             self._ready.extend(parked.handles)
@@ -163,7 +163,7 @@ class VirtualLoop(BaseEventLoop):
                     heapq.heappush(self._scheduled, timer)
 
     def _park(self, node: str) -> None:
-        """Take a node's ready handles and timers out of the loop, and all that will follow."""
+        """Take a node's ready handles and timers out of the loop, now and from now on."""
         parked = self._still.setdefault(node, _Parked())
         for position, handle in enumerate(self._ready):
             if _node_of(handle) == node:
@@ -220,7 +220,7 @@ class VirtualLoop(BaseEventLoop):
         self._tasks.pop(task, None)
 
     def bury(self) -> None:
-        """Let the tasks of still nodes unwind; what they do then has no effect on any result."""
+        """Let the tasks of parked nodes unwind; what they do then affects no result."""
         self._is_over = True
         for node in self._dead:
             self._still[node].timers.clear()
@@ -239,10 +239,10 @@ class VirtualLoop(BaseEventLoop):
 
 
 def run(main: Coroutine[Any, Any, T], seed: int | None = None, max_time: float = 24 * 3600.0) -> T:
-    """Run a coroutine on a virtual loop of its own; returns its result.
+    """Run a coroutine on a new virtual loop; returns its result.
 
     With a `seed`, nodes interleave at random; the same seed gives the same run. Raises `Stuck`
-    when nothing can happen any more or `max_time` virtual seconds have passed.
+    when nothing more can happen or `max_time` virtual seconds have passed.
     """
     failure: BaseException | None = None
     try:
@@ -259,7 +259,7 @@ def run(main: Coroutine[Any, Any, T], seed: int | None = None, max_time: float =
     except BaseException as error:
         if failure is None or failure is error:
             raise
-        raise failure from None  # what went wrong in clearing up must not hide it
+        raise failure from None  # an error of the clean-up must not hide it
 
 
 class VirtualClock:
@@ -292,7 +292,7 @@ def _node_of(handle: asyncio.Handle) -> str:
 
 
 def _innermost(task: asyncio.Task[Any]) -> str:
-    """Where a suspended task stands: its innermost coroutine's function and line."""
+    """Return where a task is suspended: its innermost coroutine's function and line."""
     coroutine: Any = task.get_coro()
     while getattr(inner := getattr(coroutine, "cr_await", None), "cr_frame", None) is not None:
         coroutine = inner

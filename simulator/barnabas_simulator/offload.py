@@ -1,4 +1,4 @@
-"""Blocking work on virtual time: it takes a while, in which its node's event loop goes on."""
+"""Blocking work on virtual time: it takes a while, and its node's event loop continues."""
 
 import asyncio
 import random
@@ -14,10 +14,10 @@ STALL_SECONDS = 0.5
 
 
 class VirtualOffload:
-    """An `Offload` whose every piece of work waits for a thread, is done, and reports back.
+    """An `Offload` in which each call waits for a thread, does its work, and reports back.
 
-    The work itself is one instant, somewhere within that time; one in a hundred stalls, as an fsync
-    on a busy disk does.
+    The work itself takes one instant within that time; one call in a hundred stalls, as an fsync on
+    a busy disk does.
     """
 
     def __init__(self, seed: int) -> None:

@@ -1,13 +1,13 @@
-"""Pause points in the simulator: the same places, held without files.
+"""Pause points in the simulator, held without files.
 
-A hold outlives the process it holds, as its file does in a real cluster.
+A hold survives the process it holds, as its file does in a real cluster.
 """
 
 import asyncio
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from barnabas.runtime import PausePoint
+from barnabas_common.runtime import PausePoint
 
 
 class _Place(NamedTuple):
@@ -29,33 +29,33 @@ class MemoryPauseControl:
         self._holds: dict[_Place, _Hold] = {}
 
     def of(self, broker_id: int) -> "MemoryPauses":
-        """What goes into a broker's `Runtime`."""
+        """Return the pauses for a broker's `Runtime`."""
         return MemoryPauses(self._holds, broker_id)
 
     def hold(self, broker_id: int, point: PausePoint, peer: int | None = None) -> None:
-        """From now on the broker waits when it comes to the point, until `release`."""
+        """Make the broker wait whenever it comes to the point, until `release`."""
         self._holds.setdefault(_Place(broker_id, point, peer), _Hold())
 
     async def reached(
         self, broker_id: int, point: PausePoint, peer: int | None = None, within: float = 20.0
     ) -> None:
-        """Wait until the broker stands at the held point. TimeoutError after `within` seconds."""
+        """Wait until the broker waits at the held point. TimeoutError after `within` seconds."""
         async with asyncio.timeout(within):
             await self._holds[_Place(broker_id, point, peer)].reached.wait()
 
     def release(self, broker_id: int, point: PausePoint, peer: int | None = None) -> None:
-        """Let the broker go on; no error if it was not held."""
+        """Let the broker continue; no error if it was not held."""
         hold = self._holds.pop(_Place(broker_id, point, peer), None)
         if hold is not None:
             hold.released.set()
 
     def release_all(self) -> None:
-        """Let everybody go on."""
+        """Let every broker continue."""
         for place in list(self._holds):
             self.release(*place)
 
     def died(self, broker_id: int) -> None:
-        """Whoever stood at a held point there stands no more."""
+        """Record that a broker's process ended, so that it waits at no held point."""
         for place, hold in self._holds.items():
             if place.broker_id == broker_id:
                 hold.reached.clear()

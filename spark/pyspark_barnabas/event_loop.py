@@ -1,7 +1,7 @@
-"""One event loop for the life of a Spark worker, which plans or reads one task after the other.
+"""One event loop for a Spark worker process, which plans or reads one task after the other.
 
-Closing a gRPC channel leaves events on their way; were the loop closed as soon as a task is done,
-the next task's would report them as errors.
+A closed gRPC channel still has events in flight; if each task closed its loop, the next task's loop
+would report them as errors.
 """
 
 import asyncio

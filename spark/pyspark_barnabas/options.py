@@ -1,6 +1,6 @@
 """The options of `spark.read.format("barnabas")`: those of Spark's own Kafka source, by name.
 
-Spark hands option keys over in lower case, whatever the user wrote.
+Spark passes option keys in lower case, whatever the user wrote.
 """
 
 import json
@@ -30,7 +30,7 @@ KNOWN = {
 
 
 class OptionError(ValueError):
-    """An option that does not exist, is missing, or has a value that means nothing."""
+    """An option that does not exist, is missing, or has an invalid value."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ReadOptions:
 
 
 def parse_options(options: Mapping[str, str]) -> ReadOptions:
-    """Raises OptionError naming the option at fault."""
+    """Check the options; raises OptionError naming the invalid one."""
     given = {key.lower(): value for key, value in options.items()}
     unknown = sorted(set(given) - set(KNOWN) - {"path"})
     if unknown:
@@ -118,7 +118,7 @@ def _offsets(given: Mapping[str, str], name: str, default: str) -> Offsets:
 
 
 def _whole(number: object) -> int:
-    """JSON has 1.5 and true too."""
+    """Refuse 1.5 and true, which JSON has too."""
     if type(number) is not int:
         raise ValueError(number)
     return number

@@ -1,4 +1,4 @@
-"""Which offsets each Spark task reads: decided once, on the driver, from the offsets seen there.
+"""The offsets that each Spark task reads: planned once, on the driver, from the offsets seen there.
 
 Plain functions on plain data. The end of a range is the high watermark seen at planning, so that
 every attempt of a task, and every task of a query, reads the same records.
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition
 from pyspark.sql.datasource import InputPartition
 
 from pyspark_barnabas.options import EARLIEST, LATEST, Offsets, OptionError
@@ -29,14 +29,14 @@ class OffsetRange(InputPartition):
 
 @dataclass(frozen=True)
 class Bounds:
-    """Where a partition begins, and its high watermark, as seen at planning."""
+    """The first offset of a partition and its high watermark, as seen at planning."""
 
     earliest: int
     latest: int
 
 
 class DataLossError(RuntimeError):
-    """Records that were asked for are no longer, or not yet, there."""
+    """Requested records no longer exist, or do not exist yet."""
 
 
 def plan_ranges(
@@ -90,13 +90,13 @@ def _clamp(tp: TopicPartition, offset: int, bound: Bounds, option: str, fail: bo
     if fail:
         raise DataLossError(
             f"{tp}: {option} {offset} is outside [{bound.earliest}, {bound.latest}];"
-            " set failOnDataLoss=false to read what is there"
+            " set failOnDataLoss=false to read what exists"
         )
     return min(max(offset, bound.earliest), bound.latest)
 
 
 def _split(ranges: list[OffsetRange], min_partitions: int) -> list[OffsetRange]:
-    """Cut large ranges, in proportion, until there are about `min_partitions`."""
+    """Split large ranges, in proportion, until there are about `min_partitions`."""
     total = sum(r.end - r.start for r in ranges)
     if min_partitions <= len(ranges) or not total:
         return ranges

@@ -2,8 +2,8 @@
 
 Called by `BatchReader.read` in Spark's Python workers. Between planning and reading the leader may
 have changed: a new leader's high watermark may still be below the planned end, or there may be no
-leader for a moment. The task waits while there is hope (`pollTimeoutMs` without progress) and then
-fails; Spark runs it again.
+leader for a moment. The task waits up to `pollTimeoutMs` without progress and then fails; Spark
+runs it again.
 """
 
 import asyncio
@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from barnabas import Consumer
 from barnabas.consumer import LogTruncationError
-from barnabas.errors import OffsetOutOfRangeError
-from barnabas.runtime import Runtime
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors import OffsetOutOfRangeError
+from barnabas_common.runtime import Runtime
+from barnabas_common.topic_partition import TopicPartition
 
 from pyspark_barnabas.event_loop import run
 from pyspark_barnabas.options import ReadOptions
 from pyspark_barnabas.planning import DataLossError, OffsetRange
 
-# Exactly what Spark makes of the source's schema; it refuses anything else.
+# Exactly Spark's form of the source's schema; it refuses anything else.
 ARROW_SCHEMA = pa.schema(
     {
         "key": pa.binary(),
@@ -42,9 +42,9 @@ _FETCH_BYTES = 4 * 1024 * 1024
 
 
 def read_range(options: ReadOptions, planned: OffsetRange) -> Iterator[Any]:
-    """Arrow batches of all records there are in the planned range.
+    """Arrow batches of all records in the planned range.
 
-    Raises DataLossError when records of the range cannot be had.
+    Raises DataLossError if records of the range cannot be read.
     """
     if planned.start >= planned.end:
         return
@@ -77,7 +77,7 @@ class RangeReader:
         )
 
     async def open(self) -> None:
-        """Find the cluster; `NoBrokerReachableError` within seconds if nobody answers."""
+        """Find the cluster; `NoBrokerReachableError` within seconds if no broker answers."""
         await self._consumer.start()
         self._consumer.assign([self._tp])
         self._consumer.seek(self._tp, self._planned.start)
@@ -93,7 +93,7 @@ class RangeReader:
             table = await self._poll(position)
             if table is not None and table.num_rows:
                 return self._cut(table)
-            # Without a row there may still be progress: control batches, what compaction left.
+            # Without a row there may still be progress: control batches, or compacted records.
             moved = await self._consumer.position(self._tp)
             if moved > position:
                 position, deadline = moved, self._deadline()
@@ -108,12 +108,12 @@ class RangeReader:
         try:
             table = await self._consumer.poll_arrow(timeout_ms=_POLL_MS)
         except LogTruncationError as error:
-            # What this task has handed on already is no longer in the log: it must not go on.
+            # Records that this task has already returned are no longer in the log: it must fail.
             raise DataLossError(f"{self._planned}: {error}") from error
         except OffsetOutOfRangeError as error:
             self._fault = str(error)
             await self._pass_deleted(position)
-            # A new leader may have less than its followers knew to be committed, for a moment.
+            # The high watermark of a new leader may be lower for a moment.
             await asyncio.sleep(_POLL_MS / 1000)
             self._consumer.seek(self._tp, await self._consumer.position(self._tp))
             return None
@@ -121,32 +121,32 @@ class RangeReader:
         return table
 
     async def _pass_deleted(self, position: int) -> None:
-        """Retention may have deleted the planned records: fail, or pass over what is gone."""
+        """Retention may have deleted planned records: fail, or skip them."""
         earliest = (await self._consumer.beginning_offsets([self._tp]))[self._tp]
         if earliest <= position:
             return
         if self._options.fail_on_data_loss:
             raise DataLossError(
-                f"{self._planned}: records before offset {earliest} were deleted meanwhile;"
-                " set failOnDataLoss=false to read what is left"
+                f"{self._planned}: records before offset {earliest} were deleted;"
+                " set failOnDataLoss=false to read what remains"
             )
         self._consumer.seek(self._tp, min(earliest, self._planned.end))
 
     def _cut(self, table: "pa.Table") -> "pa.Table":
-        """Nothing at or above the planned end, in Spark's own types. Offsets rise."""
+        """The rows below the planned end, in Spark's types. Offsets rise."""
         if table["offset"][-1].as_py() >= self._planned.end:
             below = pc.sum(pc.less(table["offset"], self._planned.end)).as_py()
             table = table.slice(0, below)
         return table.cast(ARROW_SCHEMA)
 
     def _silence(self) -> str:
-        """Why there may be no records though no broker reports an error."""
+        """Why there may be no records although no broker reports an error."""
         high_watermark = self._consumer.high_watermark(self._tp)
         if high_watermark < 0:
             return "no leader has answered"
         if high_watermark < self._planned.end:
             return f"the leader's high watermark, {high_watermark}, is below the planned end"
-        return "the leader does not answer any more"
+        return "the leader no longer answers"
 
     def _deadline(self) -> float:
         return time.monotonic() + self._options.poll_timeout_ms / 1000

@@ -5,11 +5,16 @@ Spark 4 finds it without registration: a module whose name begins with `pyspark_
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from barnabas import Consumer
-from barnabas.topic_partition import TopicPartition
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from barnabas_common.topic_partition import TopicPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from pyspark_barnabas.event_loop import run
@@ -22,6 +27,16 @@ SCHEMA = (
     " timestamp timestamp, timestampType int"
 )
 
+_NO_STREAMS = (
+    "the barnabas format reads topics as batches only; use spark.read, with startingOffsets from"
+    " where the last batch ended"
+)
+_NO_WRITING = "the barnabas format only reads topics; to write records use barnabas.Producer"
+
+
+class NotOffered(NotImplementedError):
+    """Spark asked for something that this data source does not do."""
+
 
 class DefaultSource(DataSource):
     """Topics as batches; the schema is that of Spark's own Kafka source."""
@@ -31,7 +46,7 @@ class DefaultSource(DataSource):
         return "barnabas"
 
     def schema(self) -> str:
-        """Asked by `load()`, so that a bad option is told there and not by the first action."""
+        """Called by `load()`, so that it reports a bad option, and not the first action."""
         parse_options(self.options)
         return SCHEMA
 
@@ -40,9 +55,28 @@ class DefaultSource(DataSource):
             raise OptionError("the schema of a topic is fixed: leave out schema()")
         return BatchReader(parse_options(self.options))
 
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
+        raise NotOffered(_NO_WRITING)
+
+    def streamReader(self, schema: StructType) -> "NoStreamReader":
+        return NoStreamReader()
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
+        raise NotOffered(_NO_WRITING)
+
+
+class NoStreamReader(DataSourceStreamReader):
+    """Refuses when it is first asked: Spark stops the reader it has asked for, even if asking for
+    it failed, and would report only that there is none to stop."""
+
+    def initialOffset(self, *_: Any) -> NoReturn:
+        raise NotOffered(_NO_STREAMS)
+
+    latestOffset = partitions = read = initialOffset
+
 
 class BatchReader(DataSourceReader):
-    """Travels from the driver to the tasks, so it holds nothing but the options."""
+    """Sent from the driver to the tasks, so it has only the options."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -63,7 +97,7 @@ class BatchReader(DataSourceReader):
         return list(ranges) or [OffsetRange("", 0, 0, 0)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Arrow batches of exactly the planned offsets, or an error; never fewer in silence."""
+        """Arrow batches of exactly the planned offsets, or an error."""
         assert isinstance(partition, OffsetRange)
         yield from read_range(self._options, partition)
 

@@ -1,6 +1,6 @@
 """A campaign: 150 random schedules, safety and liveness, on two processes. Part of `make test`."""
 
-from barnabas_simulator.campaign.coverage import missing
+from barnabas_simulator.campaign.judge.coverage import missing
 from barnabas_simulator.campaign.many import Campaign, run_many
 
 

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from barnabas_broker.local.zookeeper_server import (
+from barnabas_tools.local.zookeeper_server import (
     EmbeddedZooKeeper,
     JavaMissing,
     ZooKeeperMissing,

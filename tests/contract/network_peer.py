@@ -8,10 +8,10 @@ import sys
 from dataclasses import dataclass, field, fields
 from typing import Any, get_args, get_origin, get_type_hints
 
-from barnabas.messages import SERVICES, ProduceRequest, ProduceResponse
-from barnabas.messages.produce import ProducedPartition, ProducePartition
-from barnabas.runtime import Address, DropConnection, Handler, Peer, Service
 from barnabas_broker.rpc.grpc_server import grpc_listen
+from barnabas_common.messages import SERVICES, ProduceRequest, ProduceResponse
+from barnabas_common.messages.produce import ProducedPartition, ProducePartition
+from barnabas_common.runtime import Address, DropConnection, Handler, Peer, Service
 
 SAMPLES: dict[Any, Any] = {int: 7, str: "t", bytes: b"b", bool: True}
 

@@ -7,10 +7,10 @@ from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 from typing import Protocol
 
-from barnabas.runtime import Address, Channel, Knock, Listener, Service
-from barnabas.runtime.grpc_network import GrpcNetwork
 from barnabas_broker.rpc.acceptor import Limits
 from barnabas_broker.rpc.grpc_server import GrpcListen
+from barnabas_common.runtime import Address, Channel, Listener, ProbeResult, Service
+from barnabas_common.transport.grpc_network import GrpcNetwork
 from barnabas_simulator.network import MemoryNetwork
 
 from tests.contract.network_peer import ScriptedPeer
@@ -30,7 +30,7 @@ class World(Protocol):
 
     def unused_address(self) -> Address: ...
 
-    async def knock(self, address: Address, timeout: float = 1.0) -> Knock: ...
+    async def probe(self, address: Address, timeout: float = 1.0) -> ProbeResult: ...
 
     async def silent_address(self) -> Address: ...
 
@@ -66,8 +66,8 @@ class GrpcWorld:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             return Address("127.0.0.1", taken.getsockname()[1])
 
-    async def knock(self, address: Address, timeout: float = 1.0) -> Knock:
-        return await self._network.knock(address, timeout)
+    async def probe(self, address: Address, timeout: float = 1.0) -> ProbeResult:
+        return await self._network.probe(address, timeout)
 
     async def silent_address(self) -> Address:
         """A listener that accepts nothing, its queue full: the kernel drops what comes then."""
@@ -133,8 +133,8 @@ class MemoryWorld:
     def unused_address(self) -> Address:
         return Address("server", self.network.free_port())
 
-    async def knock(self, address: Address, timeout: float = 1.0) -> Knock:
-        return await self._client.knock(address, timeout)
+    async def probe(self, address: Address, timeout: float = 1.0) -> ProbeResult:
+        return await self._client.probe(address, timeout)
 
     async def silent_address(self) -> Address:
         address = await self.start_mortal()

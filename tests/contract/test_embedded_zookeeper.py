@@ -5,9 +5,9 @@ import socket
 from pathlib import Path
 
 import pytest
-from barnabas_broker.local.errors import ClusterError
-from barnabas_broker.local.ports import HOST
-from barnabas_broker.local.zookeeper_server import (
+from barnabas_tools.local.errors import ClusterError
+from barnabas_tools.local.ports import HOST
+from barnabas_tools.local.zookeeper_server import (
     EmbeddedZooKeeper,
     JavaMissing,
     ZooKeeperMissing,

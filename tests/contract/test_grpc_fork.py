@@ -5,10 +5,10 @@ import sys
 
 SCRIPT = """
 import asyncio, subprocess
-from barnabas.errors import Refused
-from barnabas.messages.metadata import MetadataRequest
-from barnabas.runtime import Address, Service
-from barnabas.runtime.grpc_network import GrpcNetwork
+from barnabas_common.errors import Refused
+from barnabas_common.messages.metadata import MetadataRequest
+from barnabas_common.runtime import Address, Service
+from barnabas_common.transport.grpc_network import GrpcNetwork
 
 async def main():
     channel = GrpcNetwork().connect(Address("127.0.0.1", 1), Service.ADMIN)

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 import grpc
 import pytest
 import uvloop
-from barnabas.errors import MaybeApplied, Refused
-from barnabas.messages.codec import decode_frame, encode_frame
-from barnabas.runtime import Address, Knock, Listener, Service
-from barnabas.runtime.grpc_network import GrpcNetwork, method
 from barnabas_broker.rpc.allocator import keep_freed_memory
 from barnabas_broker.rpc.grpc_server import grpc_listen
+from barnabas_common.errors import MaybeApplied, Refused
+from barnabas_common.runtime import Address, Listener, ProbeResult, Service
+from barnabas_common.transport.codec import REQUESTS, RESPONSES
+from barnabas_common.transport.grpc_network import GrpcNetwork, method
 from grpc import aio
 
 from tests.contract.network_peer import ScriptedPeer, produce
@@ -63,8 +63,8 @@ async def test_a_frame_is_plain_protobuf_that_any_grpc_client_can_speak(
 ) -> None:
     async with aio.insecure_channel(str(listener.address)) as raw:
         stream = raw.stream_stream("/barnabas.v1.Data/Exchange")()
-        await stream.write(encode_frame(Service.DATA, 77, produce("echo"), is_response=False))
-        frame = decode_frame(Service.DATA, await stream.read(), is_response=True)
+        await stream.write(REQUESTS[Service.DATA].encode(77, produce("echo")))
+        frame = RESPONSES[Service.DATA].decode(await stream.read())
     assert frame.correlation_id == 77
 
 
@@ -78,7 +78,7 @@ async def test_a_host_that_does_not_exist_is_refused_with_the_reason() -> None:
 async def test_a_broken_connection_is_told_in_plain_words_and_in_grpcs_own_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.DEBUG, logger="barnabas.runtime.grpc_network")
+    caplog.set_level(logging.DEBUG, logger="barnabas_common.transport.grpc_network")
     world = GrpcWorld()
     address = await world.start_mortal()
     ended = await world.connect(address).open(timeout=5)
@@ -160,13 +160,13 @@ def test_the_c_library_can_be_told_to_keep_memory() -> None:
 async def test_a_knock_by_name_is_answered_if_any_address_of_it_is(listener: Listener) -> None:
     """The listener has 127.0.0.1 alone; `localhost` may stand for ::1 too, which refuses."""
     address = Address("localhost", listener.address.port)
-    assert await GrpcNetwork().knock(address, timeout=5) is Knock.ANSWERED
+    assert await GrpcNetwork().probe(address, timeout=5) is ProbeResult.ANSWERED
 
 
 async def test_a_knock_at_an_unknown_name_is_no_refusal() -> None:
     """What it is depends on the resolver: no such name, or no answer."""
-    knock = await GrpcNetwork().knock(Address("no-such-host.invalid", 1), timeout=5)
-    assert knock in (Knock.FAILED, Knock.SILENT)
+    probe = await GrpcNetwork().probe(Address("no-such-host.invalid", 1), timeout=5)
+    assert probe in (ProbeResult.FAILED, ProbeResult.SILENT)
 
 
 async def test_a_paused_process_refuses_nobody_and_its_connection_stands() -> None:
@@ -176,7 +176,7 @@ async def test_a_paused_process_refuses_nobody_and_its_connection_stands() -> No
     world.signal_mortal(signal.SIGSTOP)
     try:
         for _ in range(20):
-            assert await world.knock(address) is Knock.ANSWERED
+            assert await world.probe(address) is ProbeResult.ANSWERED
             await asyncio.sleep(0.05)
         assert not ended.done()
     finally:

@@ -22,7 +22,7 @@ async def test_a_loop_that_stands_still_loses_its_session(real_ensemble: RealEns
     time.sleep(BOUND + 1.0)
     await states.until(lambda seen: State.EXPIRED in seen)
     assert session.state is State.EXPIRED
-    assert "the event loop had not turned for" in session.end_cause
+    assert "the event loop had not run for" in session.end_cause
     other = await real_ensemble.session()
     assert await other.exists("/leader") is None
     await other.close()

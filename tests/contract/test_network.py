@@ -6,13 +6,13 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
-from barnabas.errors import InvalidArgumentError, MaybeApplied, Refused
-from barnabas.messages import SERVICES
-from barnabas.messages.metadata import MetadataRequest
-from barnabas.messages.produce import ProduceResponse
-from barnabas.runtime import Address, Channel, Knock, Listener, Service
 from barnabas_broker.rpc.acceptor import Limits
 from barnabas_broker.rpc.exchange import REQUEST_OVERHEAD
+from barnabas_common.errors import InvalidArgumentError, MaybeApplied, Refused
+from barnabas_common.messages import SERVICES
+from barnabas_common.messages.metadata import MetadataRequest
+from barnabas_common.messages.produce import ProduceResponse
+from barnabas_common.runtime import Address, Channel, Listener, ProbeResult, Service
 
 from tests.contract.network_peer import ScriptedPeer, filled, produce
 from tests.contract.network_worlds import LIMITS, GrpcWorld, MemoryWorld, World
@@ -265,8 +265,8 @@ async def test_closing_a_channel_ends_its_connection(channel: Channel) -> None:
 async def test_knocking_tells_a_listener_from_an_empty_address(
     world: World, listener: Listener
 ) -> None:
-    assert await world.knock(listener.address) is Knock.ANSWERED
-    assert await world.knock(world.unused_address()) is Knock.REFUSED
+    assert await world.probe(listener.address) is ProbeResult.ANSWERED
+    assert await world.probe(world.unused_address()) is ProbeResult.REFUSED
 
 
 async def test_a_dead_peer_refuses_as_soon_as_its_connection_has_ended(world: World) -> None:
@@ -275,14 +275,14 @@ async def test_a_dead_peer_refuses_as_soon_as_its_connection_has_ended(world: Wo
     await world.kill_mortal()
     await ended
     before = time.monotonic()
-    while await world.knock(address) is not Knock.REFUSED:
+    while await world.probe(address) is not ProbeResult.REFUSED:
         assert time.monotonic() - before < SOON
         await asyncio.sleep(0.005)
 
 
 async def test_a_peer_that_does_not_answer_is_silent(world: World) -> None:
     before = time.monotonic()
-    assert await world.knock(await world.silent_address(), timeout=0.3) is Knock.SILENT
+    assert await world.probe(await world.silent_address(), timeout=0.3) is ProbeResult.SILENT
     assert time.monotonic() - before < SOON
 
 

@@ -23,9 +23,9 @@ async def test_attaching_with_the_password_takes_a_session_over(ensemble: Ensemb
     states = Events()
     owner.on_state(states)
     await owner.create("/a", ephemeral=True)
-    heir = await ensemble.session(attach=(owner.session_id, owner.password))
-    assert heir.session_id == owner.session_id
-    await heir.close()
+    successor = await ensemble.session(attach=(owner.session_id, owner.password))
+    assert successor.session_id == owner.session_id
+    await successor.close()
     assert await other.exists("/a") is None
     await states.until(lambda seen: State.EXPIRED in seen)
     assert states.seen[0] is State.SUSPENDED
@@ -40,13 +40,13 @@ async def test_attaching_with_the_password_takes_a_session_over(ensemble: Ensemb
 
 async def test_what_waits_for_a_connection_learns_of_the_expiry(ensemble: Ensemble) -> None:
     owner = await ensemble.session()
-    heir = await ensemble.session(attach=(owner.session_id, owner.password))
+    successor = await ensemble.session(attach=(owner.session_id, owner.password))
     states = Events()
     owner.on_state(states)
     if owner.state is State.CONNECTED:
         await states.until_count(1)
     asked = asyncio.ensure_future(owner.create("/a"))
-    await heir.close()
+    await successor.close()
     with pytest.raises(SessionExpired):
         await asked
 

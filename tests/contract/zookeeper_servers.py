@@ -1,17 +1,21 @@
 """The two ZooKeepers under test, behind one set of handles: real (embedded) and in memory."""
 
 import asyncio
+import itertools
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
-from barnabas_broker.local.zookeeper_server import EmbeddedZooKeeper
 from barnabas_controller.zookeeper.kazoo_session import connect_kazoo
 from barnabas_controller.zookeeper.session import Session, State, WatchEvent
-from barnabas_simulator.zookeeper import MemoryZooKeeper
+from barnabas_simulator.zookeeper.server import MemoryZooKeeper, ZooKeeperCopy
+from barnabas_tools.local.zookeeper_server import EmbeddedZooKeeper
 
 SESSION_TIMEOUT_MS = 4000
 CONNECTION_TIMEOUT_MS = 3000
+_copies = itertools.count()
 
 
 class Ensemble(Protocol):
@@ -28,6 +32,18 @@ class Ensemble(Protocol):
         ...
 
     async def start(self) -> None: ...
+
+    async def copy(self) -> object:
+        """A copy of what the stopped server has on its disk."""
+        ...
+
+    async def restore(self, copy: object) -> None:
+        """Put such a copy in the place of what the stopped server has on its disk."""
+        ...
+
+    async def connect(self, timeout_ms: int, last_zxid: int) -> Session:
+        """A new session that has seen `last_zxid`."""
+        ...
 
 
 @dataclass
@@ -48,6 +64,22 @@ class RealEnsemble:
     async def start(self) -> None:
         await asyncio.to_thread(self.server.start)
 
+    async def copy(self) -> object:
+        folder = self.server.member.directory
+        copy = folder.with_name(f"{folder.name}-copy-{next(_copies)}")
+        shutil.copytree(folder / "data", copy)
+        return copy
+
+    async def restore(self, copy: object) -> None:
+        assert isinstance(copy, Path)
+        data = self.server.member.directory / "data"
+        shutil.rmtree(data)
+        shutil.copytree(copy, data)
+
+    async def connect(self, timeout_ms: int, last_zxid: int) -> Session:
+        connect = connect_kazoo(self.server.connect_string + self.chroot)
+        return await connect(SESSION_TIMEOUT_MS, timeout_ms, last_zxid=last_zxid)
+
 
 @dataclass
 class MemoryEnsemble:
@@ -67,6 +99,18 @@ class MemoryEnsemble:
 
     async def start(self) -> None:
         self.server.start()
+
+    async def copy(self) -> object:
+        return self.server.copy()
+
+    async def restore(self, copy: object) -> None:
+        assert isinstance(copy, ZooKeeperCopy)
+        self.server.restore(copy)
+
+    async def connect(self, timeout_ms: int, last_zxid: int) -> Session:
+        return await self.server.client().connect(
+            SESSION_TIMEOUT_MS, timeout_ms, last_zxid=last_zxid
+        )
 
 
 class Events:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from barnabas import Consumer, Producer
-from barnabas_broker.local.ports import is_taken
+from barnabas_tools.local.ports import is_taken
 
 from tests.support.cluster_state import (
     create_topic,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.real_cluster import real_cluster
 

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 from barnabas import Admin, ConfigResource, Consumer, Producer, TopicPartition
-from barnabas.errors import UnknownTopicOrPartitionError
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_common.errors import UnknownTopicOrPartitionError
+from barnabas_tools.local.cluster import LocalCluster
 
 pytestmark = pytest.mark.integration
 

@@ -1,13 +1,13 @@
 """Bad input to a real cluster: Kafka's error for each, and the cluster serves on afterwards."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 from barnabas import Admin, Consumer, Producer
-from barnabas.error_code import ErrorCode
-from barnabas.errors import (
+from barnabas_common.errors import (
     InvalidConfigError,
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,
@@ -21,15 +21,19 @@ from barnabas.errors import (
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
-from barnabas.messages.control import LeaderAndIsrRequest, UpdateMetadataRequest
-from barnabas.messages.fetch import FetchPartition, FetchRequest
-from barnabas.messages.produce import ProducePartition, ProduceRequest
-from barnabas.runtime import Address, Service
-from barnabas.runtime.grpc_network import GrpcNetwork
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import LeaderAndIsrRequest, UpdateMetadataRequest
+from barnabas_common.messages.fetch import FetchPartition, FetchRequest
+from barnabas_common.messages.produce import ProducePartition, ProduceRequest
+from barnabas_common.record.batch import CorruptBatch
+from barnabas_common.runtime import Address, Service
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_common.transport.grpc_network import GrpcNetwork
+from barnabas_tools.local.cluster import LocalCluster
 
+from tests.support import plain_codec
 from tests.support.cluster_state import create_topic, leaders
+from tests.support.mutants import mutants
 from tests.support.raw import batch, call, produce_raw
 from tests.support.workload import read_all
 
@@ -149,6 +153,40 @@ async def test_a_malformed_batch_is_refused_whole(
         produced = await produce_raw(await leader_of(cluster), TOPIC, 0, records)
         assert produced.error_code in codes
         assert await admin.end_offsets(TOPIC) == before
+
+
+async def test_records_no_reader_gets_past_are_refused_with_their_whole_batch(
+    cluster: LocalCluster,
+) -> None:
+    """Their checksums are valid. A valid batch in front of one is not appended either.
+
+    Attributes of two bytes are left out: this broker's reader accepts them, and so does the broker.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    unreadable = [m for m in mutants(now_ms) if not _readable(m.batch)]
+    poison = [m for m in unreadable if not m.what.startswith("attributes")][::25]
+    assert len(poison) > 20
+    leader = await leader_of(cluster)
+    async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+        before = await admin.end_offsets(TOPIC)
+        for what, mutant in poison:
+            produced = await produce_raw(leader, TOPIC, 0, batch(b"sound") + mutant)
+            assert produced.error_code in REFUSALS, what
+        assert await admin.end_offsets(TOPIC) == before
+
+
+REFUSALS = {
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.INVALID_RECORD,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+}
+
+
+def _readable(records: bytes) -> bool:
+    try:
+        return bool(plain_codec.read(records))
+    except CorruptBatch:
+        return False
 
 
 async def test_a_record_over_max_message_bytes_is_refused(cluster: LocalCluster) -> None:

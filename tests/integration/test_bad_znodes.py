@@ -7,11 +7,11 @@ import asyncio
 
 import pytest
 from barnabas import Admin, Producer
-from barnabas.errors import InvalidConfigError
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_controller import znodes
-from barnabas_controller.config_store import announce
-from barnabas_controller.store import Store
+from barnabas_common.errors import InvalidConfigError
+from barnabas_controller.store import znodes
+from barnabas_controller.store.config_store import announce
+from barnabas_controller.store.store import Store
+from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.cluster_state import controller_id, create_topic, leaders, wait_until_in_sync
 from tests.support.zookeeper_client import zookeeper

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.ports import free_ports
-from barnabas_broker.local.process import ProcessRecord
+from barnabas_tools.local.cluster import LocalCluster
+from barnabas_tools.local.ports import free_ports
+from barnabas_tools.local.process import ProcessRecord
 
 from tests.support.shell import COMMAND, Shell
 
@@ -33,7 +33,7 @@ class OwnCluster(Shell):
 
 def consecutive_ports(count: int) -> int:
     """A port that is free, with its successors, and so are those ten thousand above."""
-    from barnabas_broker.local.ports import is_taken
+    from barnabas_tools.local.ports import is_taken
 
     while True:
         (first,) = free_ports(1)
@@ -67,6 +67,20 @@ def test_records_go_in_and_come_out(shell: OwnCluster) -> None:
         "--separator", ":",
     )  # fmt: skip
     assert sorted(out.splitlines()) == sorted(lines)
+
+
+def test_replicas_are_placed_as_said(shell: OwnCluster) -> None:
+    shell.ok("topic", "create", "placed", "-p", "3", "-r", "2", "--assignment", "plain")
+    rows = shell.rows("topic", "describe", "placed")
+    assert [row["replicas"] for row in rows] == [[1, 2], [2, 3], [3, 1]]
+    created = shell.ok("topic", "create", "listed", "--assignment", "0:3,1;1:2,3")
+    assert "2 partitions, replication factor 2" in created
+    assert [r["replicas"] for r in shell.rows("topic", "describe", "listed")] == [[3, 1], [2, 3]]
+
+
+def test_a_topic_has_the_brokers_number_of_partitions(shell: OwnCluster) -> None:
+    assert "1 partition," in shell.ok("topic", "create", "numbered")
+    assert "1 partition," in shell.ok("topic", "create", "plainly", "--assignment", "plain")
 
 
 def test_one_partition_is_read_from_an_offset(shell: OwnCluster) -> None:

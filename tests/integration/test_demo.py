@@ -88,3 +88,16 @@ def test_ctrl_c_leaves_no_process_behind(
     assert "Traceback" not in rest
     assert processes_of(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("seconds", [0.3, 1.0, 2.0])
+def test_an_early_ctrl_c_leaves_no_traceback(
+    tmp_path: Path, interrupted_demo: "subprocess.Popen[str]", seconds: float
+):
+    time.sleep(seconds)
+    os.killpg(interrupted_demo.pid, signal.SIGINT)
+    said, _ = interrupted_demo.communicate(timeout=STOP_LIMIT)
+    assert interrupted_demo.returncode == 130, said
+    assert "Traceback" not in said and "Exception ignored" not in said
+    assert processes_of(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []

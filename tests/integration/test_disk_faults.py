@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from barnabas import Admin
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.layout import ClusterLayout
+from barnabas_tools.local.cluster import LocalCluster
+from barnabas_tools.local.layout import ClusterLayout
 
 from tests.support.broker_process import run_broker
 from tests.support.cluster_state import (

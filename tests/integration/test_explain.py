@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.cluster_state import controller_id, create_topic, wait_until_in_sync
 from tests.support.real_cluster import real_cluster
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.integration
 
 # What a terminal is told on the way in and out of a screen of its own.
 ALTERNATE_SCREEN, OWN_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"
-COMMAND = [sys.executable, "-m", "barnabas.cli.main"]
+COMMAND = [sys.executable, "-m", "barnabas_tools.cli.main"]
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ async def test_a_follower_that_stands_still_is_named(cluster: LocalCluster) -> N
         assert f"broker {follower} does not answer" in said(after, "doubt")
         await workload.stop()
     await wait_until_in_sync(cluster.bootstrap, topic)
-    assert "came back into the ISR" in said(explain(cluster, topic), "isr")
+    assert "rejoined the ISR" in said(explain(cluster, topic), "isr")
 
 
 async def test_people_read_sentences(cluster: LocalCluster) -> None:

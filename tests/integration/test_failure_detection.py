@@ -5,6 +5,7 @@ checks every acknowledged record by value, at its offset, in order.
 """
 
 import asyncio
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from barnabas import Admin
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.cluster_state import (
     choose,
@@ -152,7 +153,5 @@ async def epochs(bootstrap: str, topic: str) -> list[tuple[int, int]]:
 
 def suspicions(cluster: LocalCluster) -> dict[int, int]:
     """How often each broker has suspected another."""
-    return {
-        broker_id: cluster.broker(broker_id).log_file.read_text().count("is suspected to be dead")
-        for broker_id in cluster.broker_ids
-    }
+    logs = {b: cluster.broker(b).log_file.read_text() for b in cluster.broker_ids}
+    return {b: len(re.findall(r"broker-suspected|controller-deposed", logs[b])) for b in logs}

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from barnabas import Admin, Consumer, Producer, TopicPartition
-from barnabas.errors import BarnabasError
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_common.errors import BarnabasError
+from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.cluster_state import controller_id, wait_until_in_sync
 from tests.support.real_cluster import real_cluster
@@ -82,13 +82,13 @@ async def test_one_follower_stands_still_and_acks_all_goes_on(cluster: LocalClus
     topic = "one-stands-still"
     first, second = await led_by_controller(cluster, topic)
     leader = await controller_id(cluster.bootstrap)
-    living = address_of(cluster, leader, second)
-    async with Workload(topic, 1, living) as workload:
+    running_brokers = address_of(cluster, leader, second)
+    async with Workload(topic, 1, running_brokers) as workload:
         await workload.acked_in_every_partition(50)
         async with stopped(cluster, first):
-            await until_in_sync_are(living, topic, [leader, second])
+            await until_in_sync_are(running_brokers, topic, [leader, second])
             await workload.acked_in_every_partition(50)
-        await wait_until_in_sync(living, topic)
+        await wait_until_in_sync(running_brokers, topic)
         await workload.acked_in_every_partition(50)
         await workload.stop()
         assert not workload.failed
@@ -99,24 +99,24 @@ async def test_two_followers_stand_still_and_producers_are_told(cluster: LocalCl
     topic = "two-stand-still"
     followers = await led_by_controller(cluster, topic)
     leader = await controller_id(cluster.bootstrap)
-    living = address_of(cluster, leader)
+    running_brokers = address_of(cluster, leader)
     tp = TopicPartition(topic, 0)
-    async with Producer(living) as producer:
+    async with Producer(running_brokers) as producer:
         for number in range(50):
             await producer.send_and_wait(topic, b"before %d" % number, partition=0)
     async with stopped(cluster, *followers):
         # Who has all there is keeps its place: it takes a record to see that somebody is behind.
-        async with Producer(living, acks=1) as producer:
+        async with Producer(running_brokers, acks=1) as producer:
             await producer.send_and_wait(topic, b"to be behind of", partition=0)
-        await until_in_sync_are(living, topic, [leader])
-        async with Producer(living, retries=2) as producer:
+        await until_in_sync_are(running_brokers, topic, [leader])
+        async with Producer(running_brokers, retries=2) as producer:
             handle = await producer.send(topic, b"never written", partition=0)
             with pytest.raises(BarnabasError, match="NOT_ENOUGH_REPLICAS"):
                 await handle
-    await wait_until_in_sync(living, topic)
-    async with Producer(living) as producer:
+    await wait_until_in_sync(running_brokers, topic)
+    async with Producer(running_brokers) as producer:
         await producer.send_and_wait(topic, b"after", partition=0)
-    values = [value for _, value in (await read_all(living, [tp]))[tp]]
+    values = [value for _, value in (await read_all(running_brokers, [tp]))[tp]]
     before = [b"before %d" % number for number in range(50)]
     assert values == [*before, b"to be behind of", b"after"]
 
@@ -125,35 +125,35 @@ async def test_consumers_see_nothing_above_the_high_watermark(cluster: LocalClus
     topic = "unseen"
     followers = await led_by_controller(cluster, topic)
     leader = await controller_id(cluster.bootstrap)
-    living = address_of(cluster, leader)
+    running_brokers = address_of(cluster, leader)
     tp = TopicPartition(topic, 0)
-    async with Producer(living) as producer:
+    async with Producer(running_brokers) as producer:
         await producer.send_and_wait(topic, b"committed", partition=0)
     async with (
-        Consumer(bootstrap_servers=living, auto_offset_reset="earliest") as consumer,
-        Producer(living, acks=1) as producer,
+        Consumer(bootstrap_servers=running_brokers, auto_offset_reset="earliest") as consumer,
+        Producer(running_brokers, acks=1) as producer,
     ):
         consumer.assign([tp])
         assert [r.value for r in await consumer.poll(timeout_ms=10_000)] == [b"committed"]
         async with stopped(cluster, *followers):
             metadata = await producer.send_and_wait(topic, b"on the leader alone", partition=0)
             assert metadata.offset == 1
-            assert await offsets_of_leader(living, topic, leader) == (1, 2)
+            assert await offsets_of_leader(running_brokers, topic, leader) == (1, 2)
             assert await consumer.poll(timeout_ms=500) == []
             assert await consumer.end_offsets([tp]) == {tp: 1}
             # Not even when the leader is alone in the ISR: min.insync.replicas is 2.
-            await until_in_sync_are(living, topic, [leader])
+            await until_in_sync_are(running_brokers, topic, [leader])
             assert await consumer.poll(timeout_ms=500) == []
-            assert await offsets_of_leader(living, topic, leader) == (1, 2)
+            assert await offsets_of_leader(running_brokers, topic, leader) == (1, 2)
         records = await consumer.poll(timeout_ms=20_000)
         assert [record.value for record in records] == [b"on the leader alone"]
-    await wait_until_in_sync(living, topic)
+    await wait_until_in_sync(running_brokers, topic)
 
 
 async def offsets_of_leader(bootstrap: str, topic: str, leader: int) -> tuple[int, int]:
     """The leader's high watermark and log end offset."""
-    from barnabas.messages.replicas import DescribeReplicasRequest
-    from barnabas.runtime import Address, Service
+    from barnabas_common.messages.replicas import DescribeReplicasRequest
+    from barnabas_common.runtime import Address, Service
 
     from tests.support.raw import call
 

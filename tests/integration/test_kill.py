@@ -7,9 +7,9 @@ import asyncio
 import signal
 
 import pytest
-from barnabas.errors import InvalidReplicationFactorError
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_common.errors import InvalidReplicationFactorError
 from barnabas_controller.zookeeper.session import Session
+from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.cluster_state import (
     choose,

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from barnabas import Admin, Consumer, Producer
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_controller import znodes
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.zookeeper.session import Session
+from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.cluster_state import controller_id, wait_until_in_sync
 from tests.support.real_cluster import real_cluster

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from barnabas import Admin
-from barnabas.events import EventKind
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_common.events import EventKind
+from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.cluster_state import create_topic, wait_until_in_sync
 from tests.support.real_cluster import real_cluster
@@ -56,7 +56,7 @@ async def test_after_all_were_killed_a_lost_folder_and_damaged_files_cost_no_rec
         await wait_until_in_sync(cluster.bootstrap, topic)
         (await workload.verdict()).assert_good()
     told = await _causes(cluster)
-    assert any("its folder is gone" in cause for cause in told[1, EventKind.REPLICA_LOST])
+    assert any("its folder is missing" in cause for cause in told[1, EventKind.REPLICA_LOST])
     assert len(told[2, EventKind.CHECKPOINT_DAMAGED]) >= PARTITIONS + 1
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 from barnabas import Admin, Producer
-from barnabas.runtime import PausePoint
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.layout import pause_directory
+from barnabas_common.runtime import PausePoint
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_tools.local.cluster import LocalCluster
+from barnabas_tools.local.layout import pause_directory
 
 from tests.support.cluster_state import controller_id, wait_until_in_sync
 from tests.support.real_cluster import real_cluster

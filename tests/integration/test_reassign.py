@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from barnabas import Admin, TopicPartition, sync
-from barnabas.errors import NoReassignmentInProgressError
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_common.errors import NoReassignmentInProgressError
+from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.cluster_state import controller_id
 from tests.support.real_cluster import real_cluster

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from barnabas import Admin, Producer, TopicPartition
-from barnabas.errors import TransportError
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.readiness import ask
+from barnabas_common.errors import TransportError
+from barnabas_tools.local.cluster import LocalCluster
+from barnabas_tools.local.readiness import ask
 
 from tests.support import log_files
 from tests.support.cluster_state import create_topic, leaders, wait_until_in_sync

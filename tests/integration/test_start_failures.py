@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from barnabas import Admin, Consumer, Producer, TopicPartition
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.ports import HOST, free_ports
+from barnabas_tools.local.cluster import LocalCluster
+from barnabas_tools.local.ports import HOST, free_ports
 
 from tests.support.broker_process import Outcome, run, run_broker, spare_properties
 from tests.support.cluster_state import create_topic
@@ -156,7 +156,7 @@ async def test_a_wrong_setting(
 
 
 def test_a_file_that_is_missing_or_makes_no_sense(cluster: LocalCluster, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "barnabas_broker.cli.run"]
+    command = [sys.executable, "-m", "barnabas_tools.cli.cluster.run_broker"]
     missing = tmp_path / "missing.properties"
     run([*command, str(missing)]).assert_one_line(str(missing))
     garbled = tmp_path / "garbled.properties"
@@ -165,7 +165,7 @@ def test_a_file_that_is_missing_or_makes_no_sense(cluster: LocalCluster, tmp_pat
 
 
 def test_the_command_line_itself(cluster: LocalCluster, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "barnabas.cli.main", "broker", "run"]
+    command = [sys.executable, "-m", "barnabas_tools.cli.main", "broker", "run"]
     missing = str(tmp_path / "missing.properties")
     run([*command, "--config", missing]).assert_one_line("missing.properties")
     usage = run([*command, "--no-such-option"])

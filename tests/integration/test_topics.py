@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from barnabas import Admin, Consumer, Producer, TopicPartition
-from barnabas.errors import (
+from barnabas_common.errors import (
     KafkaError,
     TopicDeletionDisabledError,
     UnknownTopicOrPartitionError,
 )
-from barnabas.record.batch import batches
-from barnabas.record.compression import Compression
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_common.record.batch import batches
+from barnabas_common.record.compression import Compression
+from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support import log_files
 from tests.support.cluster_state import create_topic, known_everywhere, wait_until_in_sync

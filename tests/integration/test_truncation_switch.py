@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from barnabas.runtime.file_pauses import FilePauseControl
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.layout import pause_directory
-from barnabas_broker.log.checkpoint_file import decode_offsets
+from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
+from barnabas_common.runtime.file_pauses import FilePauseControl
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_tools.local.cluster import LocalCluster
+from barnabas_tools.local.layout import pause_directory
 
 from tests.support import log_files
 from tests.support.truncation_stories import (

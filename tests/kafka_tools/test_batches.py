@@ -8,9 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from barnabas.record.batch import batches, check_crc, stamp
-from barnabas.record.builder import BatchBuilder
-from barnabas.record.reader import records_from
+from barnabas_broker.config import LogConfig
+from barnabas_broker.log.validation import check_produced
+from barnabas_common.errors import KafkaError
+from barnabas_common.record.batch import batches, check_crc, stamp
+from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.record.reader import records_from
 
 from tests.kafka_tools.harness import dump_log_segments, read_leader_epochs
 from tests.kafka_tools.kafka_records import (
@@ -20,6 +23,8 @@ from tests.kafka_tools.kafka_records import (
     RECORDS_PER_SEGMENT,
     Expected,
 )
+from tests.support.log_world import NOW
+from tests.support.mutants import mutants
 
 pytestmark = pytest.mark.kafka
 
@@ -126,3 +131,24 @@ def test_a_planted_fault_is_found(
     path = copy / f"{SEGMENT}.{suffix}"
     plant(path, position)
     assert dump_log_segments([path]).faults
+
+
+def test_kafka_reads_to_its_end_whatever_passes_the_exact_validation(tmp_path: Path) -> None:
+    """Its dump stops at the first malformed record, so one segment holds all."""
+    log, offset = bytearray(), 0
+    for what, mutant in mutants(NOW):
+        if what == "header's name is 0c":
+            continue  # a form feed, which the dump prints as it is
+        try:
+            (checked,) = check_produced(mutant, LogConfig(record_validation="exact"), NOW)
+        except KafkaError:
+            continue
+        log += stamp(offset, 0, checked.header.batch_length) + checked.data[16:]
+        offset += checked.header.record_count
+    path = tmp_path / f"{SEGMENT}.log"
+    path.write_bytes(log)
+
+    dump = dump_log_segments([path])
+
+    assert dump.faults == []
+    assert [int(record["offset"]) for record in dump.records] == list(range(offset))

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from barnabas import Admin, ConfigResource
-from barnabas.events import EventKind
+from barnabas_common.events import EventKind
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 

@@ -5,15 +5,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from barnabas import Admin, ConfigResource, Producer
-from barnabas.errors import (
+from barnabas_broker.config import keys
+from barnabas_common.errors import (
     BarnabasError,
     InvalidConfigError,
     InvalidRequestError,
     UnknownTopicOrPartitionError,
 )
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.config import keys
-from barnabas_controller.config_store import entity_path
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store.config_store import entity_path
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
@@ -52,7 +52,7 @@ def test_min_insync_replicas_applies_to_the_next_batch() -> None:
             await until_everywhere(cluster, FLIGHTS, lambda c: c.min_insync_replicas == 3)
             await producer.send_and_wait("flights", b"2")
             leader = (await admin.describe_topic("flights")).partitions[0].leader_id
-            follower = next(b for b in cluster.living if b != leader)
+            follower = next(b for b in cluster.running_brokers if b != leader)
             await cluster.stop_broker(follower)
             with pytest.raises(BarnabasError, match="NOT_ENOUGH_REPLICAS"):
                 await producer.send_and_wait("flights", b"3")

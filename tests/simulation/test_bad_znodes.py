@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 from barnabas import Admin
-from barnabas.events import EventKind
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.leader_and_isr import LeaderAndIsr
-from barnabas_controller.store import Store
-from barnabas_controller.znodes import Endpoint, ReplicaAssignment, TopicZnode
+from barnabas_common.events import EventKind
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.store import Store
+from barnabas_controller.store.znodes import Endpoint, ReplicaAssignment, TopicZnode
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 

@@ -1,7 +1,11 @@
 """A broker whose ZooKeeper session is over and whose next is not open yet."""
 
-from barnabas.error_code import ErrorCode
-from barnabas.messages.control import LeaderAndIsrPartition, LeaderAndIsrRequest
+import asyncio
+import errno
+
+from barnabas_broker.server import session_file
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import LeaderAndIsrPartition, LeaderAndIsrRequest
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
@@ -22,6 +26,32 @@ def test_a_topic_whose_settings_cannot_be_read_is_not_served_with_the_defaults()
         )  # fmt: skip
         answer = await broker.replica_manager.become_leader_or_follower(order)
         assert answer.partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-        assert broker.replica_manager.describe_replicas([]) == []
+        assert not len(broker.replica_manager.partitions)
+
+    run(story())
+
+
+def test_a_broker_without_descriptors_rejoins_when_it_has_some() -> None:
+    """The new session's file cannot be written at first; that ends no broker."""
+
+    async def story() -> None:
+        cluster = SimulatedCluster()
+        await cluster.start()
+        broker = cluster.broker(1)
+        disk = broker._world.disk
+        write, refusals = disk.write_file, [errno.EMFILE, errno.ENFILE]
+
+        def write_file(path: str, data: bytes, **options: bool) -> None:
+            if refusals and path.endswith(session_file.NAME):
+                raise OSError(refusals.pop(), "no file descriptor is left")
+            write(path, data, **options)
+
+        disk.write_file = write_file  # type: ignore[method-assign]
+        epoch = broker.membership.broker_epoch
+        cluster.expire_session(1)
+        async with asyncio.timeout(30):
+            while broker.membership.broker_epoch <= epoch:
+                await asyncio.sleep(0.1)
+        assert not refusals and not broker.failed.done()
 
     run(story())

@@ -8,22 +8,23 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from barnabas.events import EventKind
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.replica import leadership
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_broker.replica.leader import leadership
+from barnabas_broker.replica.leader.high_watermark import Progress
+from barnabas_common.events import EventKind
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.campaign.cli import app
-from barnabas_simulator.campaign.core import can_progress, choose_core
-from barnabas_simulator.campaign.coverage import missing, wanted
-from barnabas_simulator.campaign.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.plan import plan
+from barnabas_simulator.campaign.judge.core import can_progress, choose_core
+from barnabas_simulator.campaign.judge.coverage import missing, wanted
+from barnabas_simulator.campaign.judge.verdict import assert_delivered
 from barnabas_simulator.campaign.many import Campaign, run_many, run_seed
 from barnabas_simulator.campaign.options import Mode, Options
-from barnabas_simulator.campaign.plan import plan
 from barnabas_simulator.campaign.replay_file import Replay
 from barnabas_simulator.campaign.schedule import run_schedule
 from barnabas_simulator.campaign.shrink import fails_alike, shrink
 from barnabas_simulator.campaign.state import PartitionState
-from barnabas_simulator.campaign.verdict import assert_delivered
 from barnabas_simulator.delivery import History
 from typer.testing import CliRunner
 
@@ -90,8 +91,8 @@ def test_delta_debugging_finds_the_few_faults_that_matter() -> None:
 def _commit_alone(patch: pytest.MonkeyPatch) -> None:
     """The high watermark follows the leader's own log end."""
 
-    def wrong(current: int, leader_end: int, _awaited: list[int], **_: int) -> int:
-        return max(current, leader_end)
+    def wrong(progress: Progress) -> int:
+        return max(progress.high_watermark, progress.end_offset)
 
     patch.setattr(leadership, "next_high_watermark", wrong)
 

@@ -2,7 +2,7 @@
 
 import pytest
 from barnabas import Admin, Consumer, LogTruncationError
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 

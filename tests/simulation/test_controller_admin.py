@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from barnabas.errors import (
+from barnabas_common.errors import (
     InvalidConfigError,
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,
@@ -15,10 +15,10 @@ from barnabas.errors import (
     TopicDeletionDisabledError,
     UnknownTopicOrPartitionError,
 )
-from barnabas.messages.topics import ConfigEntry, NewTopic, ReplicaAssignment
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.admin import CreatedTopic, TopicAdmin, TopicDefaults
+from barnabas_common.messages.topics import ConfigEntry, NewTopic, ReplicaAssignment
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.topics.admin_zk_client import AdminZkClient, CreatedTopic, TopicDefaults
 
 from tests.support.control_world import ControlWorld, run_world
 
@@ -30,7 +30,7 @@ def known_configs(configs: Mapping[str, str]) -> None:
 
 
 async def create(world: ControlWorld, new: NewTopic, validate_only: bool = False) -> CreatedTopic:
-    admin = TopicAdmin(world.store, world.random)
+    admin = AdminZkClient(world.store, world.random)
     return await admin.create_topic(new, TopicDefaults(2, 1), known_configs, validate_only)
 
 
@@ -47,7 +47,7 @@ def test_a_created_topic_comes_alive_with_its_configuration() -> None:
         for partition, replicas in created.partitions.items():
             state = await world.until_state(TopicPartition("flights", partition), lambda s: True)
             assert state.isr == replicas
-        assert await world.store.topic_config("flights") == {"retention.ms": "1000"}
+        assert await world.store.topic_configs(["flights"]) == {"flights": {"retention.ms": "1000"}}
         node = await world.store.topic("flights")
         assert node is not None and node.topic_id == created.topic_id
 
@@ -139,7 +139,7 @@ def test_a_name_of_249_characters_is_legal() -> None:
 def test_deleting_a_topic_twice_is_as_good_as_once() -> None:
     async def test(world: ControlWorld) -> None:
         await create_and_wait(world)
-        admin = TopicAdmin(world.store, world.random)
+        admin = AdminZkClient(world.store, world.random)
         await admin.delete_topic("flights")
         await admin.delete_topic("flights")
 
@@ -160,7 +160,7 @@ async def create_and_wait(world: ControlWorld) -> None:
 def test_an_unknown_topic_cannot_be_deleted_nor_any_when_deletion_is_disabled() -> None:
     async def test(world: ControlWorld) -> None:
         await create_and_wait(world)
-        admin = TopicAdmin(world.store, world.random)
+        admin = AdminZkClient(world.store, world.random)
         for unknown in ("other", "", "a/b", "x" * 300):
             with pytest.raises(UnknownTopicOrPartitionError):
                 await admin.delete_topic(unknown)

@@ -3,12 +3,12 @@
 import dataclasses
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.messages.control import AlterPartitionItem, AlterPartitionRequest
-from barnabas.messages.control import ControlledShutdownRequest as ShutdownRequest
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERING
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import AlterPartitionItem, AlterPartitionRequest
+from barnabas_common.messages.control import ControlledShutdownRequest as ShutdownRequest
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import NO_LEADER, RECOVERING
 
 from tests.support.control_world import QUIET, ControlWorld, run_world
 
@@ -163,7 +163,7 @@ def test_a_stopping_broker_hands_over_its_leaderships_first() -> None:
         await world.create_topic("alone", {0: [1]})
         controller = world.brokers[9].controller
         request = ShutdownRequest(1, world.brokers[1].epoch)
-        response = await controller.controlled_shutdown(request)
+        response = await controller.handle(request)
         assert (response.error_code, response.remaining) == (ErrorCode.NONE, [])
         state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
         assert state.isr == (2, 3)
@@ -173,9 +173,9 @@ def test_a_stopping_broker_hands_over_its_leaderships_first() -> None:
         await world.until(
             lambda: TopicPartition("followed", 0) in world.brokers[1].stops(delete=False)
         )
-        stale = await controller.controlled_shutdown(ShutdownRequest(1, request.broker_epoch - 1))
+        stale = await controller.handle(ShutdownRequest(1, request.broker_epoch - 1))
         assert stale.error_code == ErrorCode.STALE_BROKER_EPOCH
-        unknown = await controller.controlled_shutdown(ShutdownRequest(77, 1))
+        unknown = await controller.handle(ShutdownRequest(77, 1))
         assert unknown.error_code == ErrorCode.BROKER_NOT_AVAILABLE
 
     run_world(test)
@@ -186,7 +186,7 @@ def test_a_broker_that_is_the_only_in_sync_one_is_told_what_it_still_leads() -> 
         await three_brokers_and_a_topic(world)
         await world.kill_and_expire(2, 3)
         await world.until_state(FLIGHTS, lambda s: s.isr == (1,))
-        response = await world.brokers[9].controller.controlled_shutdown(
+        response = await world.brokers[9].controller.handle(
             ShutdownRequest(1, world.brokers[1].epoch)
         )
         assert [(p.topic, p.partition) for p in response.remaining] == [FLIGHTS]
@@ -226,7 +226,7 @@ def test_the_preferred_replicas_lead_again_after_a_while() -> None:
             "flights", 0, state.leader_epoch, state.partition_epoch, [2, 3, 1]
         )
         request = AlterPartitionRequest(2, world.brokers[2].epoch, [item])
-        response = await world.brokers[9].controller.alter_partition(request)
+        response = await world.brokers[9].controller.handle(request)
         assert response.partitions[0].error_code == ErrorCode.NONE
         await world.settle(seconds=301)
         state = await world.until_state(FLIGHTS, lambda s: s.leader == 1)

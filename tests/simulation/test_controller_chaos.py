@@ -8,10 +8,10 @@ import asyncio
 import random
 
 import pytest
-from barnabas.messages.control import LeaderAndIsrRequest
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.leader_and_isr import NO_LEADER, LeaderAndIsr
+from barnabas_common.messages.control import LeaderAndIsrRequest
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
 from tests.support.control_world import ControlWorld, RecordingBroker, run_world
 
@@ -29,13 +29,13 @@ class Watcher:
     def __init__(self) -> None:
         self._leaders: dict[tuple[str, TopicPartition, int], int] = {}
         self._isrs: dict[tuple[str, TopicPartition], tuple[int, LeaderAndIsr]] = {}
-        self._lives: dict[str, RecordingBroker] = {}
+        self._incarnations: dict[str, RecordingBroker] = {}
 
     def watch(self, broker: RecordingBroker) -> None:
-        self._lives[broker.node] = broker
+        self._incarnations[broker.node] = broker
 
     def check(self) -> None:
-        for broker in self._lives.values():
+        for broker in self._incarnations.values():
             for request in broker.told:
                 if isinstance(request, LeaderAndIsrRequest):
                     self._check_request(request)

@@ -1,8 +1,8 @@
 """A broker loses one of its disks and lives on: its replicas there go, the others stay."""
 
-from barnabas.error_code import ErrorCode
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
 
 from tests.support.control_world import ControlWorld, run_world
 
@@ -21,7 +21,7 @@ def test_a_note_of_a_lost_disk_moves_the_leadership_of_what_was_on_it() -> None:
     async def test(world: ControlWorld) -> None:
         await two_topics(world)
         world.brokers[1].failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
-        await world.store.note_log_dir_failure(1)
+        await world.store.propagate_log_dir_event(1)
         state = await world.until_state(LOST, lambda s: s.isr == (2, 3))
         assert state.leader == 2
         kept = await world.state(KEPT)
@@ -35,8 +35,8 @@ def test_notes_are_taken_away_and_nonsense_among_them_does_no_harm() -> None:
     async def test(world: ControlWorld) -> None:
         await two_topics(world)
         await world.store.ensure(f"{znodes.LOG_DIR_EVENTS}/log_dir_event_x", b"nonsense")
-        await world.store.note_log_dir_failure(7)
-        await world.store.note_log_dir_failure(2)
+        await world.store.propagate_log_dir_event(7)
+        await world.store.propagate_log_dir_event(2)
 
         async def none_left() -> bool | None:
             return (await world.store.children(znodes.LOG_DIR_EVENTS)) == [] or None
@@ -53,7 +53,7 @@ def test_a_note_left_while_there_was_no_controller_is_made_up_for() -> None:
         await two_topics(world)
         world.kill(9)
         world.brokers[1].failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
-        await world.store.note_log_dir_failure(1)
+        await world.store.propagate_log_dir_event(1)
         state = await world.until_state(LOST, lambda s: s.isr == (2, 3))
         assert state.leader == 2
         assert await world.store.children(znodes.LOG_DIR_EVENTS) == []
@@ -65,10 +65,10 @@ def test_a_replica_that_can_be_opened_again_is_online_again() -> None:
     async def test(world: ControlWorld) -> None:
         await two_topics(world)
         world.brokers[1].failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
-        await world.store.note_log_dir_failure(1)
+        await world.store.propagate_log_dir_event(1)
         await world.until_state(LOST, lambda s: s.isr == (2, 3))
         world.brokers[1].failing.clear()
-        await world.store.note_log_dir_failure(1)
+        await world.store.propagate_log_dir_event(1)
 
         def nobody_is_offline() -> bool:
             metadata = world.brokers[9].metadata(LOST)

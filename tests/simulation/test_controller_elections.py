@@ -4,13 +4,13 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.events import EventKind
-from barnabas.messages.elections import PREFERRED, UNCLEAN, ElectLeadersRequest
-from barnabas.messages.reassignments import PartitionName
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.leader_and_isr import NO_LEADER, LeaderAndIsr
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.messages.elections import PREFERRED, UNCLEAN, ElectLeadersRequest
+from barnabas_common.messages.reassignments import PartitionName
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
 from tests.support.control_world import QUIET, ControlWorld, run_world
 
@@ -27,7 +27,7 @@ async def elect(
     assert controller is not None
     names = [PartitionName(*partition) for partition in partitions]
     request = ElectLeadersRequest(kind, not names, names)
-    response = await controller.controller.elect_leaders(request)
+    response = await controller.controller.handle(request)
     assert response.error_code == 0
     return {
         TopicPartition(r.topic, r.partition): ErrorCode(r.error_code).name
@@ -144,9 +144,9 @@ def test_another_type_and_another_broker_are_refused() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2)
         controller, other = world.brokers[1].controller, world.brokers[2].controller
-        response = await controller.elect_leaders(ElectLeadersRequest("random", True))
+        response = await controller.handle(ElectLeadersRequest("random", True))
         assert response.error_code == ErrorCode.INVALID_REQUEST
-        response = await other.elect_leaders(ElectLeadersRequest(PREFERRED, True))
+        response = await other.handle(ElectLeadersRequest(PREFERRED, True))
         assert response.error_code == ErrorCode.NOT_CONTROLLER
 
     run_world(test)

@@ -6,22 +6,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.messages.control import (
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     LeaderAndIsrRequest,
     UpdateMetadataRequest,
 )
-from barnabas.runtime import Address, Channel, Knock, Service
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
+from barnabas_common.runtime import Address, Channel, ProbeResult, Service
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.controller import Controller, ControllerSetup
 from barnabas_controller.controller_election import current_controller, elect
 from barnabas_controller.errors import ControllerMoved
-from barnabas_controller.fenced_store import ControllerEpoch, FencedStore
-from barnabas_controller.leader_and_isr import NO_LEADER
-from barnabas_controller.store import Store
+from barnabas_controller.store import znodes
+from barnabas_controller.store.fenced_store import ControllerEpoch, FencedStore
+from barnabas_controller.store.leader_and_isr import NO_LEADER
+from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.session import (
     ConnectionLoss,
     Operation,
@@ -117,7 +117,7 @@ def test_the_writes_of_an_old_controller_are_refused() -> None:
         with pytest.raises(ControllerMoved):
             await old.delete_topic("flights")
         with pytest.raises(ControllerMoved):
-            await old.abdicate()
+            await old.delete_controller()
         assert await world.state(FLIGHTS) == state
 
     run_world(test)
@@ -147,7 +147,7 @@ def test_a_controller_cut_off_from_zookeeper_stops_when_its_session_is_over() ->
         )
         world.zookeeper.client(old.node).reconnect()
         await world.until(lambda: not old.controller.is_active)
-        answer = await old.controller.alter_partition(AlterPartitionRequest(3, 1, []))
+        answer = await old.controller.handle(AlterPartitionRequest(3, 1, []))
         assert answer.error_code == ErrorCode.NOT_CONTROLLER
 
     run_world(test)
@@ -161,7 +161,7 @@ def test_requests_waiting_for_their_turn_are_answered_when_the_reign_ends() -> N
         world.zookeeper.client(old.node).disconnect()
         item = AlterPartitionItem("flights", 0, 0, 0, [2])  # its write cannot be answered now
         request = AlterPartitionRequest(2, leader.epoch, [item])
-        waiting = [asyncio.ensure_future(old.controller.alter_partition(request)) for _ in "12"]
+        waiting = [asyncio.ensure_future(old.controller.handle(request)) for _ in "12"]
         await asyncio.sleep(2)
         assert not any(task.done() for task in waiting)
         await world.until(lambda: world.controller() is None)
@@ -187,8 +187,8 @@ class BrokenNetwork:
         channel: Channel = self._network.connect(address, service)
         return channel
 
-    async def knock(self, address: Address, timeout: float) -> Knock:
-        answer: Knock = await self._network.knock(address, timeout)
+    async def probe(self, address: Address, timeout: float) -> ProbeResult:
+        answer: ProbeResult = await self._network.probe(address, timeout)
         return answer
 
 

@@ -2,23 +2,23 @@
 
 from dataclasses import replace
 
-from barnabas.error_code import ErrorCode
-from barnabas.events import EventKind
-from barnabas.messages.control import (
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     LeaderAndIsrRequest,
     StopReplicaRequest,
 )
-from barnabas.messages.reassignments import (
+from barnabas_common.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     ListPartitionReassignmentsRequest,
     ReassignPartition,
 )
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.leader_and_isr import NO_LEADER
-from barnabas_controller.znodes import ReplicaAssignment
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import NO_LEADER
+from barnabas_controller.store.znodes import ReplicaAssignment
 
 from tests.support.control_world import ControlWorld, run_world
 
@@ -36,7 +36,7 @@ async def reassign(world: ControlWorld, target: list[int] | None) -> ErrorCode:
     """Ask the controller; the partition's error code."""
     controller = world.controller()
     assert controller is not None
-    response = await controller.controller.alter_partition_reassignments(
+    response = await controller.controller.handle(
         AlterPartitionReassignmentsRequest([ReassignPartition(*FLIGHTS, target or [], not target)])
     )
     assert response.error_code == ErrorCode.NONE
@@ -51,7 +51,7 @@ async def ask_isr(world: ControlWorld, isr: list[int]) -> None:
     assert controller is not None
     item = AlterPartitionItem(*FLIGHTS, state.leader_epoch, state.partition_epoch, isr)
     request = AlterPartitionRequest(state.leader, world.brokers[state.leader].epoch, [item])
-    response = await controller.controller.alter_partition(request)
+    response = await controller.controller.handle(request)
     assert response.partitions[0].error_code == ErrorCode.NONE, response
 
 
@@ -287,17 +287,15 @@ def test_what_is_under_way_is_listed_and_then_no_more() -> None:
         await reassign(world, [3, 2])
         controller = world.brokers[1].controller
         request = ListPartitionReassignmentsRequest(all=True)
-        listed = await controller.list_partition_reassignments(request)
+        listed = await controller.handle(request)
         (found,) = listed.partitions
         assert (found.replicas, found.adding_replicas) == ([3, 2, 1], [3])
         assert found.removing_replicas == [1]
-        assert (
-            await controller.list_partition_reassignments(ListPartitionReassignmentsRequest())
-        ).partitions == []
+        assert (await controller.handle(ListPartitionReassignmentsRequest())).partitions == []
         await ask_isr(world, [1, 2, 3])
         await until_home(world, 3, 2)
-        assert (await controller.list_partition_reassignments(request)).partitions == []
-        other = await world.brokers[2].controller.list_partition_reassignments(request)
+        assert (await controller.handle(request)).partitions == []
+        other = await world.brokers[2].controller.handle(request)
         assert other.error_code == ErrorCode.NOT_CONTROLLER
 
     run_world(test)

@@ -7,31 +7,31 @@ from typing import Any
 
 import pytest
 from barnabas import Admin
-from barnabas.error_code import ErrorCode
-from barnabas.errors import RequestTimedOutError
-from barnabas.events import EventKind
-from barnabas.messages.control import (
+from barnabas_common.errors import RequestTimedOutError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     LeaderAndIsrRequest,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from barnabas.messages.control import ControlledShutdownRequest as ShutdownRequest
-from barnabas.runtime import Address, Message, Peer, Service
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
+from barnabas_common.messages.control import ControlledShutdownRequest as ShutdownRequest
+from barnabas_common.runtime import Address, Message, Peer, Service
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.active_controller import ActiveController
-from barnabas_controller.broker_channels import BrokerChannels
+from barnabas_controller.brokers.registration import register_broker
+from barnabas_controller.channels.controller_channel_manager import ControllerChannelManager
+from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_controller.config import ControllerConfig
-from barnabas_controller.context import Replica
 from barnabas_controller.controller_election import elect
-from barnabas_controller.fenced_store import FencedStore
-from barnabas_controller.registration import register_broker
-from barnabas_controller.request_batch import ControlRequest
-from barnabas_controller.states import PartitionState, ReplicaState
-from barnabas_controller.store import Store
-from barnabas_controller.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
+from barnabas_controller.state.context import Replica
+from barnabas_controller.state.states import PartitionState, ReplicaState
+from barnabas_controller.store import znodes
+from barnabas_controller.store.fenced_store import FencedStore
+from barnabas_controller.store.store import Store
+from barnabas_controller.store.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
 from barnabas_controller.zookeeper.session import Operation
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
@@ -47,11 +47,11 @@ def test_a_state_that_must_not_follow_is_left_out_and_the_others_go_on() -> None
         def never(_: ActiveController, name: str, __: Callable[[], Awaitable[None]]) -> None:
             raise AssertionError(name)
 
-        reign = FencedStore(world.store, await elect(world.store, 1, 0))
+        term = FencedStore(world.store, await elect(world.store, 1, 0))
         active = ActiveController(
-            1, world.runtime("x"), lambda: QUIET, reign, world.store.events, never
+            1, world.runtime("x"), lambda: QUIET, term, world.store.events, never
         )
-        context = active.reign.context
+        context = active.term.context
         context.set_topic("flights", TopicZnode("id", {0: ReplicaAssignment((1,))}))
         context.partition_states[SECOND] = PartitionState.OFFLINE
         active.partitions.change([FLIGHTS, SECOND], PartitionState.NON_EXISTENT)
@@ -93,7 +93,7 @@ def test_orders_reach_a_broker_one_by_one_in_order_and_again_until_it_answers() 
         def on_response(_: int, request: ControlRequest, __: Message) -> None:
             answered.append(request.controller_epoch)
 
-        channels = BrokerChannels(
+        channels = ControllerChannelManager(
             world.runtime("controller"),
             ControllerConfig(suspects_on_evidence=False),
             on_response,
@@ -256,7 +256,7 @@ def test_a_follower_outside_the_isr_that_dies_changes_no_state() -> None:
         await world.create_topic("flights", {0: [1, 2, 3]})
         item = AlterPartitionItem(*FLIGHTS, 0, 0, [1, 2])
         request = AlterPartitionRequest(1, world.brokers[1].epoch, [item])
-        await world.brokers[9].controller.alter_partition(request)
+        await world.brokers[9].controller.handle(request)
         before = await world.state(FLIGHTS)
         orders = world.brokers[2].kinds().count("LeaderAndIsr")
         await world.kill_and_expire(3)
@@ -284,7 +284,7 @@ def test_a_broker_that_asked_to_stop_counts_again_when_it_is_back() -> None:
         await world.start_brokers(9, 1, 2)
         await world.create_topic("flights", {0: [1, 2]})
         controller = world.brokers[9].controller
-        await controller.controlled_shutdown(ShutdownRequest(1, world.brokers[1].epoch))
+        await controller.handle(ShutdownRequest(1, world.brokers[1].epoch))
         state = await world.until_state(FLIGHTS, lambda s: s.isr == (2,))
 
         async def let_in() -> int:
@@ -292,7 +292,7 @@ def test_a_broker_that_asked_to_stop_counts_again_when_it_is_back() -> None:
                 "flights", 0, state.leader_epoch, state.partition_epoch, [2, 1]
             )
             request = AlterPartitionRequest(2, world.brokers[2].epoch, [item])
-            return (await controller.alter_partition(request)).partitions[0].error_code
+            return (await controller.handle(request)).partitions[0].error_code
 
         assert await let_in() == ErrorCode.INELIGIBLE_REPLICA
         await world.kill_and_expire(1)

@@ -4,11 +4,11 @@ import dataclasses
 import json
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.events import EventKind
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.znodes import ReplicaAssignment, TopicZnode
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.znodes import ReplicaAssignment, TopicZnode
 
 from tests.support.control_world import QUIET, ControlWorld, run_world
 

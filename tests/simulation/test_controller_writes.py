@@ -1,20 +1,20 @@
 """Lost answers: a write that was applied counts as done, one that was not is made."""
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.errors import TopicAlreadyExistsError
-from barnabas.messages.control import AlterPartitionItem, AlterPartitionRequest
-from barnabas.messages.topics import NewTopic
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.admin import TopicAdmin, TopicDefaults
+from barnabas_common.errors import TopicAlreadyExistsError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import AlterPartitionItem, AlterPartitionRequest
+from barnabas_common.messages.topics import NewTopic
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.brokers.registration import ensure_cluster_id, register_broker
 from barnabas_controller.controller_election import elect
 from barnabas_controller.errors import DuplicateBrokerId, EndpointTaken
-from barnabas_controller.fenced_store import FencedStore
-from barnabas_controller.leader_and_isr import LeaderAndIsr
-from barnabas_controller.registration import ensure_cluster_id, register_broker
-from barnabas_controller.store import Store
-from barnabas_controller.znodes import Broker, Endpoint
+from barnabas_controller.store import znodes
+from barnabas_controller.store.fenced_store import FencedStore
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.store import Store
+from barnabas_controller.store.znodes import Broker, Endpoint
+from barnabas_controller.topics.admin_zk_client import AdminZkClient, TopicDefaults
 from barnabas_controller.zookeeper.session import BadVersion, NodeExists, Session
 
 from tests.support.control_world import ControlWorld, run_world
@@ -28,7 +28,7 @@ async def session_of(world: ControlWorld, name: str = "x") -> Session:
     return await world.zookeeper.client(name).connect(6000, 1000)
 
 
-async def a_reign(world: ControlWorld) -> tuple[FencedStore, Session]:
+async def a_term(world: ControlWorld) -> tuple[FencedStore, Session]:
     session = await session_of(world)
     store = Store(session)
     await store.ensure(znodes.topic_path("flights"), b'{"partitions":{"0":[1,2]}}')
@@ -38,10 +38,10 @@ async def a_reign(world: ControlWorld) -> tuple[FencedStore, Session]:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_state_update_is_made_once_whatever_is_lost(loss: str) -> None:
     async def test(world: ControlWorld) -> None:
-        reign, session = await a_reign(world)
-        assert (await reign.create_states({FLIGHTS: FIRST}))[FLIGHTS] == FIRST
+        term, session = await a_term(world)
+        assert (await term.create_states({FLIGHTS: FIRST}))[FLIGHTS] == FIRST
         getattr(world.zookeeper, loss)(session, znodes.CONTROLLER_EPOCH)
-        results = await reign.update_states({FLIGHTS: FIRST.with_leader(2, (2,))})
+        results = await term.update_states({FLIGHTS: FIRST.with_leader(2, (2,))})
         assert results[FLIGHTS] == LeaderAndIsr(2, 1, (2,), 1, partition_epoch=1)
         assert await world.state(FLIGHTS) == results[FLIGHTS]
 
@@ -51,23 +51,23 @@ def test_a_state_update_is_made_once_whatever_is_lost(loss: str) -> None:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_state_is_created_once_whatever_is_lost(loss: str) -> None:
     async def test(world: ControlWorld) -> None:
-        reign, session = await a_reign(world)
+        term, session = await a_term(world)
         await world.store.ensure(znodes.partition_path(FLIGHTS))
         getattr(world.zookeeper, loss)(session, znodes.CONTROLLER_EPOCH)
-        assert await reign.create_states({FLIGHTS: FIRST}) == {FLIGHTS: FIRST}
+        assert await term.create_states({FLIGHTS: FIRST}) == {FLIGHTS: FIRST}
 
     run_world(test)
 
 
 def test_a_change_by_somebody_else_is_not_taken_for_ones_own() -> None:
     async def test(world: ControlWorld) -> None:
-        reign, _ = await a_reign(world)
-        await reign.create_states({FLIGHTS: FIRST})
+        term, _ = await a_term(world)
+        await term.create_states({FLIGHTS: FIRST})
         other = znodes.encode_state(FIRST.with_leader(2, (2,)))
         await world.store.put(znodes.state_path(FLIGHTS), other)
-        results = await reign.update_states({FLIGHTS: FIRST.with_leader(1, (1,))})
+        results = await term.update_states({FLIGHTS: FIRST.with_leader(1, (1,))})
         assert isinstance(results[FLIGHTS], BadVersion)
-        again = await reign.create_states({FLIGHTS: FIRST})
+        again = await term.create_states({FLIGHTS: FIRST})
         assert isinstance(again[FLIGHTS], NodeExists)
 
     run_world(test)
@@ -142,7 +142,7 @@ def test_a_topic_is_created_once_whatever_is_lost(loss: str) -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2)
         session = await session_of(world)
-        admin = TopicAdmin(Store(session), world.random)
+        admin = AdminZkClient(Store(session), world.random)
         getattr(world.zookeeper, loss)(session, znodes.topic_path("flights"))
         new = NewTopic("flights", 2, 2)
         created = await admin.create_topic(new, TopicDefaults(), lambda configs: None)
@@ -163,12 +163,12 @@ def test_an_isr_change_is_made_once_whatever_is_lost(loss: str) -> None:
         getattr(world.zookeeper, loss)(controller.session, znodes.CONTROLLER_EPOCH)
         item = AlterPartitionItem("flights", 0, 0, 0, [1])
         request = AlterPartitionRequest(1, world.brokers[1].epoch, [item])
-        response = await controller.controller.alter_partition(request)
+        response = await controller.controller.handle(request)
         assert response.error_code == ErrorCode.NONE
         altered = response.partitions[0]
         assert (altered.error_code, altered.in_sync_replicas) == (ErrorCode.NONE, [1])
         assert (altered.leader_epoch, altered.partition_epoch) == (0, 1)
-        again = await controller.controller.alter_partition(request)
+        again = await controller.controller.handle(request)
         assert again == response, "the leader may not have heard the first answer"
         await world.until(lambda: world.brokers[2].metadata(FLIGHTS).partition_epoch == 1)  # type: ignore[union-attr]
 
@@ -185,16 +185,12 @@ def test_an_isr_change_is_refused_to_strangers_and_on_top_of_unknown_states() ->
             AlterPartitionRequest(7, 1, [item]),
             AlterPartitionRequest(1, epoch - 1, [item]),
         ):
-            response = await controller.alter_partition(stranger)
+            response = await controller.handle(stranger)
             assert response.error_code == ErrorCode.STALE_BROKER_EPOCH
-        inactive = await world.brokers[2].controller.alter_partition(
-            AlterPartitionRequest(1, epoch, [item])
-        )
+        inactive = await world.brokers[2].controller.handle(AlterPartitionRequest(1, epoch, [item]))
         assert inactive.error_code == ErrorCode.NOT_CONTROLLER
         unknown = AlterPartitionItem("unknown", 0, 0, 0, [1])
-        response = await controller.alter_partition(
-            AlterPartitionRequest(1, epoch, [unknown, item])
-        )
+        response = await controller.handle(AlterPartitionRequest(1, epoch, [unknown, item]))
         assert [p.error_code for p in response.partitions] == [
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             ErrorCode.NONE,
@@ -204,7 +200,7 @@ def test_an_isr_change_is_refused_to_strangers_and_on_top_of_unknown_states() ->
         assert state is not None
         await world.store.put(znodes.state_path(FLIGHTS), znodes.encode_state(state))
         stale = AlterPartitionItem("flights", 0, 0, 1, [1, 2])
-        response = await controller.alter_partition(AlterPartitionRequest(1, epoch, [stale]))
+        response = await controller.handle(AlterPartitionRequest(1, epoch, [stale]))
         assert response.partitions[0].error_code == ErrorCode.INVALID_UPDATE_VERSION
 
     run_world(test)

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 from barnabas import Admin
-from barnabas.error_code import ErrorCode
-from barnabas.events import EventKind
-from barnabas.messages.control import ControlledShutdownRequest
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.messages.control import ControlledShutdownRequest
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
@@ -159,9 +159,7 @@ def test_nobody_hands_over_to_a_broker_that_cannot_be_told() -> None:
         await world.settle()
         assert sorted(world.brokers[9].live_brokers()) == [1, 2, 9]  # nobody is suspected
         controller = world.brokers[9].controller
-        answer = await controller.controlled_shutdown(
-            ControlledShutdownRequest(1, world.brokers[1].epoch)
-        )
+        answer = await controller.handle(ControlledShutdownRequest(1, world.brokers[1].epoch))
         assert [(p.topic, p.partition) for p in answer.remaining] == [FLIGHTS]
         state = await world.state(TopicPartition("flights", 1))
         assert state is not None and (state.leader, state.isr) == (9, (2, 9))
@@ -178,7 +176,7 @@ def test_who_could_not_be_told_of_a_handover_is_told_when_it_is_back() -> None:
         await world.settle()
         part(world, 9, 2)
         await world.settle()
-        await world.brokers[9].controller.controlled_shutdown(
+        await world.brokers[9].controller.handle(
             ControlledShutdownRequest(1, world.brokers[1].epoch)
         )
         reunite(world, 9, 2)

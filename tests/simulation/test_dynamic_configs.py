@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from barnabas import Admin, Producer
-from barnabas.events import EventKind
-from barnabas.topic_partition import TopicPartition
 from barnabas_broker.config import keys
-from barnabas_controller.config_store import BROKER_DEFAULT, announce, topic_entity
-from barnabas_controller.store import Store
-from barnabas_controller.znodes import CONFIG_CHANGES
+from barnabas_common.events import EventKind
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store.config_store import BROKER_DEFAULT, announce, topic_entity
+from barnabas_controller.store.store import Store
+from barnabas_controller.store.znodes import CONFIG_CHANGES
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 

@@ -3,16 +3,16 @@
 import asyncio
 
 from barnabas import Admin
-from barnabas.error_code import ErrorCode
-from barnabas.errors import TransportError
-from barnabas.messages.control import (
+from barnabas_common.errors import TransportError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import (
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     StopReplicaPartition,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from barnabas.runtime import Address, Message, Service
+from barnabas_common.runtime import Address, Message, Service
 from barnabas_simulator.cluster import INTERNAL_PORT, SimulatedCluster
 from barnabas_simulator.loop import run
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from barnabas import Admin
 from barnabas.admin import Interruption
-from barnabas.events import Event, EventKind
-from barnabas.messages.events import DescribeEventsRequest, DescribeEventsResponse
-from barnabas.runtime import Address, Service
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.events import Event, EventKind
+from barnabas_common.messages.events import DescribeEventsRequest, DescribeEventsResponse
+from barnabas_common.runtime import Address, Service
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import CLIENT_PORT, SimulatedCluster
 from barnabas_simulator.loop import run
 
@@ -184,10 +184,10 @@ def test_strange_questions_get_plain_answers() -> None:
         await channel.close()
         return answers
 
-    many, one, beyond, other_life, now, nowhere, patient = in_cluster(story)
+    many, one, beyond, other_incarnation, now, nowhere, patient = in_cluster(story)
     assert len(many.events) == 1_000 and many.missed == 0
-    assert [len(answer.events) for answer in (one, beyond, other_life)] == [1, 1, 1]
-    assert one.events == beyond.events == other_life.events, "all begin at the beginning"
+    assert [len(answer.events) for answer in (one, beyond, other_incarnation)] == [1, 1, 1]
+    assert one.events == beyond.events == other_incarnation.events, "all begin at the beginning"
     assert now.events == [] and now.until >= 1_500
     assert nowhere.events and all(not event.topic for event in nowhere.events)
     assert patient.events == []

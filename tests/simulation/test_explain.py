@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from barnabas.admin import ConfigResource
 from barnabas.explain import About, Explanation, PartitionView, explain
-from barnabas.runtime import PausePoint
+from barnabas_common.runtime import PausePoint
 from barnabas_simulator.loop import run
 
 from tests.support.scene import TP, Scene
@@ -109,7 +109,9 @@ async def keep_leader_in_the_dark(scene: Scene) -> None:
 
 @scenario(
     "leadership is handed back",
-    lambda s: {About.LEADER: rf"broker {s.leader} leads .* hands leadership back to the preferred"},
+    lambda s: {
+        About.LEADER: rf"broker {s.leader} has led .* moves leadership back to the preferred"
+    },
     config={
         "auto.leader.rebalance.enable": "true",
         "leader.imbalance.check.interval.seconds": "10",
@@ -124,7 +126,7 @@ async def rebalance(scene: Scene) -> None:
 
 @scenario(
     "an administrator asks for the preferred leader",
-    lambda s: {About.LEADER: rf"broker {s.leader} leads .* administrator asked"},
+    lambda s: {About.LEADER: rf"broker {s.leader} has led .* administrator requested"},
 )
 async def ask_for_preferred(scene: Scene) -> None:
     scene.cluster.kill(scene.leader)
@@ -164,7 +166,7 @@ async def elect_uncleanly(scene: Scene) -> None:
 @scenario(
     "the last member of the ISR is dead, the others live",
     lambda s: {
-        About.LEADER: rf"it waits for broker {s.leader}: only a member of the ISR",
+        About.LEADER: rf"it waits for broker {s.leader}: only members of the ISR",
         About.REFUSED: "refused with LEADER_NOT_AVAILABLE",
     },
     topic={"min.insync.replicas": "1"},
@@ -238,7 +240,7 @@ async def cut_follower(scene: Scene) -> None:
     config={"replica.fetch.response.max.bytes": "1000"},
 )
 async def slow_follower(scene: Scene) -> None:
-    scene.cluster.network.delay(scene.host(scene.leader), scene.host(scene.follower), 1.5)
+    scene.cluster.network.links.delay((scene.host(scene.leader), scene.host(scene.follower)), 1.5)
     while scene.follower in scene.state().isr:
         await scene.produce(20, size=2000)
     assert scene.second in scene.state().isr
@@ -276,7 +278,7 @@ async def hold_back(scene: Scene) -> None:
 @scenario(
     "what a dead leader alone had is cut off",
     lambda s: {
-        About.TRUNCATION: rf"broker {s.leader} cut its log from 13 to \d+, .* leader-epoch",
+        About.TRUNCATION: rf"broker {s.leader} truncated its log from 13 to \d+, .* leader-epoch",
     },
     config=SLOW_SESSION,
 )
@@ -293,7 +295,7 @@ async def truncate(scene: Scene) -> None:
 @scenario(
     "the end of a log is torn",
     lambda s: {
-        About.TRUNCATION: rf"broker {s.follower} found its log damaged when it started",
+        About.TRUNCATION: rf"broker {s.follower} found its log damaged at its start",
         About.BROKER: rf"broker {s.follower} started: .* had not ended in order",
     },
 )
@@ -328,7 +330,7 @@ async def fail_directory(scene: Scene) -> None:
     "min.insync.replicas is raised",
     lambda s: {
         About.ALSO: "config changed: .*min.insync.replicas=3",
-        About.REFUSED: "has 2 of the 3 members that min.insync.replicas wants",
+        About.REFUSED: "has 2 of the 3 members that min.insync.replicas requires",
     },
     config=SLOW_SESSION,
 )
@@ -344,7 +346,7 @@ async def raise_minimum(scene: Scene) -> None:
 @scenario(
     "the partition is moved",
     lambda s: {
-        About.LEADER: rf"broker {s.spare[0]} leads .* it is reassigned",
+        About.LEADER: rf"broker {s.spare[0]} has led .* it is reassigned",
         About.ALSO: "reassignment completed",
     },
     brokers=5,

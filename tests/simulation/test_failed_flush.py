@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from barnabas.errors import CorruptMessageError
-from barnabas_broker.log import directory_loader, log_directory
-from barnabas_broker.log.log_history import HistoryNote, LogHistory, history_of
+from barnabas_broker.log.manager import directory_loader, log_directory
+from barnabas_broker.log.recovery.log_history import HistoryNote, LogHistory, history_of
+from barnabas_common.errors import CorruptMessageError
 from barnabas_simulator.loop import run
 
 from tests.support.last_replica import Stage, numbers
@@ -29,7 +29,7 @@ async def fail_a_flush(stage: Stage, broker_id: int) -> None:
     disk = stage.cluster.disks[broker_id]
     disk.fail_next_flush = True
     stage.log(broker_id).roll()
-    await stage.until(lambda: broker_id not in stage.cluster.living)
+    await stage.until(lambda: broker_id not in stage.cluster.running_brokers)
     assert not disk.fail_next_flush
 
 
@@ -68,7 +68,7 @@ async def evicted(seed: int) -> set[bytes]:
     disk.fail_next_flush = True
     stage.log(doubtful).roll()
     await stage.until(lambda: not disk.fail_next_flush, step=0.0001)
-    stage.kill(*stage.cluster.living)
+    stage.kill(*stage.cluster.running_brokers)
     disk.evict()
     for broker_id in (doubtful, stage.leader, stage.others[1]):
         stage.cluster.start_broker(broker_id)
@@ -121,7 +121,7 @@ def test_without_a_copy_the_fsyncs_that_follow_lie(
 def test_a_broker_that_vouches_for_the_page_cache_rules_over_those_who_have_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def believing(note: HistoryNote | None, boot: str, in_order: bool, _: bool) -> LogHistory:
+    def believing(note: HistoryNote | None, boot: str, in_order: bool, *_: bool) -> LogHistory:
         return history_of(note, boot, in_order)
 
     monkeypatch.setattr(log_directory, "history_of", believing)

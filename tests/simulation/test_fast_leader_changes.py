@@ -10,10 +10,11 @@ another epoch: with the offset alone, 1 would keep its own 10 to 14.
 
 import pytest
 from barnabas import Admin
-from barnabas.record.reader import records_from
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.replica import follower
-from barnabas_broker.replica.truncation import EpochEnd, Truncation
+from barnabas_broker.log.epochs.leader_epoch_cache import EpochEnd
+from barnabas_broker.replica.follower import follower
+from barnabas_broker.replica.follower.truncation import Truncation
+from barnabas_common.record.reader import records_from
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 

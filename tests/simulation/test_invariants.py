@@ -7,11 +7,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.messages.control import StopReplicaRequest, UpdateMetadataRequest
-from barnabas.record.batch import stamp
-from barnabas.runtime import Address, Service
-from barnabas_controller import znodes
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import StopReplicaRequest, UpdateMetadataRequest
+from barnabas_common.record.batch import stamp
+from barnabas_common.runtime import Address, Service
+from barnabas_controller.store import znodes
 from barnabas_simulator.cluster import INTERNAL_PORT
 from barnabas_simulator.invariants import Invariants, InvariantViolation
 from barnabas_simulator.loop import run
@@ -101,7 +101,7 @@ async def one_leader_per_epoch(world: ReplicationWorld, _: Invariants) -> None:
     state.partition_epoch += 1
     order = world.leader_and_isr()
     order.partitions[0].leader = 2
-    await world.on(2, world.lives[2].manager.become_leader_or_follower(order))
+    await world.on(2, world.incarnations[2].manager.become_leader_or_follower(order))
 
 
 async def epoch_monotone(world: ReplicationWorld, _: Invariants) -> None:
@@ -217,7 +217,7 @@ TAMPERED: list[tuple[str, Tamper]] = [
 
 def test_a_calm_run_breaks_nothing_and_asks_all_the_rules_it_can() -> None:
     checker = run(calm(), seed=1, max_time=MAX_SECONDS)
-    asked = {name.partition(" ")[0] for name in checker.checks}
+    asked = {name.partition(" ")[0] for name in checker.findings.checks}
     assert asked >= {"I1", "I2", "I3", "I4", "I4b", "I5", "I6", "I7", "I8", "I9", "I12"}
 
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Mapping
 
 import pytest
-from barnabas_controller.eligible import lost_members
+from barnabas_controller.eligibility.eligible_leader_replicas import lost_members
 from barnabas_simulator.campaign.state import registered
 from barnabas_simulator.loop import run
 
@@ -181,7 +181,7 @@ def test_after_kill_9_of_all_every_order_brings_the_partition_back_at_once(
             acknowledged |= await stage.produce([b"behind"], acks=1)
             await stage.until_isr(stage.leader)
         first = stage.leader if thin else stage.others[seed % 2]
-        stage.kill(*stage.cluster.living)
+        stage.kill(*stage.cluster.running_brokers)
         await asyncio.sleep(10.0)
         stage.cluster.start_broker(first)
         began = asyncio.get_running_loop().time()
@@ -302,7 +302,7 @@ def test_a_broker_whose_disks_all_fail_at_its_start_is_not_taken_for_empty(free_
         cluster.disks[one].free_bytes = free_bytes
         cluster.start_broker(one)
         await stage.until(lambda: one not in registered(cluster))  # the session of its last life
-        while one in cluster.living:
+        while one in cluster.running_brokers:
             told = registered(cluster).get(one)
             assert told is None or told.unbroken_since >= 0
             await asyncio.sleep(0.001)

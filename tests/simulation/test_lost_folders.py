@@ -8,8 +8,8 @@ import asyncio
 
 import pytest
 from barnabas import Admin
-from barnabas.events import EventKind
-from barnabas_controller.config_store import topic_entity
+from barnabas_common.events import EventKind
+from barnabas_controller.store.config_store import topic_entity
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
@@ -72,7 +72,7 @@ def test_after_all_brokers_were_down_who_lost_its_folder_fetches_all_anew(loser:
         await cluster.serving()
         await _until_all_in_sync(cluster, 3)
         assert _causes(cluster, loser, EventKind.REPLICA_LOST) == [
-            "its folder is gone from /data, where its high watermark was 50"
+            "its folder is missing from /data; its high watermark was 50"
         ]
         found = await replicas(cluster.bootstrap, TP, runtime=cluster.client_runtime("looker"))
         assert [found[broker_id].log_end_offset for broker_id in (1, 2, 3)] == [50, 50, 50]

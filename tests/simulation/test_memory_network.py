@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import pytest
-from barnabas.errors import MaybeApplied, Refused
-from barnabas.runtime import Address, Channel, Service
+from barnabas_common.errors import MaybeApplied, Refused
+from barnabas_common.runtime import Address, Channel, Service
 from barnabas_simulator.loop import NODE, VirtualLoop, run
 from barnabas_simulator.network import MemoryNetwork
 
@@ -28,11 +28,11 @@ class Scene:
         return asyncio.get_running_loop().time()
 
 
-async def serve(network: MemoryNetwork, peer: ScriptedPeer, life: int = 1) -> None:
+async def serve(network: MemoryNetwork, peer: ScriptedPeer, incarnation: int = 1) -> None:
     """Open the server's listener, in the server's own context."""
 
     async def open_listener() -> None:
-        NODE.set(f"server/{life}")
+        NODE.set(f"server/{incarnation}")
         await network.node("server").listen("TEST", SERVER, peer.handlers())
 
     await asyncio.create_task(open_listener())
@@ -99,7 +99,7 @@ def test_a_connection_breaks_when_its_link_stays_cut() -> None:
         before = scene.now
         with pytest.raises(MaybeApplied, match="fell silent"):
             await scene.channel.call(produce("lost"), timeout=100)
-        assert scene.now - before == pytest.approx(scene.network.conditions.silence_limit)
+        assert scene.now - before == pytest.approx(scene.network.links.conditions.silence_limit)
 
     simulate(scenario)
 
@@ -135,7 +135,7 @@ def test_a_killed_server_breaks_calls_at_once_and_may_come_back(seed: int) -> No
         with pytest.raises(Refused, match="refused"):
             await scene.channel.call(produce("echo"), timeout=5)
         scene.peer.gate.set()
-        await serve(scene.network, scene.peer, life=2)
+        await serve(scene.network, scene.peer, incarnation=2)
         await scene.channel.call(produce("back"), timeout=5)
         assert scene.peer.finished == ["back"]
 
@@ -180,7 +180,7 @@ def test_one_seed_is_one_trace() -> None:
 def test_a_request_may_be_executed_and_its_answer_lost() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.channel.call(produce("echo"), timeout=5)
-        scene.network.lose_next("server", "client")
+        scene.network.links.lose_next(("server", "client"))
         with pytest.raises(MaybeApplied, match="reset"):
             await scene.channel.call(produce("applied"), timeout=5)
         assert scene.peer.finished == ["echo", "applied"]
@@ -192,7 +192,7 @@ def test_a_request_may_be_executed_and_its_answer_lost() -> None:
 def test_a_request_may_be_lost_with_its_connection() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.channel.call(produce("echo"), timeout=5)
-        scene.network.lose_next("client", "server")
+        scene.network.links.lose_next(("client", "server"))
         with pytest.raises((MaybeApplied, Refused)):
             await scene.channel.call(produce("lost"), timeout=5)
         await scene.channel.call(produce("next"), timeout=5)
@@ -217,14 +217,14 @@ def test_a_flaky_link_breaks_some_connections_and_lets_others_through() -> None:
     outcomes: list[bool] = []
 
     async def scenario(scene: Scene) -> None:
-        scene.network.make_flaky("server", "client", 0.3)
+        scene.network.links.make_flaky(("server", "client"), 0.3)
         for _ in range(50):
             try:
                 await scene.channel.call(produce("echo"), timeout=5)
                 outcomes.append(True)
             except (MaybeApplied, Refused):
                 outcomes.append(False)
-        scene.network.make_flaky("server", "client", 0)
+        scene.network.links.make_flaky(("server", "client"), 0)
         await scene.channel.call(produce("echo"), timeout=5)
 
     simulate(scenario)
@@ -234,14 +234,14 @@ def test_a_flaky_link_breaks_some_connections_and_lets_others_through() -> None:
 def test_a_slow_link_is_late_and_in_order() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.channel.call(produce("echo"), timeout=5)
-        scene.network.delay("client", "server", 2.0)
+        scene.network.links.delay(("client", "server"), 2.0)
         before = scene.now
         calls = [scene.channel.call(produce("late", n), timeout=30) for n in range(10)]
         await asyncio.gather(*calls)
         assert 1 < scene.now - before < 2.1
         partitions = [request.partitions[0].partition for request in scene.peer.received[1:]]
         assert partitions == list(range(10))
-        scene.network.delay("client", "server", 0)
+        scene.network.links.delay(("client", "server"), 0)
         before = scene.now
         await scene.channel.call(produce("echo"), timeout=5)
         assert scene.now - before < 0.01
@@ -266,7 +266,7 @@ def test_the_end_of_an_earlier_life_is_told_when_the_host_has_its_power_again() 
         network.lose_power("server")
         network.heal("server", "client")
         network.regain_power("server/2")
-        await serve(network, scene.peer, life=3)
+        await serve(network, scene.peer, incarnation=3)
         await asyncio.sleep(1)
         await scene.channel.call(produce("echo"), timeout=5)
 
@@ -276,8 +276,8 @@ def test_the_end_of_an_earlier_life_is_told_when_the_host_has_its_power_again() 
 def test_a_frame_that_was_to_be_lost_arrives_once_nothing_more_is_to_be() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.channel.call(produce("echo"), timeout=5)
-        scene.network.lose_next("client", "server")
-        scene.network.lose_nothing_more()
+        scene.network.links.lose_next(("client", "server"))
+        scene.network.links.lose_nothing_more()
         await scene.channel.call(produce("echo"), timeout=5)
 
     simulate(scenario)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from barnabas import Admin
-from barnabas.runtime import PausePoint
+from barnabas_common.runtime import PausePoint
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 

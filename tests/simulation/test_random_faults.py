@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from barnabas_broker.replica import leadership
-from barnabas_controller import eligible
-from barnabas_controller.partition_states import PartitionStateMachine
+from barnabas_broker.replica.leader import leadership
+from barnabas_broker.replica.leader.high_watermark import Progress
+from barnabas_controller.eligibility import eligible_leader_replicas as eligible
+from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
 
 from tests.support.random_faults import RandomFaults, run_seed
 
@@ -36,25 +37,25 @@ def test_one_seed_is_one_exact_run() -> None:
     assert first.histories == second.histories
 
 
-def _let_earlier_lives_rule(patch: pytest.MonkeyPatch) -> None:
+def _let_earlier_incarnations_rule(patch: pytest.MonkeyPatch) -> None:
     """Brokers that restarted during a failover keep their seats."""
 
     async def nothing(*_: object) -> None:
         return
 
-    patch.setattr(PartitionStateMachine, "dismiss_earlier_lives", nothing)
+    patch.setattr(PartitionStateMachine, "handle_unclean_shutdown", nothing)
 
 
-def _believe_every_seat(patch: pytest.MonkeyPatch) -> None:
+def _trust_every_isr_member(patch: pytest.MonkeyPatch) -> None:
     """A member of the ISR that lost power counts as if it had lost nothing."""
-    patch.setattr(eligible, "lost_something", lambda *_: False)
+    patch.setattr(eligible, "may_have_lost_records", lambda *_: False)
 
 
 def _commit_alone(patch: pytest.MonkeyPatch) -> None:
     """The high watermark follows the leader's own log end."""
 
-    def wrong(current: int, leader_end: int, _awaited: list[int], **_: int) -> int:
-        return max(current, leader_end)
+    def wrong(progress: Progress) -> int:
+        return max(progress.high_watermark, progress.end_offset)
 
     patch.setattr(leadership, "next_high_watermark", wrong)
 
@@ -64,7 +65,9 @@ def test_nothing_acknowledged_is_lost_when_sessions_alone_detect_deaths(seed: in
     assert acknowledged(run_seed(seed, detection="session")) > 100
 
 
-@pytest.mark.parametrize("plant", [_let_earlier_lives_rule, _believe_every_seat, _commit_alone])
+@pytest.mark.parametrize(
+    "plant", [_let_earlier_incarnations_rule, _trust_every_isr_member, _commit_alone]
+)
 def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

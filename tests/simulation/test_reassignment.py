@@ -19,7 +19,7 @@ def test_all_replicas_move_and_the_old_logs_are_deleted() -> None:
             await moving.reassign([4, 5, 6])
             await moving.until(lambda: moving.is_home(4, 5, 6))
             await asyncio.sleep(1)
-        assert [b for b in moving.cluster.living if moving.hosts(b)] == [4, 5, 6]
+        assert [b for b in moving.cluster.running_brokers if moving.hosts(b)] == [4, 5, 6]
         for broker_id in (1, 2, 3):
             assert not moving.cluster.disks[broker_id].exists("/data/flights-0")
         async with moving.admin() as admin:

@@ -2,8 +2,8 @@
 
 import json
 
-from barnabas.events import EventKind
-from barnabas_controller.znodes import REASSIGN_PARTITIONS, ReplicaAssignment
+from barnabas_common.events import EventKind
+from barnabas_controller.store.znodes import REASSIGN_PARTITIONS, ReplicaAssignment
 
 from tests.simulation.test_controller_reassignment import (
     FLIGHTS,
@@ -16,7 +16,7 @@ from tests.simulation.test_controller_reassignment import (
 from tests.support.control_world import ControlWorld, run_world
 
 
-async def wish(world: ControlWorld, *wishes: tuple[str, int, list[int]]) -> None:
+async def request_reassignment(world: ControlWorld, *wishes: tuple[str, int, list[int]]) -> None:
     content = {
         "version": 1,
         "partitions": [{"topic": t, "partition": p, "replicas": r} for t, p, r in wishes],
@@ -36,7 +36,9 @@ def test_the_old_znode_asks_too_and_goes_when_all_of_it_is_done() -> None:
         await world.start_brokers(1, 2, 3)
         await world.create_topic("flights", {0: [1, 2]})
         for target in ([3, 2], [1, 3]):  # twice: the watch is armed again
-            await wish(world, ("flights", 0, target), ("unknown", 0, [1]), ("flights", 7, [9]))
+            await request_reassignment(
+                world, ("flights", 0, target), ("unknown", 0, [1]), ("flights", 7, [9])
+            )
 
             async def begun() -> bool | None:
                 return (await assignment(world)).adding != () or None
@@ -74,7 +76,7 @@ def test_an_unknown_broker_in_the_old_znode_is_refused_and_moves_nothing() -> No
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2)
         await world.create_topic("flights", {0: [1, 2]})
-        await wish(world, ("flights", 0, [1, 99]))
+        await request_reassignment(world, ("flights", 0, [1, 99]))
         await until_forgotten(world)
         assert await assignment(world) == ReplicaAssignment((1, 2))
         (event,) = [
@@ -89,7 +91,7 @@ def test_a_request_overrules_the_old_znode() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3, 4)
         await world.create_topic("flights", {0: [1]})
-        await wish(world, ("flights", 0, [2]))
+        await request_reassignment(world, ("flights", 0, [2]))
 
         async def begun() -> bool | None:
             return (await assignment(world)).adding == (2,) or None

@@ -3,11 +3,15 @@
 import asyncio
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.messages.fetch import FetchPartition, FetchRequest
-from barnabas.messages.offsets import LATEST_TIMESTAMP, ListOffsetsPartition, ListOffsetsRequest
-from barnabas.messages.produce import ProducePartition
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.fetch import FetchPartition, FetchRequest
+from barnabas_common.messages.offsets import (
+    LATEST_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+)
+from barnabas_common.messages.produce import ProducePartition, ProduceRequest
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.loop import run
 
 from tests.support.raw import batch
@@ -102,8 +106,10 @@ def test_partitions_of_one_request_fail_independently() -> None:
             ProducePartition(*TP, bytes(corrupt)),
             ProducePartition(*TP, batch(b"a")),
         ]
-        results = await world.on(1, world.lives[1].manager.append_records(-1, 5000, items))
-        assert [result.error_code for result in results] == [
+        request = ProduceRequest(-1, 5000, items)
+        response = await world.on(1, world.incarnations[1].manager.produces.produce(request))
+        assert response is not None
+        assert [result.error_code for result in response.partitions] == [
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
             ErrorCode.CORRUPT_MESSAGE,
@@ -164,8 +170,8 @@ def test_offsets_out_of_range_wrong_epochs_and_other_brokers_are_refused() -> No
         async def error(broker_id: int, offset: int, epoch: int = -1) -> int:
             partition = FetchPartition(*TP, offset, epoch)
             request = FetchRequest(1000, 1, 1 << 20, partitions=[partition])
-            manager = world.lives[broker_id].manager
-            response = await world.on(broker_id, manager.fetch(request))
+            manager = world.incarnations[broker_id].manager
+            response = await world.on(broker_id, manager.consumer_fetches.fetch(request))
             return response.partitions[0].error_code
 
         assert await error(1, 2) == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -187,7 +193,7 @@ def test_a_fetch_of_a_broker_without_a_replica_is_refused_and_moves_nothing(epoc
         await world.produce(b"a")
         partition = FetchPartition(*TP, 1, epoch)
         request = FetchRequest(0, 1, 1 << 20, replica_id=4, session_epoch=0, partitions=[partition])
-        response = await world.on(1, world.lives[1].manager.replica_fetch(request))
+        response = await world.on(1, world.incarnations[1].manager.follower_fetches.fetch(request))
         expected = ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
         assert response.partitions[0].error_code == expected
         assert list(world.partition(1).lead().followers) == [2]
@@ -202,7 +208,9 @@ def test_producers_and_consumers_are_told_when_their_leader_is_replaced() -> Non
         world.cut(1, 2)
         produce = asyncio.ensure_future(world.produce(b"b"))
         request = FetchRequest(60_000, 1, 1 << 20, partitions=[FetchPartition(*TP, 1)])
-        fetch = asyncio.ensure_future(world.on(1, world.lives[1].manager.fetch(request)))
+        fetch = asyncio.ensure_future(
+            world.on(1, world.incarnations[1].manager.consumer_fetches.fetch(request))
+        )
         await asyncio.sleep(0.5)
         await world.elect(3)
         result = await produce
@@ -223,7 +231,7 @@ def test_the_latest_offset_is_not_given_out_before_a_new_leader_has_caught_up_wi
         world.cut(2, 3)
         await world.elect(2, isr=(2, 3))
         item = ListOffsetsPartition(*TP, LATEST_TIMESTAMP)
-        lookups = world.lives[2].manager.list_offsets
+        lookups = world.incarnations[2].manager.offsets.list_offsets
 
         async def latest(replica_id: int) -> tuple[int, int]:
             response = await world.on(2, lookups(ListOffsetsRequest(replica_id, 0, [item])))
@@ -249,7 +257,7 @@ def test_many_partitions_travel_together_and_idle_ones_cost_nothing() -> None:
             assert (await world.produce(b"a", key=key)).error_code == ErrorCode.NONE
         await world.until_equal(1, 2, key=keys[-1])
         await asyncio.sleep(1.0)
-        requests = world.lives[1].requests
+        requests = world.incarnations[1].requests
         del requests[:]
         await world.produce(b"b", key=keys[7])
         await asyncio.sleep(0.4)

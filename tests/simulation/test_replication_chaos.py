@@ -10,10 +10,12 @@ import random
 from collections.abc import Callable
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.messages.fetch import FetchPartition, FetchRequest
-from barnabas.record.reader import records_from
-from barnabas_broker.replica import follower_fetch, leadership
+from barnabas_broker.replica.leader import leadership
+from barnabas_broker.replica.leader.high_watermark import Progress
+from barnabas_broker.replica.serve import follower_fetch
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.fetch import FetchPartition, FetchRequest
+from barnabas_common.record.reader import records_from
 from barnabas_simulator.loop import run
 
 from tests.support.replication_world import TP, ReplicationWorld
@@ -67,11 +69,13 @@ class Chaos:
         while True:
             await asyncio.sleep(self.random.uniform(0.0, 0.2))
             broker_id = self.random.choice(BROKERS)
-            if broker_id not in self.world.lives:
+            if broker_id not in self.world.incarnations:
                 continue
-            manager = self.world.lives[broker_id].manager
+            manager = self.world.incarnations[broker_id].manager
             partitions = [FetchPartition(*TP, offset)]
-            fetch = manager.fetch(FetchRequest(0, 1, 1 << 20, partitions=partitions))
+            fetch = manager.consumer_fetches.fetch(
+                FetchRequest(0, 1, 1 << 20, partitions=partitions)
+            )
             response = await self._ask(broker_id, self.world.on(broker_id, fetch))
             if response is None or response.partitions[0].error_code:
                 continue
@@ -82,7 +86,7 @@ class Chaos:
 
     async def _ask(self, broker_id: int, work):  # type: ignore[no-untyped-def]
         """An answer, or None: a killed broker's never comes."""
-        if broker_id not in self.world.lives:
+        if broker_id not in self.world.incarnations:
             work.close()
             return None
         try:
@@ -93,19 +97,19 @@ class Chaos:
     # ---- mischief and order
 
     async def _mischief(self) -> None:
-        world, living = self.world, sorted(self.world.lives)
-        dead = [broker_id for broker_id in BROKERS if broker_id not in living]
+        world, running_brokers = self.world, sorted(self.world.incarnations)
+        dead = [broker_id for broker_id in BROKERS if broker_id not in running_brokers]
         match self.random.choice(["kill", "restart", "restart", "cut", "heal", "elect", "calm"]):
-            case "kill" if living:
-                victim = self.random.choice(living)
+            case "kill" if running_brokers:
+                victim = self.random.choice(running_brokers)
                 self.cut = [pair for pair in self.cut if victim not in pair]
                 world.kill(victim)
             case "restart" if dead:
                 broker_id = self.random.choice(dead)
                 await world.start(broker_id)
                 await world.announce(only=broker_id)
-            case "cut" if len(living) > 1:
-                one, other = self.random.sample(living, 2)
+            case "cut" if len(running_brokers) > 1:
+                one, other = self.random.sample(running_brokers, 2)
                 world.cut(one, other)
                 self.cut.append((one, other))
             case "heal" if self.cut:
@@ -119,15 +123,15 @@ class Chaos:
         state = self.world.states[TP]
         if self.random.random() < 0.5 and self.deaf is not None:
             deaf, self.deaf = self.deaf, None
-            if deaf in self.world.lives:
+            if deaf in self.world.incarnations:
                 await self.world.announce(only=deaf)
-        gone = [broker_id for broker_id in state.isr if broker_id not in self.world.lives]
-        if state.leader not in self.world.lives or (gone and len(gone) < len(state.isr)):
+        gone = [broker_id for broker_id in state.isr if broker_id not in self.world.incarnations]
+        if state.leader not in self.world.incarnations or (gone and len(gone) < len(state.isr)):
             await self._elect()
 
     async def _elect(self) -> None:
         state = self.world.states[TP]
-        isr = tuple(broker_id for broker_id in state.isr if broker_id in self.world.lives)
+        isr = tuple(broker_id for broker_id in state.isr if broker_id in self.world.incarnations)
         if isr:
             await self.world.elect(self.random.choice(isr), isr=isr, but=self.deaf)
 
@@ -136,7 +140,7 @@ class Chaos:
             self.world.heal(*pair)
         self.deaf = None
         for broker_id in BROKERS:
-            if broker_id not in self.world.lives:
+            if broker_id not in self.world.incarnations:
                 await self.world.start(broker_id)
         await self._elect()
 
@@ -175,8 +179,8 @@ def test_nothing_acknowledged_or_seen_is_ever_missing_in_many_runs(seed: int) ->
 def _commit_alone(patch: pytest.MonkeyPatch) -> None:
     """The high watermark follows the leader's own log end."""
 
-    def wrong(current: int, leader_end: int, _awaited: list[int], **_: int) -> int:
-        return max(current, leader_end)
+    def wrong(progress: Progress) -> int:
+        return max(progress.high_watermark, progress.end_offset)
 
     patch.setattr(leadership, "next_high_watermark", wrong)
 

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from barnabas.error_code import ErrorCode
-from barnabas.topic_partition import TopicPartition
-from barnabas_simulator.disk import MemoryFile
+from barnabas_broker.disk.page_cache import CachedFile
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.loop import run
 
 from tests.support.replication_world import TP, ReplicationWorld
@@ -27,8 +27,8 @@ def flip_last_bit(world: ReplicationWorld, broker_id: int) -> None:
     """Change the last byte of the first segment on a broker's disk."""
     path = f"/data/{TP}/00000000000000000000.log"
     file = world.disks[broker_id].open(path)
-    assert isinstance(file, MemoryFile)
-    file._content.data[-1] ^= 1
+    assert isinstance(file, CachedFile)
+    file.inode.data[-1] ^= 1
 
 
 def test_a_corrupt_batch_holds_up_its_own_partition_only_and_is_fetched_again() -> None:
@@ -62,7 +62,7 @@ def test_a_followers_failed_disk_takes_it_out_of_the_isr_and_the_leader_goes_on(
         assert world.isr() == (1, 2)
         assert world.partition(3).offline
         response = await world.on(
-            3, world.lives[3].manager.become_leader_or_follower(world.leader_and_isr())
+            3, world.incarnations[3].manager.become_leader_or_follower(world.leader_and_isr())
         )
         assert response.partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -122,7 +122,7 @@ def test_a_follower_whose_leader_has_no_address_waits_for_it() -> None:
         await world.start(2)
         request = world.leader_and_isr()
         request.live_leaders = []
-        await world.on(2, world.lives[2].manager.become_leader_or_follower(request))
+        await world.on(2, world.incarnations[2].manager.become_leader_or_follower(request))
         await asyncio.sleep(5.0)
         assert world.values(2) == [b"a"]
         await world.produce(b"b", acks=1)
@@ -152,12 +152,12 @@ def test_the_high_watermark_survives_a_clean_stop_and_a_kill_after_its_checkpoin
     async def scenario() -> None:
         world = await two_partitions(1, 2)
         await world.produce(b"b")
-        life = world.lives[1]
-        await world.on(1, life.manager.shutdown())
-        await world.on(1, life.logs.stop())
+        incarnation = world.incarnations[1]
+        await world.on(1, incarnation.manager.shutdown())
+        await world.on(1, incarnation.logs.stop())
         world.kill(1)
         await world.start(1)
-        loaded = world.lives[1].logs.get(TP)
+        loaded = world.incarnations[1].logs.get(TP)
         assert loaded is not None
         assert loaded.high_watermark == 2
         await world.elect(1)
@@ -165,7 +165,7 @@ def test_the_high_watermark_survives_a_clean_stop_and_a_kill_after_its_checkpoin
         await asyncio.sleep(6.0)
         world.kill(1)
         await world.start(1)
-        loaded = world.lives[1].logs.get(TP)
+        loaded = world.incarnations[1].logs.get(TP)
         assert loaded is not None
         assert loaded.high_watermark == 3
 
@@ -192,7 +192,7 @@ def test_shutdown_answers_whoever_waits() -> None:
         produce = asyncio.ensure_future(world.produce(b"b", timeout_ms=60_000))
         fetch = asyncio.ensure_future(world.consume(1, offset=1, max_wait_ms=60_000))
         await asyncio.sleep(0.1)
-        await world.on(1, world.lives[1].manager.shutdown())
+        await world.on(1, world.incarnations[1].manager.shutdown())
         assert (await produce).error_code == ErrorCode.REQUEST_TIMED_OUT
         assert await fetch == (1, [])
 

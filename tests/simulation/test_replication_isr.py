@@ -4,10 +4,11 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.events import EventKind
-from barnabas.messages.fetch import FetchPartition, FetchRequest
-from barnabas.topic_partition import TopicPartition
+from barnabas_broker.replica.leader.leadership import ACKS_ALL
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.messages.fetch import FetchPartition, FetchRequest
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.loop import run
 
 from tests.support.replication_world import TP, ReplicationWorld
@@ -81,10 +82,10 @@ def test_where_a_follower_was_in_an_earlier_life_does_not_let_it_join() -> None:
         await world.update_metadata()
         position = FetchPartition(*TP, 1_000, current_leader_epoch=world.states[TP].leader_epoch)
         first = FetchRequest(0, 1, 1 << 20, replica_id=3, session_epoch=0, partitions=[position])
-        answer = await world.on(1, world.lives[1].manager.replica_fetch(first))
+        answer = await world.on(1, world.incarnations[1].manager.follower_fetches.fetch(first))
         assert answer.partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         again = replace(first, session_id=answer.session_id, session_epoch=1, partitions=[])
-        await world.on(1, world.lives[1].manager.replica_fetch(again))
+        await world.on(1, world.incarnations[1].manager.follower_fetches.fetch(again))
         await asyncio.sleep(1.0)
         assert world.isr() == (1, 2)
 
@@ -141,7 +142,7 @@ def test_an_idle_follower_joins_as_soon_as_its_broker_is_known_to_live() -> None
         world.kill(3)
         await world.elect(1, isr=(1, 2))
         await world.start(3)
-        dead_to_the_leader = world.lives[3]
+        dead_to_the_leader = world.incarnations[3]
         request = world.leader_and_isr()
         await world.on(3, dead_to_the_leader.manager.become_leader_or_follower(request))
         await world.until(lambda: world.values(3) == [b"a"])
@@ -258,12 +259,12 @@ def test_nothing_is_proposed_while_a_change_is_under_way_and_the_maximal_isr_cou
         await world.elect(1, isr=(1, 2))
         await world.until(lambda: world.isr() == (1, 2, 3))
         # The controller is out of reach while 3 stops: it stays a member and holds the HW.
-        world.network.cut(world.lives[1].name, "controller")
+        world.network.cut(world.incarnations[1].name, "controller")
         world.kill(3)
         produced = await world.produce(b"b", timeout_ms=100_000)
         assert produced.error_code == ErrorCode.REQUEST_TIMED_OUT
         assert world.log(1).high_watermark == 1
-        world.network.heal(world.lives[1].name, "controller")
+        world.network.heal(world.incarnations[1].name, "controller")
         await world.until(lambda: world.log(1).high_watermark == 2)
         assert world.isr(TP) == (1, 2)
 
@@ -276,14 +277,14 @@ def test_a_wish_is_told_once_however_long_the_controller_is_away() -> None:
     async def scenario() -> None:
         world = await three()
         await world.produce(b"a")
-        world.network.cut(world.lives[1].name, "controller")
+        world.network.cut(world.incarnations[1].name, "controller")
         for _ in range(2):
             await world.elect(1, isr=(1, 2))
             for number in range(10):
                 await world.produce(b"%d" % number)
-        told = [e.kind for e in world.lives[1].events.since(0)]
+        told = [e.kind for e in world.incarnations[1].events.since(0)]
         assert told.count(EventKind.ISR_CHANGE_PROPOSED) == 1
-        world.network.heal(world.lives[1].name, "controller")
+        world.network.heal(world.incarnations[1].name, "controller")
         await world.until(lambda: world.isr() == (1, 2, 3))
 
     run(scenario())
@@ -301,9 +302,10 @@ def test_a_committed_record_is_told_when_too_few_replicas_are_left_by_then() -> 
         assert leadership is not None
         required = produced.base_offset + 1
         await world.until(lambda: log.high_watermark >= required)
-        assert leadership.produce_outcome(required) is ErrorCode.NONE
+        assert leadership.outcome_of_append(ACKS_ALL, required) is ErrorCode.NONE
         log.config = replace(log.config, min_insync_replicas=3)
-        assert leadership.produce_outcome(required) is (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        outcome = leadership.outcome_of_append(ACKS_ALL, required)
+        assert outcome is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     run(scenario())
 
@@ -322,8 +324,8 @@ def test_a_burst_throws_healthy_followers_out_if_lag_is_counted_in_records(
         await world.start(1, 2, 3)
         await world.create(1, 2, 3)
         burst = [b"%d" % number for number in range(500)]
-        world.network.conditions = replace(
-            world.network.conditions, min_latency=0.005, max_latency=0.01
+        world.network.links.conditions = replace(
+            world.network.links.conditions, min_latency=0.005, max_latency=0.01
         )
         for _ in range(150):  # the followers fetch each at once, and are checked every 500 ms
             await world.produce(*burst, acks=1)

@@ -2,15 +2,16 @@
 
 from dataclasses import replace
 
-from barnabas.error_code import ErrorCode
-from barnabas.messages.control import (
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import (
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     StopReplicaPartition,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.messages.replicas import DescribeReplicasRequest, ReplicaDescription
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.loop import run
 
 from tests.support.replication_world import CONTROLLER, TP, ReplicationWorld
@@ -30,7 +31,7 @@ async def order(
     world: ReplicationWorld, request: LeaderAndIsrRequest, broker_id: int = 2
 ) -> tuple[int, list[int]]:
     response = await world.on(
-        broker_id, world.lives[broker_id].manager.become_leader_or_follower(request)
+        broker_id, world.incarnations[broker_id].manager.become_leader_or_follower(request)
     )
     return response.error_code, [item.error_code for item in response.partitions]
 
@@ -63,9 +64,9 @@ def test_an_old_controller_and_an_order_to_an_earlier_life_are_ignored() -> None
         assert await order(world, replace(request, broker_epoch=9)) == (ErrorCode.NONE, [0])
         assert world.partition(2).leader_epoch == 1
         metadata = UpdateMetadataRequest(CONTROLLER, 4, -1)
-        response = world.lives[2].manager.update_metadata(metadata)
+        response = world.incarnations[2].manager.update_metadata(metadata)
         assert response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
-        assert world.lives[2].cache.contains("flights")
+        assert world.incarnations[2].cache.contains("flights")
 
     run(scenario())
 
@@ -104,7 +105,7 @@ def test_another_topic_of_the_same_name_is_not_taken_for_this_one() -> None:
         impostor = changed(newer(world), topic_id="another".ljust(22, "x"))
         outcome = (ErrorCode.NONE, [ErrorCode.INCONSISTENT_TOPIC_ID])
         assert await order(world, impostor) == outcome
-        (refused,) = [e for e in world.lives[2].events.since(0) if e.kind == "role-refused"]
+        (refused,) = [e for e in world.incarnations[2].events.since(0) if e.kind == "role-refused"]
         assert refused.topic_partition == TP and "INCONSISTENT_TOPIC_ID" in refused.cause
         world.kill(2)
         await world.start(2)
@@ -136,8 +137,8 @@ def test_a_stopped_replica_follows_no_more_and_a_deleted_one_leaves_nothing() ->
         await world.produce(b"b", acks=1)
         assert world.values(2) == [b"a"]
         assert await world.stop_replica(2, delete=True) == ErrorCode.NONE
-        assert world.lives[2].manager.partitions.get(TP) is None
-        assert world.lives[2].logs.get(TP) is None
+        assert world.incarnations[2].manager.partitions.get(TP) is None
+        assert world.incarnations[2].logs.get(TP) is None
         assert await world.stop_replica(2, delete=True) == ErrorCode.NONE
         assert await world.stop_replica(1, delete=True) == ErrorCode.NONE
         refused = await world.produce(b"c", to=1)
@@ -159,35 +160,44 @@ def test_an_order_to_stop_from_an_older_leader_epoch_is_fenced() -> None:
     async def scenario() -> None:
         world = await two()
         await world.elect(1)
-        manager = world.lives[2].manager
+        manager = world.incarnations[2].manager
 
         async def stop(leader_epoch: int) -> int:
             items = [StopReplicaPartition(*TP, leader_epoch, False)]
-            response = await manager.stop_replicas(StopReplicaRequest(CONTROLLER, 5, -1, items))
+            response = await manager.roles.stop_replicas(
+                StopReplicaRequest(CONTROLLER, 5, -1, items)
+            )
             return response.partitions[0].error_code
 
         assert await world.on(2, stop(0)) == ErrorCode.FENCED_LEADER_EPOCH
         assert await world.on(2, stop(1)) == ErrorCode.NONE
         assert await world.on(2, stop(-1)) == ErrorCode.NONE
         old = StopReplicaRequest(CONTROLLER, 4, -1, [])
-        response = await world.on(2, manager.stop_replicas(old))
+        response = await world.on(2, manager.roles.stop_replicas(old))
         assert response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
 
     run(scenario())
+
+
+async def described(
+    world: ReplicationWorld, broker_id: int, *topics: str
+) -> list[ReplicaDescription]:
+    manager = world.incarnations[broker_id].manager
+    return (await manager.describe_replicas(DescribeReplicasRequest(list(topics)))).replicas
 
 
 def test_replicas_are_described_as_they_are_here() -> None:
     async def scenario() -> None:
         world = await two()
         await world.produce(b"b")
-        (leader,) = world.lives[1].manager.describe_replicas([])
+        (leader,) = await described(world, 1)
         assert (leader.is_leader, leader.leader_epoch, leader.in_sync_replicas) == (True, 0, [1, 2])
         assert (leader.log_end_offset, leader.high_watermark) == (2, 2)
-        (follower,) = leader.followers
-        assert (follower.broker_id, follower.log_end_offset, follower.caught_up_ms_ago) == (2, 2, 0)
-        (described,) = world.lives[2].manager.describe_replicas(["flights"])
-        assert (described.is_leader, described.leader_id) == (False, 1)
-        assert (described.in_sync_replicas, described.followers) == ([], [])
-        assert world.lives[2].manager.describe_replicas(["unknown"]) == []
+        (remote,) = leader.followers
+        assert (remote.broker_id, remote.log_end_offset, remote.caught_up_ms_ago) == (2, 2, 0)
+        (follower,) = await described(world, 2, "flights")
+        assert (follower.is_leader, follower.leader_id) == (False, 1)
+        assert (follower.in_sync_replicas, follower.followers) == ([], [])
+        assert await described(world, 2, "unknown") == []
 
     run(scenario())

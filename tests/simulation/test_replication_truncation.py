@@ -6,8 +6,9 @@ Each on both ways to find where to cut: by fetching, and by asking before fetchi
 import asyncio
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.loop import run
 
 from tests.support.replication_world import TP, ReplicationWorld
@@ -173,6 +174,33 @@ def test_an_uncleanly_elected_leader_cuts_its_followers_back(lookup: Config) -> 
     run(scenario())
 
 
+def test_committed_records_that_are_truncated_are_an_error(lookup: Config) -> None:
+    """An unclean election while the old leader still runs: it lost nothing, and must follow."""
+
+    async def scenario() -> None:
+        world = ReplicationWorld(config=lookup)
+        await world.start(1, 2)
+        await world.create(1, 2)
+        await world.produce(b"a")
+        await world.until_equal(1, 2)
+        world.kill(2)
+        await world.elect(1, isr=(1,))
+        await world.produce(b"b", b"c", b"d")
+        await world.start(2)
+        await world.elect(2, isr=(2,))
+        await world.until_equal(1, 2)
+        assert world.values(1) == [b"a"]
+        (event,) = [
+            event
+            for event in world.incarnations[1].events.since(0)
+            if event.kind is EventKind.COMMITTED_RECORDS_TRUNCATED
+        ]
+        assert (event.details["to_offset"], event.details["from_offset"]) == (1, 4)
+        assert "leader 2 does not have the records from 1 to 4" in event.cause
+
+    run(scenario())
+
+
 def test_a_follower_behind_the_leaders_log_start_begins_anew_there(lookup: Config) -> None:
     async def scenario() -> None:
         world = ReplicationWorld(config=lookup)
@@ -260,9 +288,9 @@ def test_the_lookup_asks_before_it_fetches_again_and_again_until_the_logs_agree(
         await world.until_equal(1, 2)
         for turn in range(6):  # each leads alone, and neither hears of the other's records
             leads, sleeps = (1, 2) if turn % 2 else (2, 1)
-            if leads not in world.lives:
+            if leads not in world.incarnations:
                 await world.start(leads)
-            if sleeps in world.lives:
+            if sleeps in world.incarnations:
                 world.kill(sleeps)
             await world.elect(leads, isr=(leads,))
             await world.produce(b"%d-of-%d" % (turn, leads), b"more", acks=1)
@@ -272,7 +300,7 @@ def test_the_lookup_asks_before_it_fetches_again_and_again_until_the_logs_agree(
         await world.until_equal(1, 2)
         assert world.values(leader)[0] == b"common"
         assert world.log(1).leader_epochs.entries == world.log(2).leader_epochs.entries
-        assert world.lives[leader].epoch_questions == (
+        assert world.incarnations[leader].epoch_questions == (
             [] if lookup["replica.truncation.lookup"] == "fetch" else [5, 3, 1]
         )
 

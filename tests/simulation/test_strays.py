@@ -2,8 +2,8 @@
 
 import asyncio
 
-from barnabas.error_code import ErrorCode
-from barnabas.events import EventKind
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
 from barnabas_simulator.loop import run
 
 from tests.support.reassigning import TP as MOVING
@@ -12,7 +12,7 @@ from tests.support.replication_world import TP, ReplicationWorld
 
 
 def strays(world: ReplicationWorld, broker_id: int) -> int:
-    told = world.lives[broker_id].events.since(0)
+    told = world.incarnations[broker_id].events.since(0)
     return sum(event.kind is EventKind.REPLICA_STRAY for event in told)
 
 
@@ -40,13 +40,13 @@ def test_a_stray_follower_asks_no_more() -> None:
         world.states[TP].replicas = (1,)
         await world.elect(1, isr=(1,))
         assert await world.stop_replica(2, delete=True) == ErrorCode.NONE
-        asked = len(world.lives[2].requests)
+        asked = len(world.incarnations[2].requests)
         await world.until(lambda: strays(world, 3) == 1)
-        assert len(world.lives[2].requests) > asked
-        assert world.lives[3].manager.partitions.get(TP) is None
-        asked = len(world.lives[2].requests)
+        assert len(world.incarnations[2].requests) > asked
+        assert world.incarnations[3].manager.partitions.get(TP) is None
+        asked = len(world.incarnations[2].requests)
         await asyncio.sleep(60)
-        assert len(world.lives[2].requests) == asked
+        assert len(world.incarnations[2].requests) == asked
 
     run(scenario())
 
@@ -55,7 +55,7 @@ def test_a_stray_keeps_its_log_and_goes_on_from_it_when_it_is_assigned_again() -
     async def scenario() -> None:
         world = await three_and_then_two(leader=1)
         await world.until(lambda: strays(world, 3) == 1)
-        assert world.lives[3].logs.get(TP) is not None
+        assert world.incarnations[3].logs.get(TP) is not None
         await world.update_metadata()
         await asyncio.sleep(60)
         assert strays(world, 3) == 1, "told once"
@@ -100,7 +100,7 @@ def test_an_order_that_comes_in_time_leaves_no_stray() -> None:
         assert await world.stop_replica(3, delete=True) == ErrorCode.NONE
         await asyncio.sleep(60)
         assert strays(world, 3) == 0
-        assert world.lives[3].logs.get(TP) is None
+        assert world.incarnations[3].logs.get(TP) is None
 
     run(scenario())
 
@@ -127,7 +127,7 @@ def test_a_broker_that_was_dead_when_it_was_left_says_so_and_may_be_chosen_again
             await moving.reassign([3, 2])
             await moving.until(lambda: moving.is_home(3, 2))
             await asyncio.sleep(20)
-        assert [b for b in moving.cluster.living if moving.hosts(b)] == [2, 3]
+        assert [b for b in moving.cluster.running_brokers if moving.hosts(b)] == [2, 3]
         for broker_id in (1, 2):
             assert EventKind.REPLICA_STRAY not in of_cluster(moving, broker_id)
         await moving.assert_nothing_lost()

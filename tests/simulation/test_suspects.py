@@ -7,18 +7,18 @@ in which a suspected broker has to help itself.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from barnabas.error_code import ErrorCode
-from barnabas.events import EventKind
-from barnabas.messages.control import (
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     SuspectedBroker,
     UpdateMetadataRequest,
 )
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.controller_election import current_controller, depose
-from barnabas_controller.store import Store
+from barnabas_controller.store import znodes
+from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.session import Operation, OperationResult, Session
 
 from tests.support.control_world import ControlWorld, run_world
@@ -42,7 +42,7 @@ def suspected(world: ControlWorld) -> list[int]:
     controller = world.controller()
     assert controller is not None
     active = controller.controller._active
-    return active.reign.context.suspects if active is not None else []  # type: ignore[return-value]
+    return active.term.context.suspects if active is not None else []  # type: ignore[return-value]
 
 
 async def falsely_suspect(world: ControlWorld, broker_id: int, by: int = 9) -> None:
@@ -150,7 +150,7 @@ def test_a_suspect_is_let_into_no_isr() -> None:
         state = await world.until_state(FLIGHTS, lambda s: s.isr == (1, 2))
         item = AlterPartitionItem(*FLIGHTS, state.leader_epoch, state.partition_epoch, [1, 2, 3])
         request = AlterPartitionRequest(1, world.brokers[1].epoch, [item])
-        response = await world.brokers[9].controller.alter_partition(request)
+        response = await world.brokers[9].controller.handle(request)
         assert response.partitions[0].error_code == ErrorCode.INELIGIBLE_REPLICA
         assert await world.state(FLIGHTS) == state
 

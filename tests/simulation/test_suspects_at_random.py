@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 from barnabas import Admin
-from barnabas.events import EventKind
+from barnabas_common.events import EventKind
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import Invariants
 from barnabas_simulator.loop import run

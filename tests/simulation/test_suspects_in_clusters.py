@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from barnabas import Admin
-from barnabas.events import Event, EventKind
+from barnabas_common.events import Event, EventKind
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 

@@ -5,18 +5,18 @@ import json
 
 import pytest
 from barnabas import Consumer, Producer
-from barnabas.errors import (
+from barnabas_common.errors import (
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,
     KafkaError,
     ReassignmentInProgressError,
     UnknownTopicOrPartitionError,
 )
-from barnabas.messages.topics import NewPartitions
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.topic_growth import added_partitions
-from barnabas_controller.znodes import ReplicaAssignment
+from barnabas_common.messages.topics import NewPartitions
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.znodes import ReplicaAssignment
+from barnabas_controller.topics.topic_growth import added_partitions
 from barnabas_simulator.loop import run
 
 from tests.support.control_world import ControlWorld, run_world

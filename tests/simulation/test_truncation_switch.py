@@ -7,9 +7,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.log.checkpoint_file import decode_offsets
+from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 from barnabas_simulator.pauses import MemoryPauseControl

@@ -8,13 +8,13 @@ import asyncio
 from typing import Any, NamedTuple
 
 import pytest
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.config_store import announce
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.controller import Controller, ControllerSetup
-from barnabas_controller.leader_and_isr import LeaderAndIsr
-from barnabas_controller.reassignment_znode import encode_reassignments
-from barnabas_controller.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
+from barnabas_controller.reassignment.reassignment_znode import encode_reassignments
+from barnabas_controller.store import znodes
+from barnabas_controller.store.config_store import announce
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
 from barnabas_controller.zookeeper.session import Watch
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run

@@ -37,9 +37,9 @@ async def _produce_until(world: ReplicationWorld, isr: tuple[int, ...]) -> float
 
 def _slow_down(world: ReplicationWorld, broker_id: int, seconds: float) -> None:
     """The link to broker 1, both ways."""
-    one, other = world.lives[1].name, world.lives[broker_id].name
-    world.network.delay(one, other, seconds)
-    world.network.delay(other, one, seconds)
+    one, other = world.incarnations[1].name, world.incarnations[broker_id].name
+    world.network.links.delay((one, other), seconds)
+    world.network.links.delay((other, one), seconds)
 
 
 def test_a_stuck_follower_fetches_no_more() -> None:
@@ -58,10 +58,10 @@ def test_a_slow_follower_fetches_all_the_time_and_never_catches_up() -> None:
     async def scenario() -> None:
         world = await _three()
         _slow_down(world, 3, 0.2)
-        before = len(world.lives[1].requests)
+        before = len(world.incarnations[1].requests)
         passed = await _produce_until(world, (1, 2))
         assert LAG - 0.6 <= passed <= 1.5 * LAG + 0.5
-        fetches = [r for r in world.lives[1].requests[before:] if r.replica_id == 3]
+        fetches = [r for r in world.incarnations[1].requests[before:] if r.replica_id == 3]
         assert len(fetches) > 5, "it did fetch meanwhile"
         (alteration,) = world.alterations
         assert "it fetches, but is" in alteration.partitions[0].cause

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_tools.local.cluster import LocalCluster
 
 OLDEST_JAVA = 17
 

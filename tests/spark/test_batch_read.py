@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 import pytest
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.ports import free_ports
+from barnabas_tools.local.cluster import LocalCluster
+from barnabas_tools.local.ports import free_ports
 
 from tests.spark.support import PARTITIONS, Stored, collect, load, produce
 from tests.support.cluster_state import create_topic

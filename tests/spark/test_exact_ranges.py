@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_tools.local.cluster import LocalCluster
 from pyspark_barnabas.planning import DataLossError
 
 from tests.spark.support import PARTITIONS, Stored, batch_reader, collect, load, produce, read_all

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from barnabas_broker.config.properties import format_properties
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.ports import HOST, free_ports
+from barnabas_tools.local.cluster import LocalCluster
+from barnabas_tools.local.ports import HOST, free_ports
 
-COMMAND = [sys.executable, "-m", "barnabas_broker.cli.run"]
+COMMAND = [sys.executable, "-m", "barnabas_tools.cli.cluster.run_broker"]
 # Log lines begin with a date; what is left was said to a person.
 _LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from barnabas_simulator.campaign.faults.plan import plan
 from barnabas_simulator.campaign.options import Options
-from barnabas_simulator.campaign.plan import plan
 from barnabas_simulator.campaign.schedule import run_schedule
 from barnabas_simulator.invariants import InvariantViolation
 

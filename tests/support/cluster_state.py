@@ -3,8 +3,8 @@
 import asyncio
 
 from barnabas import Admin
-from barnabas.errors import TransportError
-from barnabas_broker.local.readiness import ask
+from barnabas_common.errors import TransportError
+from barnabas_tools.local.readiness import ask
 
 
 async def create_topic(

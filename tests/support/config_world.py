@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from barnabas.events import Event, EventKind
-from barnabas.topic_partition import TopicPartition
 from barnabas_broker.config import LogConfig
-from barnabas_broker.log.log import Log
-from barnabas_controller.config_store import announce, entity_path
-from barnabas_controller.store import Store
-from barnabas_controller.znodes import encode_config
+from barnabas_broker.log.unified_log import UnifiedLog
+from barnabas_common.events import Event, EventKind
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store.config_store import announce, entity_path
+from barnabas_controller.store.store import Store
+from barnabas_controller.store.znodes import encode_config
 from barnabas_simulator.cluster import SimulatedCluster
 
 
@@ -29,7 +29,7 @@ async def write_raw(store: Store, entity: str, data: bytes) -> None:
     await store.put(entity_path(entity), data)
 
 
-def log_of(cluster: SimulatedCluster, broker_id: int, partition: TopicPartition) -> Log:
+def log_of(cluster: SimulatedCluster, broker_id: int, partition: TopicPartition) -> UnifiedLog:
     log = cluster.broker(broker_id).log_manager.get(partition)
     assert log is not None
     return log
@@ -43,7 +43,7 @@ async def until_everywhere(
         lambda: all(
             (log := cluster.broker(b).log_manager.get(partition)) is not None
             and condition(log.config)
-            for b in cluster.living
+            for b in cluster.running_brokers
         )
     )
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from barnabas.error_code import ErrorCode
-from barnabas.events import EventLog
-from barnabas.messages.control import (
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventLog
+from barnabas_common.messages.control import (
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -24,15 +24,15 @@ from barnabas.messages.control import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from barnabas.runtime import Address, InlineOffload, Listener, Peer, Runtime, Service
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
+from barnabas_common.runtime import Address, InlineOffload, Listener, Peer, Runtime, Service
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.brokers.registration import register_broker
 from barnabas_controller.config import ControllerConfig
 from barnabas_controller.controller import Controller, ControllerSetup
-from barnabas_controller.leader_and_isr import LeaderAndIsr
-from barnabas_controller.registration import register_broker
-from barnabas_controller.store import Store
-from barnabas_controller.znodes import (
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.store import Store
+from barnabas_controller.store.znodes import (
     UNBROKEN_SINCE_REGISTRATION,
     Broker,
     Endpoint,
@@ -124,7 +124,7 @@ class ControlWorld:
         self.random = random.Random(seed)
         self._unbroken_since: dict[int, int] = {}
         self.brokers: dict[int, RecordingBroker] = {}
-        self._lives: dict[int, int] = {}
+        self._incarnations: dict[int, int] = {}
         self.store: Store
 
     async def open(self) -> None:
@@ -138,8 +138,8 @@ class ControlWorld:
         self, broker_id: int, network: Any = None, config: ControllerConfig | None = None
     ) -> RecordingBroker:
         """A new life: session, listener, registration, controller."""
-        life = self._lives[broker_id] = self._lives.get(broker_id, 0) + 1
-        node = f"broker-{broker_id}/{life}"
+        incarnation = self._incarnations[broker_id] = self._incarnations.get(broker_id, 0) + 1
+        node = f"broker-{broker_id}/{incarnation}"
         with _on_node(node):
             session = await self.zookeeper.client(node).connect(SESSION_TIMEOUT_MS, 1000)
             runtime = self.runtime(node)
@@ -150,7 +150,7 @@ class ControlWorld:
             async def handle(request: Any, peer: Peer) -> Any:
                 return await broker.handle(request, peer)
 
-            address = Address(f"host{broker_id}", 9000 + life)
+            address = Address(f"host{broker_id}", 9000 + incarnation)
             listener = await self.network.node(node).listen(
                 "PLAINTEXT", address, {Service.CONTROL: handle}
             )

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from barnabas import Admin
-from barnabas.error_code import ErrorCode
-from barnabas.errors import BarnabasError
-from barnabas_controller import znodes
+from barnabas_common.errors import BarnabasError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_controller.store import znodes
 from barnabas_controller.zookeeper.session import EventType, WatchEvent
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import FaultBudget, Invariants
@@ -53,7 +53,7 @@ class KnownSchedule:
 # ---- replication
 
 
-async def _appoint(world: ReplicationWorld, leader: int, isr: tuple[int, ...], *told: int) -> None:
+async def _elect(world: ReplicationWorld, leader: int, isr: tuple[int, ...], *told: int) -> None:
     """A new leader epoch, of which only these brokers hear."""
     state = world.states[TP]
     state.leader, state.isr = leader, isr
@@ -126,13 +126,13 @@ async def kip_279() -> None:
     await world.until_equal(1, 2, 3)
     for pair in ((1, 2), (1, 3), (2, 3)):
         world.cut(*pair)
-    await _appoint(world, 2, (1, 2, 3), 2)
+    await _elect(world, 2, (1, 2, 3), 2)
     for number in range(5):
         await world.produce(b"b-%d" % number, acks=1)
-    await _appoint(world, 1, (1, 2, 3), 1)
+    await _elect(world, 1, (1, 2, 3), 1)
     for number in range(10):
         await world.produce(b"a-%d" % number, acks=1)
-    await _appoint(world, 2, (1, 2, 3), 2, 1, 3)
+    await _elect(world, 2, (1, 2, 3), 2, 1, 3)
     for pair in ((1, 2), (1, 3), (2, 3)):
         world.heal(*pair)
     await checker.at_rest()
@@ -147,7 +147,7 @@ async def kip_320a() -> None:
     await world.create(1, 2, 3)
     await _commit(world, b"a")
     await world.until_equal(1, 2, 3)
-    await _appoint(world, 2, (1, 2, 3), 2)
+    await _elect(world, 2, (1, 2, 3), 2)
     await world.produce(b"stale", to=1, acks=1)
     await world.until(lambda: world.values(3) == [b"a", b"stale"])
     await asyncio.sleep(1.0)
@@ -168,12 +168,12 @@ async def kip_320b() -> None:
     await world.create(1, 2, 3)
     await _commit(world, b"a")
     await world.until_equal(1, 2, 3)
-    await _appoint(world, 2, (1, 2, 3), 2)
+    await _elect(world, 2, (1, 2, 3), 2)
     late = world.leader_and_isr()
-    await _appoint(world, 1, (1, 3), 1)
+    await _elect(world, 1, (1, 3), 1)
     producing = asyncio.create_task(world.produce(b"b"))
     await asyncio.sleep(1.0)
-    await world.on(3, world.lives[3].manager.become_leader_or_follower(late))
+    await world.on(3, world.incarnations[3].manager.become_leader_or_follower(late))
     await asyncio.sleep(1.0)
     await world.announce(only=3)
     await world.announce(only=2)
@@ -196,12 +196,12 @@ async def leso_join() -> None:
     assert world.log(2).high_watermark == 1
     world.kill(1)
     await world.start(3)
-    world.network.delay("broker-2", "broker-3", 5.0)  # b is long on its way
-    await _appoint(world, 2, (2,), 2)
+    world.network.links.delay(("broker-2", "broker-3"), 5.0)  # b is long on its way
+    await _elect(world, 2, (2,), 2)
     await asyncio.sleep(1.0)
     await world.announce(only=3)
     await world.until(lambda: world.isr() == (2, 3))
-    world.network.delay("broker-2", "broker-3", 0.0)
+    world.network.links.delay(("broker-2", "broker-3"), 0.0)
     await world.start(1)
     await world.announce(only=1)
     await checker.at_rest()
@@ -219,7 +219,8 @@ async def re_add_race() -> None:
     world.states[TP].replicas = (1, 2)
     await world.elect(1, isr=(1, 2))
     assert await world.stop_replica(3, delete=True) == ErrorCode.NONE
-    world.network.delay("broker-1", "broker-3", 5.0)  # nothing reaches the new replica for a while
+    # nothing reaches the new replica for a while
+    world.network.links.delay(("broker-1", "broker-3"), 5.0)
     world.states[TP].replicas = (1, 2, 3)
     await world.elect(1, isr=(1, 2))
     await world.until(lambda: world.isr() == (1, 2, 3))
@@ -251,9 +252,9 @@ async def deposed_leader() -> None:
     await world.until_equal(1, 2, 3)
     world.cut(1, 2)
     world.cut(1, 3)
-    await _appoint(world, 1, (1, 2, 3), 1)
+    await _elect(world, 1, (1, 2, 3), 1)
     await world.produce(b"nobody-1", b"nobody-2", acks=1)
-    await _appoint(world, 1, (1, 2, 3), 1)
+    await _elect(world, 1, (1, 2, 3), 1)
     await world.elect(2, isr=(2, 3))
     world.heal(1, 2)
     world.heal(1, 3)
@@ -338,7 +339,7 @@ async def join_race() -> None:
         await asyncio.sleep(0.1)
     await produce_numbers(cluster, History(), range(20))
     end = checker.truths[TP].high_watermark
-    cluster.network.delay(cluster.host(leader), cluster.host(controller), 20.0)
+    cluster.network.links.delay((cluster.host(leader), cluster.host(controller)), 20.0)
     cluster.start_broker(joiner)
     while end_of(cluster, joiner) < end:
         await asyncio.sleep(0.001)
@@ -348,7 +349,7 @@ async def join_race() -> None:
     cluster.cut(leader, joiner)
     await cluster.serving()
     await asyncio.sleep(25.0)
-    cluster.network.delay(cluster.host(leader), cluster.host(controller), 0.0)
+    cluster.network.links.delay((cluster.host(leader), cluster.host(controller)), 0.0)
     cluster.heal(leader, joiner)
     await checker.at_rest()
 
@@ -418,8 +419,8 @@ async def ambiguous_write() -> None:
     while cluster.zookeeper.tree.find(znodes.CONTROLLER) is None:
         await asyncio.sleep(0.01)
     controller = _controller(cluster)
-    (life,) = (name for name, b in cluster.brokers().items() if b.broker_id == controller)
-    session = cluster.zookeeper.client(life).sessions[-1]
+    (incarnation,) = (name for name, b in cluster.brokers().items() if b.broker_id == controller)
+    session = cluster.zookeeper.client(incarnation).sessions[-1]
 
     def lose_next(events: list[WatchEvent]) -> None:
         path = znodes.partition_path(TP)

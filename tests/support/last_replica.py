@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from barnabas import Admin, Consumer, Producer
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.log.log import Log
-from barnabas_controller import znodes
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_broker.log.unified_log import UnifiedLog
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.cluster import SimulatedCluster
 
 TP = TopicPartition("flights", 0)
@@ -50,7 +50,7 @@ class Stage:
         node = self.cluster.zookeeper.tree.node(znodes.state_path(TP))
         return znodes.decode_state(TP, node.data, node.version)
 
-    def log(self, broker_id: int) -> Log:
+    def log(self, broker_id: int) -> UnifiedLog:
         """The partition's log on a broker that serves."""
         log = self.cluster.broker(broker_id).log_manager.get(TP)
         assert log is not None
@@ -71,7 +71,7 @@ class Stage:
         return self.state().leader
 
     def _leads(self, broker_id: int) -> bool:
-        if broker_id not in self.cluster.living or not self.cluster.is_serving(broker_id):
+        if broker_id not in self.cluster.running_brokers or not self.cluster.is_serving(broker_id):
             return False
         partition = self.cluster.broker(broker_id).replica_manager.partitions.get(TP)
         return partition is not None and partition.leadership is not None
@@ -85,12 +85,12 @@ class Stage:
     def isolate(self, broker_id: int) -> None:
         """Nobody replicates from this broker; it reaches ZooKeeper, clients and, as a sender,
         everybody."""
-        for other in self.cluster.living:
+        for other in self.cluster.running_brokers:
             if other != broker_id:
                 self.cluster.cut(other, broker_id)
 
     def rejoin(self, broker_id: int) -> None:
-        for other in self.cluster.living:
+        for other in self.cluster.running_brokers:
             if other != broker_id:
                 self.cluster.heal(other, broker_id)
 

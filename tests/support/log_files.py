@@ -4,7 +4,7 @@ import contextlib
 import shutil
 from pathlib import Path
 
-from barnabas_broker.cli.segment_check import check_partition
+from barnabas_tools.cli.log.segment_check import check_partition
 
 LOG, OFFSET_INDEX, TIME_INDEX = ".log", ".index", ".timeindex"
 

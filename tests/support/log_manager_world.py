@@ -3,11 +3,11 @@
 import random
 from dataclasses import dataclass, field
 
-from barnabas.runtime import InlineOffload, Runtime
-from barnabas.topic_partition import TopicPartition
 from barnabas_broker.config import Config
-from barnabas_broker.log.log import Log
-from barnabas_broker.log.log_manager import LogManager
+from barnabas_broker.log.manager.log_manager import LogManager
+from barnabas_broker.log.unified_log import UnifiedLog
+from barnabas_common.runtime import InlineOffload, Runtime
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
 
 from tests.support.log_world import NOW, FakeClock, produced
@@ -57,7 +57,7 @@ class ManagerWorld:
 
     async def open(
         self, manager: LogManager, name: str = "t", partition: int = 0, **topic: str
-    ) -> Log:
+    ) -> UnifiedLog:
         settings = {key.replace("_", "."): value for key, value in topic.items()}
         return await manager.get_or_create(
             TopicPartition(name, partition), TOPIC_ID, self.config.log_config(settings), is_new=True
@@ -67,7 +67,7 @@ class ManagerWorld:
         return self.disk.read_file(path).decode()
 
 
-def append(log: Log, *values: bytes, epoch: int = 0, timestamp: int = NOW) -> None:
+def append(log: UnifiedLog, *values: bytes, epoch: int = 0, timestamp: int = NOW) -> None:
     """One committed batch."""
     log.append_as_leader(produced(*values, timestamp=timestamp), epoch, NOW)
     log.update_high_watermark(log.log_end_offset)

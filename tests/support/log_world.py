@@ -3,15 +3,15 @@
 import random
 from dataclasses import dataclass, field, replace
 
-from barnabas.record.batch import batches
-from barnabas.record.builder import BatchBuilder
-from barnabas.record.reader import read_batch
-from barnabas.topic_partition import TopicPartition
 from barnabas_broker.config import LogConfig
 from barnabas_broker.disk.disk import Disk
-from barnabas_broker.log.log import Log
 from barnabas_broker.log.log_context import LogContext, LogHost
-from barnabas_broker.log.log_loader import LogCheckpoint, LogFolder
+from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder
+from barnabas_broker.log.unified_log import UnifiedLog
+from barnabas_common.record.batch import batches
+from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.record.reader import read_batch
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
 
 NOW = 1_700_000_000_000
@@ -55,21 +55,21 @@ class LogWorld:
     clock: FakeClock = field(default_factory=FakeClock)
     folder: str = FOLDER
 
-    def open(self, checkpoint: LogCheckpoint | None = None, **config: object) -> Log:
+    def open(self, checkpoint: LogCheckpoint | None = None, **config: object) -> UnifiedLog:
         self.config = replace(self.config, **config)  # type: ignore[arg-type]
         self.disk.make_directory(self.folder)
         context = LogContext(self.disk, self.clock, random.Random(1), self.host)
         folder = LogFolder(self.disk, self.folder, PARTITION, self.config)
-        return Log(context, folder, checkpoint or LogCheckpoint())
+        return UnifiedLog(context, folder, checkpoint or LogCheckpoint())
 
-    def reopen_clean(self, log: Log) -> Log:
+    def reopen_clean(self, log: UnifiedLog) -> UnifiedLog:
         log.flush()
         log.close()
         return self.open(
             LogCheckpoint(log.recovery_point, log.log_start_offset, log.high_watermark, True)
         )
 
-    def append(self, log: Log, *values: bytes, epoch: int = 0, timestamp: int = NOW) -> None:
+    def append(self, log: UnifiedLog, *values: bytes, epoch: int = 0, timestamp: int = NOW) -> None:
         """One batch, committed."""
         log.append_as_leader(produced(*values, timestamp=timestamp), epoch, self.clock.now_ms)
         log.update_high_watermark(log.log_end_offset)
@@ -78,7 +78,7 @@ class LogWorld:
         return self.disk.list(self.folder)
 
 
-def read_all(log: Log) -> bytes:
+def read_all(log: UnifiedLog) -> bytes:
     """Everything in a log, segment after segment."""
     data, offset = b"", log.log_start_offset
     while offset < log.log_end_offset:

@@ -22,11 +22,11 @@ import traceback
 from dataclasses import dataclass, field
 
 from barnabas import Admin, Consumer, Producer
-from barnabas.errors import BarnabasError
 from barnabas.producer.handle import DeliveryHandle
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_common.errors import BarnabasError
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import Invariants
 from barnabas_simulator.loop import run
@@ -182,14 +182,14 @@ class RandomFaults:
         self._random.choices(acts, [4, 6, 6, 4, 3, 4, 2, 2, 3, 0.3])[0]()
 
     def _note(self, act: str) -> None:
-        self.invariants.note(act)
+        self.invariants.findings.note(act)
         self.acts.append(f"{asyncio.get_running_loop().time():.3f} {act}")
 
     def _one(self, brokers: list[int]) -> int | None:
         return self._random.choice(brokers) if brokers else None
 
     def _kill(self) -> None:
-        victim = self._one(self._cluster.living)
+        victim = self._one(self._cluster.running_brokers)
         if victim is not None:
             self._kill_one(victim)
 
@@ -213,18 +213,18 @@ class RandomFaults:
                 await self._cluster.stop_broker(victim)
 
     def _kill_all(self) -> None:
-        for victim in self._cluster.living:
+        for victim in self._cluster.running_brokers:
             self._kill_one(victim)
 
     def _start(self) -> None:
-        dead = [b for b in self._cluster.broker_ids if b not in self._cluster.living]
+        dead = [b for b in self._cluster.broker_ids if b not in self._cluster.running_brokers]
         broker_id = self._one(dead)
         if broker_id is not None:
             self._note(f"start {broker_id}")
             self._cluster.start_broker(broker_id)
 
     def _bounce(self) -> None:
-        victim = self._one(self._cluster.living)
+        victim = self._one(self._cluster.running_brokers)
         if victim is not None:
             self._kill_one(victim)
             self._note(f"start {victim}")
@@ -232,7 +232,7 @@ class RandomFaults:
 
     def _lose_power(self) -> None:
         """And back at once, while its old session still lives: the hardest moment."""
-        victim = self._one([b for b in self._cluster.living if self._may_lose_power(b)])
+        victim = self._one([b for b in self._cluster.running_brokers if self._may_lose_power(b)])
         if victim is None:
             return
         self.power_losses["of a last member"] += any(
@@ -258,8 +258,8 @@ class RandomFaults:
         return state.proved_at.get(broker_id, -1) > self._lost_at.get(broker_id, -1)
 
     def _cut(self) -> None:
-        if len(self._cluster.living) > 1:
-            sender, receiver = self._random.sample(self._cluster.living, 2)
+        if len(self._cluster.running_brokers) > 1:
+            sender, receiver = self._random.sample(self._cluster.running_brokers, 2)
             self._note(f"cut {sender} -> {receiver}")
             if (sender, receiver) not in self._cuts:
                 self._cuts.append((sender, receiver))
@@ -298,7 +298,7 @@ class RandomFaults:
         while self._cuts:
             self._heal_a_cut()
         self._reunite()
-        while len(self._cluster.living) < len(self._cluster.broker_ids):
+        while len(self._cluster.running_brokers) < len(self._cluster.broker_ids):
             self._start()
         async with asyncio.timeout(HEALING_SECONDS):
             await self._cluster.serving()
@@ -318,7 +318,7 @@ class RandomFaults:
         """The living that are in ZooKeeper, perhaps by a session of an earlier life, with their
         broker epochs."""
         tree = self._cluster.zookeeper.tree
-        nodes = {b: tree.find(znodes.broker_path(b)) for b in self._cluster.living}
+        nodes = {b: tree.find(znodes.broker_path(b)) for b in self._cluster.running_brokers}
         return {broker_id: node.czxid for broker_id, node in nodes.items() if node is not None}
 
 

@@ -1,9 +1,9 @@
 """Requests past the client: what no well-behaved client would send."""
 
-from barnabas.messages.produce import ProducedPartition, ProducePartition, ProduceRequest
-from barnabas.record.builder import BatchBuilder
-from barnabas.runtime import Address, Message, Service
-from barnabas.runtime.grpc_network import GrpcNetwork
+from barnabas_common.messages.produce import ProducedPartition, ProducePartition, ProduceRequest
+from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.runtime import Address, Message, Service
+from barnabas_common.transport.grpc_network import GrpcNetwork
 
 
 def batch(*values: bytes, compression: str = "none") -> bytes:

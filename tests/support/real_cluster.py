@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from barnabas_broker.local.cluster import LocalCluster
+from barnabas_tools.local.cluster import LocalCluster
 
 
 @contextmanager

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 
 from barnabas import Admin, Consumer, Producer
-from barnabas.errors import BarnabasError, NoReassignmentInProgressError
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.leader_and_isr import LeaderAndIsr
-from barnabas_controller.znodes import ReplicaAssignment
+from barnabas_common.errors import BarnabasError, NoReassignmentInProgressError
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.znodes import ReplicaAssignment
 from barnabas_simulator.cluster import SimulatedCluster
 
 from tests.support.delivery import History, judge
@@ -136,7 +136,7 @@ class MovingPartition:
 
     def controller(self) -> int:
         """The broker that is controller; 0: nobody is."""
-        for broker_id in self.cluster.living:
+        for broker_id in self.cluster.running_brokers:
             controller = self.cluster.broker(broker_id).membership.controller
             if controller is not None and controller.is_active:
                 return broker_id

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections import Counter
 
-from barnabas.errors import BarnabasError
+from barnabas_common.errors import BarnabasError
 
 from tests.support.reassigning import MovingPartition
 
@@ -42,16 +42,16 @@ class ReassigningChaos:
         await moving.assert_nothing_lost()
 
     def _dead(self) -> list[int]:
-        return [b for b in BROKERS if b not in self.moving.cluster.living]
+        return [b for b in BROKERS if b not in self.moving.cluster.running_brokers]
 
     async def _act(self, act: str) -> None:
         cluster, dead = self.moving.cluster, self._dead()
-        serving = [b for b in cluster.living if cluster.is_serving(b)]
+        serving = [b for b in cluster.running_brokers if cluster.is_serving(b)]
         if act == "reassign":
             count = self._random.choice([2, 3, 3])
-            await self._wish(act, self._random.sample(BROKERS, count))
+            await self._request_reassignment(act, self._random.sample(BROKERS, count))
         elif act == "cancel":
-            await self._wish(act, None)
+            await self._request_reassignment(act, None)
         elif act == "start" and dead:
             cluster.start_broker(self._random.choice(dead))
         elif act == "expire" and serving:
@@ -60,13 +60,15 @@ class ReassigningChaos:
             controller = self.moving.controller()
             if act == "controller" and not controller:
                 return
-            cluster.kill(controller if act == "controller" else self._random.choice(cluster.living))
+            cluster.kill(
+                controller if act == "controller" else self._random.choice(cluster.running_brokers)
+            )
         else:
             return
         if act not in ("reassign", "cancel"):
             self.done[act] += 1
 
-    async def _wish(self, act: str, target: list[int] | None) -> None:
+    async def _request_reassignment(self, act: str, target: list[int] | None) -> None:
         try:
             async with asyncio.timeout(3):
                 await self.moving.reassign(target)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas import Admin
-from barnabas.messages.replicas import ReplicaDescription
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.messages.replicas import ReplicaDescription
+from barnabas_common.topic_partition import TopicPartition
 
 
 async def replicas(

@@ -12,9 +12,15 @@ from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from barnabas.error_code import ErrorCode
-from barnabas.events import EventLog
-from barnabas.messages.control import (
+from barnabas_broker.config import Config
+from barnabas_broker.log.manager.log_manager import LogManager
+from barnabas_broker.log.unified_log import UnifiedLog
+from barnabas_broker.replica.metadata_cache import MetadataCache
+from barnabas_broker.replica.partition.partition import Partition
+from barnabas_broker.replica.replica_manager import ReplicaContext, ReplicaManager
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventLog
+from barnabas_common.messages.control import (
     AlteredPartition,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -26,18 +32,12 @@ from barnabas.messages.control import (
     UpdateMetadataPartition,
     UpdateMetadataRequest,
 )
-from barnabas.messages.fetch import FetchPartition, FetchRequest
-from barnabas.messages.offsets import ListOffsetsRequest, OffsetForLeaderEpochRequest
-from barnabas.messages.produce import ProducedPartition, ProducePartition
-from barnabas.record.reader import records_from
-from barnabas.runtime import Address, InlineOffload, Peer, Runtime, Service
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.config import Config
-from barnabas_broker.log.log import Log
-from barnabas_broker.log.log_manager import LogManager
-from barnabas_broker.replica.metadata_cache import MetadataCache
-from barnabas_broker.replica.partition import Partition
-from barnabas_broker.replica.replica_manager import ReplicaContext, ReplicaManager
+from barnabas_common.messages.fetch import FetchPartition, FetchRequest
+from barnabas_common.messages.offsets import ListOffsetsRequest, OffsetForLeaderEpochRequest
+from barnabas_common.messages.produce import ProducedPartition, ProducePartition, ProduceRequest
+from barnabas_common.record.reader import records_from
+from barnabas_common.runtime import Address, InlineOffload, Peer, Runtime, Service
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
 from barnabas_simulator.loop import NODE, VirtualClock, VirtualLoop
 from barnabas_simulator.network import MemoryNetwork
@@ -63,7 +63,7 @@ class State:
 
 
 @dataclass
-class Life:
+class Incarnation:
     """One process of a broker."""
 
     name: str
@@ -97,8 +97,8 @@ class ReplicationWorld:
         self._random = random.Random(seed)
         self._config = dict(config or {})
         self._topic = dict(topic or {})
-        self.lives: dict[int, Life] = {}
-        self._births = 0
+        self.incarnations: dict[int, Incarnation] = {}
+        self._started_count = 0
         self.controller_epoch = 1
 
     # ---- brokers
@@ -111,8 +111,8 @@ class ReplicationWorld:
                 LISTENER, Address("controller", 1), handlers
             )
         for broker_id in broker_ids:
-            self._births += 1
-            name = f"broker-{broker_id}/{self._births}"
+            self._started_count += 1
+            name = f"broker-{broker_id}/{self._started_count}"
             await self._as(name, self._start(broker_id, name))
 
     async def _start(self, broker_id: int, name: str) -> None:
@@ -124,7 +124,7 @@ class ReplicationWorld:
         runtime = Runtime(
             self.clock, random.Random(self._random.getrandbits(64)), InlineOffload(), node
         )
-        births = self._births
+        births = self._started_count
 
         async def topic_config(_topic: str) -> dict[str, str]:
             if self.topic_config_error is not None:
@@ -146,41 +146,41 @@ class ReplicationWorld:
         logs.lock_directories()
         await logs.start()
         await manager.start()
-        life = self.lives[broker_id] = Life(name, manager, logs, cache, events)
+        incarnation = self.incarnations[broker_id] = Incarnation(name, manager, logs, cache, events)
 
         async def handle(request: Any, _peer: Peer) -> Any:
             if isinstance(request, FetchRequest):
-                life.requests.append(request)
-                return await manager.replica_fetch(request)
+                incarnation.requests.append(request)
+                return await manager.follower_fetches.fetch(request)
             if isinstance(request, ListOffsetsRequest):
-                return await manager.list_offsets(request)
+                return await manager.offsets.list_offsets(request)
             assert isinstance(request, OffsetForLeaderEpochRequest)
-            life.epoch_questions += [item.leader_epoch for item in request.partitions]
-            return manager.offsets_for_leader_epoch(request)
+            incarnation.epoch_questions += [item.leader_epoch for item in request.partitions]
+            return await manager.offsets.for_leader_epoch(request)
 
         await node.listen(LISTENER, address_of(broker_id), {Service.REPLICA: handle})
 
     def kill(self, broker_id: int, keep_unflushed: bool = True) -> None:
         """kill -9, or with `keep_unflushed=False` a power cut."""
-        life = self.lives.pop(broker_id)
+        incarnation = self.incarnations.pop(broker_id)
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
-        loop.kill_node(life.name)
-        self.network.kill(life.name)
+        loop.kill_node(incarnation.name)
+        self.network.kill(incarnation.name)
         self.disks[broker_id].crash(keep_unflushed=keep_unflushed)
 
     def cut(self, one: int, other: int) -> None:
         """Nothing passes between two brokers, either way."""
-        self.network.cut(self.lives[one].name, self.lives[other].name)
-        self.network.cut(self.lives[other].name, self.lives[one].name)
+        self.network.cut(self.incarnations[one].name, self.incarnations[other].name)
+        self.network.cut(self.incarnations[other].name, self.incarnations[one].name)
 
     def heal(self, one: int, other: int) -> None:
-        self.network.heal(self.lives[one].name, self.lives[other].name)
-        self.network.heal(self.lives[other].name, self.lives[one].name)
+        self.network.heal(self.incarnations[one].name, self.incarnations[other].name)
+        self.network.heal(self.incarnations[other].name, self.incarnations[one].name)
 
     async def on(self, broker_id: int, work: Coroutine[Any, Any, T]) -> T:
         """Run something as a part of that broker's process."""
-        return await self._as(self.lives[broker_id].name, work)
+        return await self._as(self.incarnations[broker_id].name, work)
 
     async def _as(self, name: str, work: Coroutine[Any, Any, T]) -> T:
         context = copy_context()
@@ -233,11 +233,11 @@ class ReplicationWorld:
     ) -> None:
         """Send a partition's state to the living brokers, `only` one or all `but` one."""
         await self.update_metadata()
-        for broker_id in [b for b in self.states[key].replicas if b in self.lives]:
+        for broker_id in [b for b in self.states[key].replicas if b in self.incarnations]:
             if only in (None, broker_id) and broker_id != but:
                 response = await self.on(
                     broker_id,
-                    self.lives[broker_id].manager.become_leader_or_follower(
+                    self.incarnations[broker_id].manager.become_leader_or_follower(
                         self.leader_and_isr(key, is_new)
                     ),
                 )
@@ -245,7 +245,7 @@ class ReplicationWorld:
 
     def leader_and_isr(self, key: TopicPartition = TP, is_new: bool = False) -> LeaderAndIsrRequest:
         state = self.states[key]
-        appointment = LeaderAndIsrPartition(
+        partition_state = LeaderAndIsrPartition(
             *key,
             topic_id=f"id-of-{key.topic}".ljust(22, "x"),
             controller_epoch=self.controller_epoch,
@@ -257,12 +257,12 @@ class ReplicationWorld:
             is_new=is_new,
         )
         return LeaderAndIsrRequest(
-            CONTROLLER, self.controller_epoch, -1, [appointment], self._endpoints()
+            CONTROLLER, self.controller_epoch, -1, [partition_state], self._endpoints()
         )
 
     async def update_metadata(self) -> None:
         """Tell every living broker who lives and who leads."""
-        for broker_id in list(self.lives):
+        for broker_id in list(self.incarnations):
             request = UpdateMetadataRequest(
                 CONTROLLER,
                 self.controller_epoch,
@@ -270,7 +270,7 @@ class ReplicationWorld:
                 [self._metadata(key, state) for key, state in self.states.items()],
                 self._endpoints(),
             )
-            manager = self.lives[broker_id].manager
+            manager = self.incarnations[broker_id].manager
 
             async def send(
                 manager: ReplicaManager = manager, request: UpdateMetadataRequest = request
@@ -283,7 +283,9 @@ class ReplicationWorld:
         """StopReplica; the partition's error code."""
         item = StopReplicaPartition(*key, -2, delete)
         request = StopReplicaRequest(CONTROLLER, self.controller_epoch, -1, [item])
-        response = await self.on(broker_id, self.lives[broker_id].manager.stop_replicas(request))
+        response = await self.on(
+            broker_id, self.incarnations[broker_id].manager.roles.stop_replicas(request)
+        )
         return response.error_code or response.partitions[0].error_code
 
     def _metadata(self, key: TopicPartition, state: State) -> UpdateMetadataPartition:
@@ -299,11 +301,11 @@ class ReplicationWorld:
         )
 
     def _endpoints(self) -> list[BrokerEndpoint]:
-        living = [
+        running_brokers = [
             BrokerEndpoint(broker_id, LISTENER, *address_of(broker_id))
-            for broker_id in sorted(self.lives)
+            for broker_id in sorted(self.incarnations)
         ]
-        return [*living, BrokerEndpoint(CONTROLLER, LISTENER, "controller", 1)]
+        return [*running_brokers, BrokerEndpoint(CONTROLLER, LISTENER, "controller", 1)]
 
     async def _handle_control(self, request: Any, _peer: Peer) -> Any:
         assert isinstance(request, AlterPartitionRequest)
@@ -320,7 +322,7 @@ class ReplicationWorld:
                 answer.error_code = ErrorCode.FENCED_LEADER_EPOCH
             elif item.partition_epoch < state.partition_epoch and item.new_isr != list(state.isr):
                 answer.error_code = ErrorCode.INVALID_UPDATE_VERSION
-            elif any(broker_id not in self.lives for broker_id in item.new_isr):
+            elif any(broker_id not in self.incarnations for broker_id in item.new_isr):
                 answer.error_code = ErrorCode.INELIGIBLE_REPLICA
             else:
                 state.isr = tuple(item.new_isr)
@@ -343,12 +345,11 @@ class ReplicationWorld:
     ) -> ProducedPartition:
         """One batch to a broker, the leader by default."""
         broker_id = self.states[key].leader if to is None else to
-        (result,) = await self.on(
-            broker_id,
-            self.lives[broker_id].manager.append_records(
-                acks, timeout_ms, [ProducePartition(*key, batch(*values))]
-            ),
-        )
+        request = ProduceRequest(acks, timeout_ms, [ProducePartition(*key, batch(*values))])
+        manager = self.incarnations[broker_id].manager
+        response = await self.on(broker_id, manager.produces.produce(request))
+        assert response is not None
+        (result,) = response.partitions
         return result
 
     async def consume(
@@ -356,7 +357,9 @@ class ReplicationWorld:
     ) -> tuple[int, list[bytes]]:
         """The high watermark and the values a consumer gets in one fetch."""
         request = FetchRequest(max_wait_ms, 1, 1 << 20, partitions=[FetchPartition(*key, offset)])
-        response = await self.on(broker_id, self.lives[broker_id].manager.fetch(request))
+        response = await self.on(
+            broker_id, self.incarnations[broker_id].manager.consumer_fetches.fetch(request)
+        )
         (fetched,) = response.partitions
         assert not fetched.error_code, ErrorCode(fetched.error_code).name
         values = [record.value for record in records_from(fetched.records, offset)]
@@ -365,11 +368,11 @@ class ReplicationWorld:
     # ---- looking inside
 
     def partition(self, broker_id: int, key: TopicPartition = TP) -> Partition:
-        partition = self.lives[broker_id].manager.partitions.get(key)
+        partition = self.incarnations[broker_id].manager.partitions.get(key)
         assert partition is not None
         return partition
 
-    def log(self, broker_id: int, key: TopicPartition = TP) -> Log:
+    def log(self, broker_id: int, key: TopicPartition = TP) -> UnifiedLog:
         return self.partition(broker_id, key).follower_log()
 
     def isr(self, key: TopicPartition = TP) -> tuple[int, ...]:

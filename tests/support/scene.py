@@ -10,10 +10,10 @@ from barnabas.admin.explaining import view_of
 from barnabas.cluster import Cluster, ClusterConfig
 from barnabas.cluster.options import parse_bootstrap_servers
 from barnabas.explain import Explanation, PartitionView
-from barnabas.messages.metadata import MetadataRequest
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_common.messages.metadata import MetadataRequest
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.cluster import SimulatedCluster
 
 TP = TopicPartition("flights", 0)

@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas.error_code import ErrorCode
-from barnabas.messages.fetch import FetchedPartition, FetchRequest, FetchResponse
-from barnabas.messages.metadata import (
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.fetch import FetchedPartition, FetchRequest, FetchResponse
+from barnabas_common.messages.metadata import (
     BrokerInfo,
     MetadataRequest,
     MetadataResponse,
     PartitionMetadata,
     TopicMetadata,
 )
-from barnabas.messages.offsets import (
+from barnabas_common.messages.offsets import (
     EpochEndOffset,
     ListedOffset,
     ListOffsetsRequest,
@@ -26,10 +26,10 @@ from barnabas.messages.offsets import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from barnabas.messages.produce import ProducedPartition, ProduceRequest, ProduceResponse
-from barnabas.record.batch import STAMP_SIZE, batches, stamp
-from barnabas.record.reader import Record, records_from
-from barnabas.runtime import (
+from barnabas_common.messages.produce import ProducedPartition, ProduceRequest, ProduceResponse
+from barnabas_common.record.batch import STAMP_SIZE, batches, stamp
+from barnabas_common.record.reader import Record, records_from
+from barnabas_common.runtime import (
     Address,
     InlineOffload,
     Listener,
@@ -39,7 +39,7 @@ from barnabas.runtime import (
     SystemClock,
     system_randomness,
 )
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.network import MemoryNetwork
 
 # Given the broker's id and the request: an answer, or None to let the broker answer itself.

@@ -13,22 +13,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.runtime import Offload
-from barnabas_broker.log.checkpoint_file import CheckpointFile
-from barnabas_broker.log.leader_epoch_cache import LeaderEpochCache
-from barnabas_broker.replica import (
-    controller_fence,
-    follower,
-    follower_fetch,
-    isr_changes,
-    last_replica_guard,
-    partition,
-)
-from barnabas_broker.replica.in_sync import InSyncReplicas
-from barnabas_broker.replica.truncation import UNDEFINED, EpochEnd, Truncation, TruncationPolicy
-from barnabas_controller import alter_partition, fenced_store, znodes
-from barnabas_controller.fenced_store import FencedStore
-from barnabas_controller.store import Store
+from barnabas_broker.log.checkpoint.checkpoint_file import CheckpointFile
+from barnabas_broker.log.epochs.leader_epoch_cache import UNDEFINED, EpochEnd, LeaderEpochCache
+from barnabas_broker.replica import controller_fence, roles
+from barnabas_broker.replica.follower import follower
+from barnabas_broker.replica.follower.truncation import Truncation, TruncationPolicy
+from barnabas_broker.replica.leader import isr_changes, last_replica
+from barnabas_broker.replica.leader.in_sync import InSyncReplicas
+from barnabas_broker.replica.partition import partition
+from barnabas_broker.replica.serve import follower_fetch
+from barnabas_common.runtime import Offload
+from barnabas_controller.partitions import alter_partition
+from barnabas_controller.store import fenced_store, znodes
+from barnabas_controller.store.fenced_store import FencedStore
+from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.session import ANY_VERSION, Check
 
 Patch = tuple[object, str, Any]
@@ -83,18 +81,24 @@ def _one_step_lookup() -> list[Patch]:
 
 
 def _unfenced_fetch() -> list[Patch]:
-    """M3: nobody compares the leader epoch a fetch believes in with his own (KIP-320)."""
-    return [(partition, "check_leader_epoch", lambda _requested, _local: None)]
+    """M3: no broker compares the leader epoch of a fetch with its own (KIP-320), nor, as in Kafka,
+    that of a role with its log, which would hide the same schedule."""
+    return [
+        (partition, "check_leader_epoch", lambda _requested, _local: None),
+        (roles, "is_below_log", lambda *_: False),
+    ]
 
 
 def _admit_at_high_watermark() -> list[Patch]:
     """M4: a follower joins the ISR at the high watermark, though a new leader's is behind the true
     one until it has passed the start of its epoch (KIP-207's offset, rule 4 of KIP-320)."""
 
-    def may_join(log_end_offset: int, high_watermark: int, _epoch_start_offset: int) -> bool:
+    def is_follower_in_sync(
+        log_end_offset: int, high_watermark: int, _epoch_start_offset: int
+    ) -> bool:
         return log_end_offset >= high_watermark
 
-    return [(isr_changes, "may_join", may_join)]
+    return [(isr_changes, "is_follower_in_sync", is_follower_in_sync)]
 
 
 def _ignore_proposed_members() -> list[Patch]:
@@ -103,15 +107,15 @@ def _ignore_proposed_members() -> list[Patch]:
     return [(InSyncReplicas, "maximal", property(lambda isr: isr.committed))]
 
 
-def _trust_fetches_of_earlier_lives() -> list[Patch]:
+def _trust_fetches_of_earlier_incarnations() -> list[Patch]:
     """A leader's wish to admit a replica is granted, though the life whose fetches it goes by is
     over (KIP-903)."""
-    return [(alter_partition, "of_other_lives", lambda _item, _broker_epochs: [])]
+    return [(alter_partition, "with_stale_broker_epoch", lambda _item, _broker_epochs: [])]
 
 
 def _trust_the_page_cache() -> list[Patch]:
     """The last replica standing does not flush (KIP-966)."""
-    return [(last_replica_guard, "is_thin", lambda _in_sync, _minimum, _replicas: False)]
+    return [(last_replica, "isr_requires_flush", lambda _in_sync, _minimum, _replicas: False)]
 
 
 def _ignore_controller_epoch() -> list[Patch]:
@@ -122,14 +126,14 @@ def _ignore_controller_epoch() -> list[Patch]:
         return Check(znodes.CONTROLLER_EPOCH, ANY_VERSION)
 
     return [
-        (controller_fence, "is_of_an_older_controller", lambda _sent, _newest: False),
+        (controller_fence, "is_controller_epoch_stale", lambda _sent, _newest: False),
         (fenced_store, "fence_of", fence_of),
     ]
 
 
 def _ignore_broker_epoch() -> list[Patch]:
     """M7: a broker obeys orders that were meant for its earlier life (KIP-380)."""
-    return [(controller_fence, "is_for_an_earlier_life", lambda _meant_for, _own: False)]
+    return [(controller_fence, "is_broker_epoch_stale", lambda _meant_for, _own: False)]
 
 
 def _checkpoint_in_place() -> list[Patch]:
@@ -197,7 +201,7 @@ SEEDED_BUGS = {
         SeededBug("M12", "KIP-101", _keep_epochs_of_what_was_cut),
         SeededBug("M13", "ZooKeeper's watches", _arm_watch_after_read),
         SeededBug("M16", "ambiguous writes", _take_ambiguous_for_failed),
-        SeededBug("Join race", "KIP-903", _trust_fetches_of_earlier_lives),
+        SeededBug("Join race", "KIP-903", _trust_fetches_of_earlier_incarnations),
         SeededBug("Last replica standing", "KIP-966", _trust_the_page_cache),
     )
 }

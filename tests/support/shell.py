@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-COMMAND = [sys.executable, "-m", "barnabas.cli.main"]
+COMMAND = [sys.executable, "-m", "barnabas_tools.cli.main"]
 
 
 class Shell:

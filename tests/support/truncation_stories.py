@@ -1,18 +1,18 @@
 """The two classical failures of truncation by high watermark, as exact schedules (KIP-101).
 
 Each is told twice with the same steps, once per rule, on real processes and in the simulator. What
-differs between the two worlds is behind `Stage`: how a process dies and what its disk keeps.
+differs between the two worlds is behind `LabCluster`: how a process dies and what its disk keeps.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from barnabas import Admin, Consumer, Producer
-from barnabas.events import EventKind
-from barnabas.messages.replicas import ReplicaDescription
-from barnabas.record.reader import records_from
-from barnabas.runtime import PausePoint
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.events import EventKind
+from barnabas_common.messages.replicas import ReplicaDescription
+from barnabas_common.record.reader import records_from
+from barnabas_common.runtime import PausePoint
+from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.replicas import replicas, until_replicas
 
@@ -34,7 +34,7 @@ class Pauses(Protocol):
     def release_all(self) -> None: ...
 
 
-class Stage(Protocol):
+class LabCluster(Protocol):
     """A cluster, real or simulated. `client`: more arguments for `Producer` and its like."""
 
     bootstrap: str
@@ -88,7 +88,7 @@ class Told:
         return [record.value or b"" for record in records_from(self.logs[broker_id], 0)]
 
 
-async def loss(stage: Stage, key: TopicPartition) -> Told:
+async def loss(stage: LabCluster, key: TopicPartition) -> Told:
     """Reference section 12, with an epoch bump in the place of the restart.
 
     Broker 1 leads, 2 and 3 follow. Broker 2 has m2 and the leader knows, so m2 is acknowledged;
@@ -140,7 +140,7 @@ async def loss(stage: Stage, key: TopicPartition) -> Told:
     return told
 
 
-async def divergence(stage: Stage, key: TopicPartition) -> Told:
+async def divergence(stage: LabCluster, key: TopicPartition) -> Told:
     """Reference section 13. Broker 1 leads, 2 follows; m2 is on both, but 2 never flushed it.
 
     Both lose power, and 2 comes back first: in sync, so that it may lead, but without m2. It takes
@@ -207,7 +207,9 @@ def check_divergence(rule: str, told: Told) -> None:
         assert told.values(1) == told.read_at_last == [b"m1", b"m3", b"m4"]
 
 
-async def _causes_of_truncation(stage: Stage, key: TopicPartition, broker_id: int) -> list[str]:
+async def _causes_of_truncation(
+    stage: LabCluster, key: TopicPartition, broker_id: int
+) -> list[str]:
     """Why this broker has cut its log, in its own words."""
     async with Admin(bootstrap_servers=stage.bootstrap, **stage.client) as admin:
         answers = await admin.describe_events([key.topic])
@@ -220,7 +222,7 @@ async def _causes_of_truncation(stage: Stage, key: TopicPartition, broker_id: in
     ]
 
 
-async def _create(stage: Stage, key: TopicPartition, assigned: list[int]) -> None:
+async def _create(stage: LabCluster, key: TopicPartition, assigned: list[int]) -> None:
     async with Admin(bootstrap_servers=stage.bootstrap, **stage.client) as admin:
         await admin.create_topic(
             key.topic, assignments={0: assigned}, configs={"min.insync.replicas": "1"}
@@ -229,7 +231,7 @@ async def _create(stage: Stage, key: TopicPartition, assigned: list[int]) -> Non
 
 
 async def _until(
-    stage: Stage, key: TopicPartition, condition: Any
+    stage: LabCluster, key: TopicPartition, condition: Any
 ) -> dict[int, ReplicaDescription]:
     def holds(found: dict[int, ReplicaDescription]) -> bool:
         try:
@@ -240,7 +242,7 @@ async def _until(
     return await until_replicas(stage.bootstrap, key, holds, within=40.0, **stage.client)
 
 
-async def _read(stage: Stage, key: TopicPartition) -> Values:
+async def _read(stage: LabCluster, key: TopicPartition) -> Values:
     """All that a consumer gets now."""
     values: Values = []
     async with Consumer(

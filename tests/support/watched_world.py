@@ -1,7 +1,7 @@
 """A `ReplicationWorld` held to the invariants: its controller is a table, played by hand."""
 
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.disk import MemoryDisk
 from barnabas_simulator.invariants import FaultBudget, Invariants
 from barnabas_simulator.invariants.view import NO_CONTROLLER, Running, StateChange
@@ -26,8 +26,8 @@ class WorldView:
 
     def running(self) -> list[Running]:
         return [
-            Running(broker_id, life.name, life.manager.partitions)
-            for broker_id, life in self._world.lives.items()
+            Running(broker_id, incarnation.name, incarnation.manager.partitions)
+            for broker_id, incarnation in self._world.incarnations.items()
         ]
 
     def changes(self) -> list[StateChange]:

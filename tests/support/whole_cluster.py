@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 
 from barnabas import Admin, Consumer, Producer
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster, Trace
 from barnabas_simulator.loop import run
 

@@ -8,8 +8,8 @@ import asyncio
 from typing import Any
 
 from barnabas import Consumer, Producer
-from barnabas.errors import BarnabasError
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors import BarnabasError
+from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.delivery import History, Verdict, judge
 

@@ -4,9 +4,9 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from barnabas_broker.local.cluster import LocalCluster
 from barnabas_controller.zookeeper.kazoo_session import connect_kazoo
 from barnabas_controller.zookeeper.session import Session
+from barnabas_tools.local.cluster import LocalCluster
 
 
 @asynccontextmanager

@@ -4,8 +4,8 @@ import random
 from collections import Counter
 
 import pytest
-from barnabas.errors import InvalidPartitionsError, InvalidReplicationFactorError
-from barnabas_controller.assignment import (
+from barnabas_common.errors import InvalidPartitionsError, InvalidReplicationFactorError
+from barnabas_controller.topics.assignment import (
     assign_across_racks,
     assign_replicas,
     assign_round_robin,

@@ -7,14 +7,14 @@ import time
 from importlib.metadata import version
 
 import pytest
-from barnabas.cli.arguments import hoist_global_options
-from barnabas.cli.main import explain
-from barnabas.cli.settings import Settings, UsageFailed, parse_assignments
-from barnabas.errors import NoBrokerReachableError
+from barnabas_common.errors import NoBrokerReachableError
+from barnabas_tools.cli.arguments import hoist_global_options
+from barnabas_tools.cli.main import explain
+from barnabas_tools.cli.settings import Settings, UsageFailed, parse_assignments
 
 
 def barnabas(*arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "barnabas.cli.main", *arguments]
+    command = [sys.executable, "-m", "barnabas_tools.cli.main", *arguments]
     return subprocess.run(command, capture_output=True, text=True, input=input, timeout=30)
 
 
@@ -135,7 +135,7 @@ def test_an_unreachable_cluster_is_one_line_that_names_the_address() -> None:
 
 
 def test_the_list_of_commands_loads_neither_broker_nor_simulator_nor_grpc() -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "barnabas.cli.main", "--help"]
+    command = [sys.executable, "-X", "importtime", "-m", "barnabas_tools.cli.main", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "typer" in loaded

@@ -8,20 +8,20 @@ import sys
 from pathlib import Path
 
 import pytest
-from barnabas.messages.metadata import BrokerInfo, MetadataResponse
-from barnabas_broker.cli.run import properties_from_environment, properties_from_file
 from barnabas_broker.config.config import Config
 from barnabas_broker.config.key import InvalidConfig
 from barnabas_broker.config.properties import parse_properties
-from barnabas_broker.local.cluster import LocalCluster
-from barnabas_broker.local.errors import ClusterError
-from barnabas_broker.local.layout import load_layout, new_layout
-from barnabas_broker.local.lock import exclusive
-from barnabas_broker.local.log_tail import follow_file, last_lines
-from barnabas_broker.local.member import Member
-from barnabas_broker.local.ports import free_ports, is_taken
-from barnabas_broker.local.process import ProcessRecord, spawn
-from barnabas_broker.local.readiness import reason_not_serving
+from barnabas_common.messages.metadata import BrokerInfo, MetadataResponse
+from barnabas_tools.cli.cluster.run_broker import properties_from_environment, properties_from_file
+from barnabas_tools.local.cluster import LocalCluster
+from barnabas_tools.local.errors import ClusterError
+from barnabas_tools.local.layout import load_layout, new_layout
+from barnabas_tools.local.lock import exclusive
+from barnabas_tools.local.log_tail import follow_file, last_lines
+from barnabas_tools.local.member import Member
+from barnabas_tools.local.ports import free_ports, is_taken
+from barnabas_tools.local.process import ProcessRecord, spawn
+from barnabas_tools.local.readiness import reason_not_serving
 
 SLEEPER = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
 
@@ -223,7 +223,7 @@ def test_a_missing_or_malformed_properties_file_is_named(tmp_path: Path) -> None
 
 def test_a_broker_with_a_bad_file_exits_with_one_line(tmp_path: Path) -> None:
     (tmp_path / "p").write_text("broker.id=-7\n")
-    command = [sys.executable, "-m", "barnabas_broker.cli.run", str(tmp_path / "p")]
+    command = [sys.executable, "-m", "barnabas_tools.cli.cluster.run_broker", str(tmp_path / "p")]
     result = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert result.returncode == 1
     assert len(result.stderr.splitlines()) == 1 and "broker.id" in result.stderr

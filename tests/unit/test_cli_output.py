@@ -6,17 +6,17 @@ import os
 
 import pytest
 from barnabas.admin import BrokerReplicas
-from barnabas.cli.consume import Line, record_line, record_row
-from barnabas.cli.lines import lines
-from barnabas.cli.output import print_rows
-from barnabas.cli.produce import split_line
-from barnabas.cli.replica import replica_rows
-from barnabas.cli.settings import CommandFailed, Output, Settings
-from barnabas.cli.topic import topic_row, with_defaults
 from barnabas.consumer import ConsumerRecord
-from barnabas.messages.metadata import PartitionMetadata, TopicMetadata
-from barnabas.messages.replicas import ReplicaDescription
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.messages.metadata import PartitionMetadata, TopicMetadata
+from barnabas_common.messages.replicas import ReplicaDescription
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_tools.cli.admin.topic import topic_row, with_defaults
+from barnabas_tools.cli.observe.replica import replica_rows
+from barnabas_tools.cli.output import print_rows
+from barnabas_tools.cli.records.consume import Line, record_line, record_row
+from barnabas_tools.cli.records.lines import lines
+from barnabas_tools.cli.records.produce import split_line
+from barnabas_tools.cli.settings import CommandFailed, Output, Settings
 
 LONG = "x" * 500
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from barnabas.cli.main import app
+from barnabas_tools.cli.main import app
 from typer.testing import CliRunner
 
 

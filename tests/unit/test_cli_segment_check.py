@@ -4,11 +4,11 @@ import struct
 from pathlib import Path
 
 import pytest
-from barnabas.cli.main import app
-from barnabas.record.batch import parse_header, stamp
-from barnabas.record.builder import BatchBuilder
-from barnabas_broker.cli.log import batch_row
-from barnabas_broker.cli.segment_check import check_partition
+from barnabas_common.record.batch import parse_header, stamp
+from barnabas_common.record.builder import BatchBuilder
+from barnabas_tools.cli.log.log import batch_row
+from barnabas_tools.cli.log.segment_check import check_partition
+from barnabas_tools.cli.main import app
 from typer.testing import CliRunner
 
 BASE_TIME = 1_700_000_000_000

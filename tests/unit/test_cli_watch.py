@@ -3,12 +3,12 @@
 import json
 
 from barnabas.admin import BrokerReplicas, Interruption
-from barnabas.cli.event_lines import event_line, event_row, interruption_row
-from barnabas.cli.lanes import bar, lanes
-from barnabas.errors import BarnabasError
-from barnabas.events import Event, EventKind
-from barnabas.messages.replicas import ReplicaDescription
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors import BarnabasError
+from barnabas_common.events import Event, EventKind
+from barnabas_common.messages.replicas import ReplicaDescription
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_tools.cli.observe.event_lines import event_line, event_row, interruption_row
+from barnabas_tools.cli.observe.lanes import bar, lanes
 
 TP = TopicPartition("flights", 0)
 
@@ -86,7 +86,7 @@ def test_an_event_is_one_line_with_who_what_and_why() -> None:
 def test_the_fields_of_json_are_the_same_for_every_event() -> None:
     about_partition = event_row(Event(1, 2, 3, EventKind.ISR_CHANGED, "slow", TP, {"isr": [1]}))
     about_topic = event_row(Event(1, 2, 3, EventKind.TOPIC_CREATED, "new", None, {"topic": "a"}))
-    missed = interruption_row(Interruption(3, 2, "broker 3 had already forgotten 5 events", 5))
+    missed = interruption_row(Interruption(3, 2, "broker 3 had already dropped 5 events", 5))
     assert list(about_partition) == list(about_topic) == list(missed)
     assert (about_topic["topic"], about_topic["partition"]) == ("a", None)
     assert json.loads(json.dumps(about_partition))["details"] == {"isr": [1]}

@@ -1,30 +1,32 @@
 """The admin client: what it asks, what it raises, and what it never asks twice."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from barnabas import Admin, NewTopic, TopicPartition
-from barnabas.error_code import ErrorCode
-from barnabas.errors import (
+from barnabas_common.errors import (
     ClosedError,
     InvalidArgumentError,
     InvalidReplicationFactorError,
     MaybeApplied,
     TopicAlreadyExistsError,
 )
-from barnabas.messages.configs import (
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.configs import (
     ConfigDescription,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribedConfigs,
 )
-from barnabas.messages.replicas import (
+from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse, TopicMetadata
+from barnabas_common.messages.replicas import (
     DescribeReplicasRequest,
     DescribeReplicasResponse,
     ReplicaDescription,
 )
-from barnabas.messages.topics import (
+from barnabas_common.messages.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
@@ -42,10 +44,20 @@ class AdminBrokers(ScriptedBrokers):
         super().__init__()
         self.codes: dict[str, ErrorCode] = {}
         self.without_controller = 0
+        self.done_without = 0  # how many topics of a request are changed before it goes
         self.silent = False
         self.first_falls_asleep = False
         self.asked_for_configs: list[int] = []
         self.changes: list[Any] = []
+        self.created: set[str] = set()
+
+    def _describe(self, name: str) -> TopicMetadata:
+        return replace(super()._describe(name), topic=name)
+
+    def metadata(self, request: MetadataRequest) -> MetadataResponse:
+        response = super().metadata(request)
+        known = [self._describe(t.topic) if t.topic in self.created else t for t in response.topics]
+        return replace(response, topics=known)
 
     async def _handle(self, broker_id: int, request: Any) -> Any:
         if isinstance(request, DescribeReplicasRequest):
@@ -65,8 +77,13 @@ class AdminBrokers(ScriptedBrokers):
         results = [TopicResult(name, self.codes.get(name, ErrorCode.NONE)) for name in names]
         if self.without_controller:
             self.without_controller -= 1
-            results = [TopicResult(name, ErrorCode.NOT_CONTROLLER) for name in names]
+            missing = names[self.done_without :]
+            results = [
+                TopicResult(name, ErrorCode.NOT_CONTROLLER if name in missing else 0)
+                for name in names
+            ]
         if isinstance(request, CreateTopicsRequest):
+            self.created.update(result.topic for result in results if not result.error_code)
             return CreateTopicsResponse(results)
         return DeleteTopicsResponse(results)
 
@@ -103,6 +120,17 @@ async def test_missing_controller_is_waited_for() -> None:
         brokers.without_controller = 3
         await admin.create_topic("new")
         assert len(brokers.changes) == 4
+
+
+async def test_what_was_created_before_the_controller_went_is_not_asked_for_again() -> None:
+    async with AdminBrokers() as brokers, admin_of(brokers, retry_backoff_ms=5) as admin:
+        brokers.without_controller, brokers.done_without = 1, 1
+        results = await admin.create_topics([NewTopic("first"), NewTopic("second")])
+        assert [r.topic for r in results] == ["first", "second"]
+        assert [[t.topic for t in request.topics] for request in brokers.changes] == [
+            ["first", "second"],
+            ["second"],
+        ]
 
 
 async def test_change_that_may_have_been_applied_is_not_sent_again() -> None:

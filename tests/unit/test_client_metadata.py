@@ -7,15 +7,15 @@ from barnabas import Admin, Consumer, Producer
 from barnabas.cluster import Cluster, ClusterMetadata, Leader
 from barnabas.cluster.backoff import Backoff
 from barnabas.cluster.cluster import ClusterConfig
-from barnabas.errors import NoBrokerReachableError
-from barnabas.messages.metadata import (
+from barnabas_common.errors import NoBrokerReachableError
+from barnabas_common.messages.metadata import (
     BrokerInfo,
     MetadataResponse,
     PartitionMetadata,
     TopicMetadata,
 )
-from barnabas.runtime import Address, Runtime, system_randomness
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.runtime import Address, Runtime, system_randomness
+from barnabas_common.topic_partition import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -127,14 +127,14 @@ async def test_a_broker_that_knows_nothing_new_is_not_the_only_one_asked() -> No
                 await asyncio.sleep(0.01)
 
 
-async def test_suspects_are_asked_again_when_the_others_know_nothing_new() -> None:
+async def test_failed_recently_are_asked_again_when_the_others_know_nothing_new() -> None:
     """The one that answers may be the one that is cut off from the cluster."""
     async with ScriptedBrokers(brokers=3) as brokers:
         addresses = tuple(Address.parse(each) for each in brokers.bootstrap.split(","))
         cluster = Cluster(ClusterConfig(addresses, metadata_max_age_ms=20), brokers.runtime)
         await cluster.start()
         for broker_id in (1, 2):
-            cluster.suspect(broker_id)
+            cluster.note_failure(broker_id)
         brokers.asked_for_metadata.clear()
         async with asyncio.timeout(10):
             while len(brokers.asked_for_metadata) < 3:

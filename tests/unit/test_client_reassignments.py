@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from barnabas import Admin, TopicPartition
-from barnabas.error_code import ErrorCode
-from barnabas.errors import InvalidReplicaAssignmentError, MaybeApplied, NotControllerError
-from barnabas.messages.metadata import MetadataRequest
-from barnabas.messages.reassignments import (
+from barnabas_common.errors import InvalidReplicaAssignmentError, MaybeApplied, NotControllerError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.metadata import MetadataRequest
+from barnabas_common.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ListPartitionReassignmentsRequest,
@@ -16,7 +16,7 @@ from barnabas.messages.reassignments import (
     OngoingReassignment,
     ReassignmentResult,
 )
-from barnabas.messages.topics import (
+from barnabas_common.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     TopicResult,

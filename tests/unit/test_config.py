@@ -14,7 +14,7 @@ from barnabas_broker.config import (
     keys,
     parse_properties,
 )
-from barnabas_broker.config.config import BROKER_KEY_OF_TOPIC_KEY
+from barnabas_broker.config.log_config import BROKER_KEYS_BEHIND
 
 TWO_LISTENERS = {
     "broker.id": "1",
@@ -37,6 +37,8 @@ def test_defaults_are_kafkas_but_for_topic_auto_creation():
     [
         ({"no.such.key": "1"}, "no.such.key"),
         ({"log.cleaner.threads": "1"}, "unsupported"),
+        ({"max.connections.per.ip": "5"}, "gRPC accepts connections itself"),
+        ({"max.connections": "0"}, "between"),
         ({"num.partitions": "many"}, "whole number"),
         ({"num.partitions": "0"}, "between"),
         ({"delete.topic.enable": "yes"}, "true or false"),
@@ -70,9 +72,8 @@ def test_a_topic_overrides_its_broker():
 
 
 def test_every_topic_setting_has_a_broker_default():
-    by_time = {"segment.ms", "segment.jitter.ms", "retention.ms", "flush.ms"}
     topics_only = {f"{side}.replication.throttled.replicas" for side in ("leader", "follower")}
-    assert set(TOPIC_KEYS) == set(BROKER_KEY_OF_TOPIC_KEY) | by_time | topics_only
+    assert set(TOPIC_KEYS) == set(BROKER_KEYS_BEHIND) | topics_only
 
 
 def test_a_broker_needs_an_id_zookeeper_and_a_listener_of_its_own_for_replication():

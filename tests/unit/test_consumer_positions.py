@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 from barnabas.consumer import LogTruncationError
-from barnabas.consumer.positions import (
+from barnabas.consumer.subscription_state import (
     FetchStep,
-    PartitionPosition,
-    Positions,
+    SubscriptionState,
+    TopicPartitionState,
     apply_epoch_end,
-    judge_fetched,
+    fetch_step,
 )
-from barnabas.error_code import ErrorCode
-from barnabas.errors import OffsetOutOfRangeError
-from barnabas.messages.fetch import FetchedPartition
-from barnabas.messages.offsets import EpochEndOffset
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors import OffsetOutOfRangeError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.fetch import FetchedPartition
+from barnabas_common.messages.offsets import EpochEndOffset
+from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.scripted_brokers import ScriptedBrokers
 from tests.unit.test_consumer_reading import consumer_of, read, write
@@ -37,11 +37,11 @@ TP = TopicPartition("flights", 0)
     ],
 )
 def test_every_answer_has_its_next_step(code: int, policy: str, step: FetchStep) -> None:
-    assert judge_fetched(FetchedPartition("t", 0, code), policy) is step
+    assert fetch_step(FetchedPartition("t", 0, code), policy) is step
 
 
-def reader(position: int, fetch_offset: int) -> PartitionPosition:
-    state = PartitionPosition(TP, None)
+def reader(position: int, fetch_offset: int) -> TopicPartitionState:
+    state = TopicPartitionState(TP, None)
     state.seek(position)
     state.fetched(fetch_offset, leader_epoch=4, size=100)
     return state
@@ -80,7 +80,7 @@ def test_seek_makes_what_is_under_way_stale() -> None:
 
 
 def test_assignment_keeps_positions_of_partitions_that_stay() -> None:
-    positions = Positions("earliest")
+    positions = SubscriptionState("earliest")
     positions.assign([TP, TopicPartition("flights", 1)])
     positions.states[TP].seek(5)
     gone = positions.states[TopicPartition("flights", 1)]
@@ -187,7 +187,7 @@ def cut_to(brokers: ScriptedBrokers, offset: int) -> None:
     log: Any = brokers.log()
     kept = log.read(0, 1 << 30)
     log.data, log.end = bytearray(), 0
-    from barnabas.record.batch import batches
+    from barnabas_common.record.batch import batches
 
     for position, header in batches(kept):
         if header.last_offset < offset:

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 from barnabas import Consumer
-from barnabas.error_code import ErrorCode
-from barnabas.errors import (
+from barnabas_common.errors import (
     ClientError,
     ClosedError,
     CorruptMessageError,
@@ -14,8 +13,9 @@ from barnabas.errors import (
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
 )
-from barnabas.record.builder import BatchBuilder
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.scripted_brokers import ScriptedBrokers, refuse
 

@@ -1,10 +1,15 @@
 """AlterPartition: which check comes first, and what a leader is told."""
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.messages.control import AlterPartitionItem
-from barnabas_controller.alter_partition import AlreadyDone, Reject, Write, rule_on
-from barnabas_controller.leader_and_isr import RECOVERED, RECOVERING, LeaderAndIsr
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import AlterPartitionItem
+from barnabas_controller.partitions.alter_partition import (
+    AlreadyDone,
+    Reject,
+    Write,
+    decide_alter_partition,
+)
+from barnabas_controller.store.leader_and_isr import RECOVERED, RECOVERING, LeaderAndIsr
 
 CURRENT = LeaderAndIsr(1, leader_epoch=7, isr=(1, 2), controller_epoch=3, partition_epoch=5)
 RECOVERING_NOW = LeaderAndIsr(1, 7, (1,), 3, 5, RECOVERING)
@@ -18,19 +23,19 @@ def ask(
 
 
 def test_a_legal_change_is_written_on_top_of_the_known_partition_epoch() -> None:
-    ruling = rule_on(ask([1, 2, 3]), CURRENT, LIVE, 1)
-    assert isinstance(ruling, Write)
-    assert ruling.state == LeaderAndIsr(1, 7, (1, 2, 3), 3, 5), "the leader epoch stays"
+    decision = decide_alter_partition(ask([1, 2, 3]), CURRENT, LIVE, 1)
+    assert isinstance(decision, Write)
+    assert decision.state == LeaderAndIsr(1, 7, (1, 2, 3), 3, 5), "the leader epoch stays"
 
 
 def test_a_retry_of_a_change_that_was_made_succeeds_with_the_present_state() -> None:
-    ruling = rule_on(ask([1, 2], partition_epoch=4), CURRENT, LIVE, 1)
-    assert ruling == AlreadyDone(CURRENT)
+    decision = decide_alter_partition(ask([1, 2], partition_epoch=4), CURRENT, LIVE, 1)
+    assert decision == AlreadyDone(CURRENT)
 
 
 def test_a_partition_without_leadership_is_unknown() -> None:
-    ruling = rule_on(ask([1]), None, LIVE, 1)
-    assert isinstance(ruling, Reject) and ruling.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    decision = decide_alter_partition(ask([1]), None, LIVE, 1)
+    assert isinstance(decision, Reject) and decision.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 CASES = [
@@ -59,15 +64,15 @@ CASES = [
 def test_the_checks_come_in_kafkas_order(
     item: AlterPartitionItem, current: LeaderAndIsr, code: ErrorCode
 ) -> None:
-    ruling = rule_on(item, current, LIVE, 1)
-    assert isinstance(ruling, Reject)
-    assert ruling.code == code
+    decision = decide_alter_partition(item, current, LIVE, 1)
+    assert isinstance(decision, Reject)
+    assert decision.code == code
 
 
 def test_a_leader_that_recovered_says_so_with_its_next_change() -> None:
-    ruling = rule_on(ask([1, 2]), RECOVERING_NOW, LIVE, 1)
-    assert isinstance(ruling, Write)
-    assert ruling.state.recovery_state == RECOVERED
+    decision = decide_alter_partition(ask([1, 2]), RECOVERING_NOW, LIVE, 1)
+    assert isinstance(decision, Write)
+    assert decision.state.recovery_state == RECOVERED
 
 
 @pytest.mark.parametrize(
@@ -79,7 +84,7 @@ def test_the_leader_must_go_by_fetches_of_the_present_life(
 ) -> None:
     item = ask([1, 2, 3])
     item.new_isr_epochs = epochs
-    ruling = rule_on(item, CURRENT, LIVE, 1, {1: 10, 2: 20, 3: 30})
-    assert isinstance(ruling, Reject if refused else Write)
-    if isinstance(ruling, Reject):
-        assert ruling.code == ErrorCode.INELIGIBLE_REPLICA and "3" in ruling.reason
+    decision = decide_alter_partition(item, CURRENT, LIVE, 1, {1: 10, 2: 20, 3: 30})
+    assert isinstance(decision, Reject if refused else Write)
+    if isinstance(decision, Reject):
+        assert decision.code == ErrorCode.INELIGIBLE_REPLICA and "3" in decision.reason

@@ -1,17 +1,17 @@
 """What a batch sends to whom, and what the rebalance picks."""
 
-from barnabas.messages.control import (
+from barnabas_common.messages.control import (
     LeaderAndIsrRequest,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller.context import ControllerContext, Replica
-from barnabas_controller.leader_and_isr import LeaderAndIsr
-from barnabas_controller.preferred_rebalance import imbalanced_partitions
-from barnabas_controller.request_batch import RequestBatch, Sender
-from barnabas_controller.states import ReplicaState
-from barnabas_controller.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.channels.request_batch import RequestBatch
+from barnabas_controller.partitions.preferred_rebalance import imbalanced_partitions
+from barnabas_controller.state.context import ControllerContext, Replica
+from barnabas_controller.state.states import ReplicaState
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
 
 FLIGHTS = TopicPartition("flights", 0)
 STATE = LeaderAndIsr(1, 4, (1, 2), 3, partition_epoch=6)
@@ -32,7 +32,7 @@ def cluster(*broker_ids: int) -> ControllerContext:
 
 
 def batch_of(context: ControllerContext) -> RequestBatch:
-    return RequestBatch(context, Sender(9, 3, "REPL"))
+    return RequestBatch(context, 9, 3, "REPL")
 
 
 def test_leaders_and_followers_are_told_first_then_everybody_then_who_must_stop() -> None:

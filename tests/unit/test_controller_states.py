@@ -1,6 +1,6 @@
 """Which state may follow which: Kafka's tables, by the numbers it gives the states."""
 
-from barnabas_controller.states import (
+from barnabas_controller.state.states import (
     PARTITION_PREVIOUS,
     REPLICA_PREVIOUS,
     PartitionState,

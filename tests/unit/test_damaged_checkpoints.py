@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.log_manager_world import ManagerWorld, append
 

@@ -1,7 +1,7 @@
 """The judge of the fault tests, on planted faults: each must be found, and a good run passed."""
 
 import pytest
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.delivery import History, judge
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from barnabas import ConsumerRecord
-from barnabas.errors import DeliveryTimeoutError
 from barnabas.producer.handle import RecordMetadata
+from barnabas_common.errors import DeliveryTimeoutError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "demo"))
 

@@ -52,7 +52,7 @@ def test_a_refused_override_changes_nothing(overrides, words):
 def test_the_minimum_isr_is_not_one_brokers_own_affair():
     config = DynamicConfig()
     config.override(Source.CLUSTER, {"min.insync.replicas": "2"})
-    with pytest.raises(InvalidConfig, match="not for one of them"):
+    with pytest.raises(InvalidConfig, match="not for one broker"):
         config.override(Source.BROKER, {"min.insync.replicas": "1"})
     assert config[keys.MIN_INSYNC_REPLICAS] == 2
 

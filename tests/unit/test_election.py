@@ -1,21 +1,28 @@
 """Elections as plain decisions: Kafka's own cases, then what must hold for all inputs."""
 
 import pytest
-from barnabas_controller.election import (
-    Elected,
-    Refused,
-    Unchanged,
-    dismiss_earlier_lives,
-    elect_for_controlled_shutdown,
-    elect_for_reassignment,
-    elect_offline,
-    elect_preferred,
-    first_leader,
-    remove_from_isr,
+from barnabas_controller.election.controlled_shutdown import elect_for_controlled_shutdown
+from barnabas_controller.election.decision import Elected, Refused, Unchanged
+from barnabas_controller.election.isr_removal import remove_from_isr
+from barnabas_controller.election.offline import elect_offline, first_leader
+from barnabas_controller.election.preferred import elect_preferred
+from barnabas_controller.election.reassign import elect_for_reassignment
+from barnabas_controller.eligibility.elections import (
+    eligible_for_controlled_shutdown,
+    eligible_for_reassignment,
+    eligible_offline,
+    eligible_preferred,
+    eligible_removal,
+    handle_unclean_shutdown,
 )
-from barnabas_controller.election_report import passed_over
-from barnabas_controller.eligible import Doubts
-from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERED, RECOVERING, LeaderAndIsr
+from barnabas_controller.eligibility.eligible_leader_replicas import LeaderEligibility
+from barnabas_controller.partitions.election_report import passed_over
+from barnabas_controller.store.leader_and_isr import (
+    NO_LEADER,
+    RECOVERED,
+    RECOVERING,
+    LeaderAndIsr,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,24 +67,34 @@ def test_offline_election_keeps_the_online_members_of_the_isr() -> None:
 
 
 @pytest.mark.parametrize("unclean", [True, False])
-@pytest.mark.parametrize("doubts", [Doubts(), Doubts(stand_ins=(2,)), Doubts(lost=(2,))])
+@pytest.mark.parametrize(
+    "leader_eligibility",
+    [
+        LeaderEligibility(suspected=(1,)),
+        LeaderEligibility(eligible_leader_replicas=(2,), suspected=(1,)),
+        LeaderEligibility(lost=(2,), suspected=(1,)),
+    ],
+)
 def test_a_suspect_of_the_isr_keeps_all_but_its_sound_members_from_leading(
-    unclean: bool, doubts: Doubts
+    unclean: bool, leader_eligibility: LeaderEligibility
 ) -> None:
-    isr = [1, 2] if doubts.lost else [1]
-    refused = elect_offline(state(1, isr), [1, 2], [2], unclean, "evidence", [1], doubts)
+    isr = [1, 2] if leader_eligibility.lost else [1]
+    refused = eligible_offline(state(1, isr), [1, 2], [2], unclean, "evidence", leader_eligibility)
     assert isinstance(refused, Refused)
     assert "[1] are suspected only" in refused.reason
-    elected = elect_offline(state(1, [1, 3]), [1, 2, 3], [2, 3], unclean, "evidence", [1], doubts)
+    elected = eligible_offline(
+        state(1, [1, 3]), [1, 2, 3], [2, 3], unclean, "evidence", leader_eligibility
+    )
     assert isinstance(elected, Elected)
     assert elected.state.leader == 3
 
 
 def test_a_suspected_leader_whom_nobody_can_replace_goes_on_leading() -> None:
-    assert isinstance(remove_from_isr(state(1, [1]), 1, [1], "evidence", True), Unchanged)
+    suspected = LeaderEligibility(suspected=(1, 2))
+    assert isinstance(eligible_removal(state(1, [1]), 1, [1], "evidence", suspected), Unchanged)
     gone = remove_from_isr(state(1, [1]), 1, [1], "its session ended")
     assert isinstance(gone, Elected) and gone.state.leader == NO_LEADER
-    follower = remove_from_isr(state(1, [1, 2]), 2, [1, 2], "evidence", True)
+    follower = eligible_removal(state(1, [1, 2]), 2, [1, 2], "evidence", suspected)
     assert isinstance(follower, Elected) and follower.state.isr == (1,)
 
 
@@ -122,10 +139,11 @@ def test_a_reassignment_takes_leader_and_isr_from_the_target_and_keeps_a_leader_
 
 
 def test_a_reassignment_gives_no_lead_to_who_is_unfit() -> None:
-    decision = elect_for_reassignment(state(1, [1, 2, 4]), [2, 4], [2, 4], "reassigned", [2])
+    one, both = LeaderEligibility(lost=(2,)), LeaderEligibility(lost=(2,), suspected=(4,))
+    decision = eligible_for_reassignment(state(1, [1, 2, 4]), [2, 4], [2, 4], "reassigned", one)
     assert isinstance(decision, Elected)
     assert (decision.state.leader, decision.state.isr) == (4, (2, 4))
-    refused = elect_for_reassignment(state(2, [1, 2, 4]), [2, 4], [2, 4], "reassigned", [2, 4])
+    refused = eligible_for_reassignment(state(2, [1, 2, 4]), [2, 4], [2, 4], "reassigned", both)
     assert isinstance(refused, Refused)
 
 
@@ -179,12 +197,12 @@ def test_controlled_shutdown_moves_leadership_to_an_in_sync_replica_that_stays(
 def test_a_reassignment_ends_with_a_leader_that_can_be_reached_if_there_is_one() -> None:
     isr = [1, 2, 4]
     for target, unreachable, leader in (
-        ([2, 4], [2], 4),
-        ([2, 4], [2, 4], 2),  # it must end all the same
-        ([2, 1], [1], 1),  # who leads already is handed nothing
+        ([2, 4], (2,), 4),
+        ([2, 4], (2, 4), 2),  # it must end nevertheless
+        ([2, 1], (1,), 1),  # the leader stays
     ):
-        decision = elect_for_reassignment(
-            state(1, isr), target, target, "reassigned", unreachable=unreachable
+        decision = eligible_for_reassignment(
+            state(1, isr), target, target, "reassigned", LeaderEligibility(unreachable=unreachable)
         )
         assert isinstance(decision, Elected)
         assert decision.state.leader == leader
@@ -192,18 +210,19 @@ def test_a_reassignment_ends_with_a_leader_that_can_be_reached_if_there_is_one()
 
 
 def test_who_cannot_be_reached_is_handed_nothing_and_told_all_the_same() -> None:
-    decision = elect_for_controlled_shutdown(
-        state(2, [2, 4, 6]), [2, 4, 6], [2, 4, 6], [2], "broker 2 is shutting down", [4]
+    cut_off = LeaderEligibility(unreachable=(4,))
+    decision = eligible_for_controlled_shutdown(
+        state(2, [2, 4, 6]), [2, 4, 6], [2, 4, 6], [2], "broker 2 is shutting down", cut_off
     )
     assert isinstance(decision, Elected)
     assert (decision.state.leader, decision.state.isr) == (6, (4, 6))
     assert decision.recipients == (2, 4, 6)
-    refused = elect_for_controlled_shutdown(
-        state(2, [2, 4]), [2, 4, 6], [2, 4, 6], [2], "broker 2 is shutting down", [4]
+    refused = eligible_for_controlled_shutdown(
+        state(2, [2, 4]), [2, 4, 6], [2, 4, 6], [2], "broker 2 is shutting down", cut_off
     )
     assert isinstance(refused, Refused)
     assert refused.why == "of the ISR [2, 4] the controller cannot reach [4]"
-    preferred = elect_preferred(state(2, [2, 4]), [4, 2], [2, 4], "rebalance", unreachable=[4])
+    preferred = eligible_preferred(state(2, [2, 4]), [4, 2], [2, 4], "rebalance", cut_off)
     assert isinstance(preferred, Refused)
     assert preferred.why == "the controller cannot reach the preferred replica 4"
 
@@ -284,7 +303,7 @@ def test_who_restarted_since_the_state_was_written_gives_its_seat_to_those_who_d
     since: list[int],
     expected: tuple[int, tuple[int, ...]] | None,
 ) -> None:
-    decision = dismiss_earlier_lives(state(leader, isr), [1, 2, 3], online, since, "failover")
+    decision = handle_unclean_shutdown(state(leader, isr), [1, 2, 3], online, since, "failover")
     if expected is None:
         assert isinstance(decision, Unchanged)
     else:

@@ -1,24 +1,23 @@
-"""Whose log may be relied on: the accounts in the partition's state, and elections by them."""
+"""Which logs are complete: the proofs in the partition's state, and the elections by them."""
 
 import pytest
-from barnabas_controller.election import (
-    Elected,
-    Refused,
-    dismiss_earlier_lives,
-    elect_offline,
-    elect_preferred,
-    remove_from_isr,
+from barnabas_controller.election.decision import Elected, Refused
+from barnabas_controller.eligibility.elections import (
+    eligible_offline,
+    eligible_preferred,
+    eligible_removal,
+    handle_unclean_shutdown,
 )
-from barnabas_controller.eligible import (
-    Doubts,
-    account,
-    doubts,
-    first_account,
-    lost_something,
-    without_account,
+from barnabas_controller.eligibility.eligible_leader_replicas import (
+    LeaderEligibility,
+    leader_eligibility,
+    may_have_lost_records,
+    with_elr,
+    with_initial_elr,
+    without_elr,
 )
-from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
-from barnabas_controller.znodes import Broker
+from barnabas_controller.store.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
+from barnabas_controller.store.znodes import Broker
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,7 +56,7 @@ def test_who_lost_something_since_it_proved_what_it_holds(
 ) -> None:
     proofs = {} if proved_at is None else {1: proved_at}
     held = state(1, (1, 2), proved_at=proofs)
-    assert lost_something(held, broker(1, epoch, unbroken_since)) is lost
+    assert may_have_lost_records(held, broker(1, epoch, unbroken_since)) is lost
 
 
 @pytest.mark.parametrize(
@@ -73,7 +72,7 @@ def test_a_last_member_that_had_flushed_all_lost_nothing(
     isr: tuple[int, ...], durable: bool, is_new: bool, lost: bool
 ) -> None:
     held = state(NO_LEADER, isr, proved_at={1: 17}, durable=durable)
-    assert lost_something(held, broker(1, 40, is_new=is_new)) is lost
+    assert may_have_lost_records(held, broker(1, 40, is_new=is_new)) is lost
 
 
 # ---- account
@@ -101,27 +100,27 @@ def test_who_is_eligible(
 ) -> None:
     old = state(1, old_isr, eligible=old_eligible)
     new = old.with_leader(new_isr[0], new_isr)
-    assert account(old, new, ALL, min_isr, brokers(17, 18, 19)).eligible == eligible
+    assert with_elr(old, new, ALL, min_isr, brokers(17, 18, 19)).eligible == eligible
 
 
 def test_after_an_unclean_election_nobody_is_eligible() -> None:
     old = state(1, (1,), eligible=(2,))
     new = LeaderAndIsr(3, 8, (3,), 3, 11, RECOVERING)
-    assert account(old, new, ALL, 2, brokers(17, 18, 19)).eligible == ()
+    assert with_elr(old, new, ALL, 2, brokers(17, 18, 19)).eligible == ()
 
 
 def test_a_proof_is_as_old_as_the_seat() -> None:
     """Members that stay keep theirs; who comes in, and who is elected, shows anew what it holds."""
-    old = first_account(state(1, (1, 2)), brokers(17, 18, 19))
+    old = with_initial_elr(state(1, (1, 2)), brokers(17, 18, 19))
     assert old.proved_at == {1: 17, 2: 18}
     now = brokers(27, 28, 29)
-    grown = account(old, LeaderAndIsr(1, 7, (1, 2, 3), 3, 12), ALL, 2, now)
+    grown = with_elr(old, LeaderAndIsr(1, 7, (1, 2, 3), 3, 12), ALL, 2, now)
     assert grown.proved_at == {1: 17, 2: 18, 3: 29}
-    moved = account(grown, grown.with_leader(2, (2, 3)), ALL, 2, now)
+    moved = with_elr(grown, grown.with_leader(2, (2, 3)), ALL, 2, now)
     assert moved.proved_at == {2: 28, 3: 29}
-    thin = account(moved, moved.with_leader(2, (2,)), ALL, 2, now)
+    thin = with_elr(moved, moved.with_leader(2, (2,)), ALL, 2, now)
     assert (thin.eligible, thin.proved_at) == ((3,), {2: 28, 3: 29})
-    orphan = account(thin, thin.with_leader(NO_LEADER, (2,)), ALL, 2, brokers(27, 38, 29))
+    orphan = with_elr(thin, thin.with_leader(NO_LEADER, (2,)), ALL, 2, brokers(27, 38, 29))
     assert orphan.proved_at == {2: 28, 3: 29}, "a seat without a leader proves nothing new"
 
 
@@ -134,12 +133,12 @@ def test_durable_ends_with_the_isr_it_was_said_of(
 ) -> None:
     old = state(1, (1,), durable=True)
     new = old.with_leader(new_leader, new_isr)
-    assert account(old, new, ALL, 2, brokers(17, 18)).durable is durable
+    assert with_elr(old, new, ALL, 2, brokers(17, 18)).durable is durable
 
 
 def test_an_account_that_is_not_kept_up_is_dropped() -> None:
     kept = state(1, (1,), eligible=(2,), proved_at={1: 17, 2: 18}, durable=True)
-    assert without_account(kept) == state(1, (1,))
+    assert without_elr(kept) == state(1, (1,))
 
 
 # ---- doubts
@@ -150,17 +149,19 @@ def test_the_doubts_name_everybody_who_matters() -> None:
         NO_LEADER, (1,), eligible=(2, 3, 4, 5), proved_at={1: 17, 2: 18, 3: 19, 4: 20, 5: 21}
     )
     here = {1: broker(1, 40), 2: broker(2, 41, 18), 3: broker(3, 42), 5: broker(5, 21)}
-    found = doubts(held, (1, 2, 3, 4, 5), (1, 2, 3), here, is_under_min_isr=True)
+    found = leader_eligibility(held, (1, 2, 3, 4, 5), (1, 2, 3), here, is_under_min_isr=True)
     assert found.lost == (1,)
-    assert found.stand_ins == (2,), "3 lost power, 4 and 5 are away"
+    assert found.eligible_leader_replicas == (2,), "3 lost power, 4 and 5 are away"
     assert found.awaited == (4, 5)
 
 
 def test_over_the_minimum_nobody_stands_in() -> None:
     """`min.insync.replicas` was lowered: the high watermark may have moved without them."""
     held = state(NO_LEADER, (1,), eligible=(2,), proved_at={1: 17, 2: 18})
-    found = doubts(held, ALL, ALL, {1: broker(1, 40), 2: broker(2, 18)}, is_under_min_isr=False)
-    assert found == Doubts(lost=(1,))
+    found = leader_eligibility(
+        held, ALL, ALL, {1: broker(1, 40), 2: broker(2, 18)}, is_under_min_isr=False
+    )
+    assert found == LeaderEligibility(lost=(1,))
 
 
 # ---- elections
@@ -172,39 +173,60 @@ WAIT = "wait"
     ("isr", "online", "held_against", "unclean", "leader", "new_isr"),
     [
         # nothing is held against anybody: as Kafka
-        ((1, 2), (1, 2), Doubts(), False, 1, (1, 2)),
+        ((1, 2), (1, 2), LeaderEligibility(), False, 1, (1, 2)),
         # the sound member leads, whatever its place; who lost something has to catch up
-        ((1, 2), (1, 2), Doubts(lost=(1,)), False, 2, (2,)),
-        ((1, 2, 3), (1, 2, 3), Doubts(lost=(2,)), False, 1, (1, 3)),
+        ((1, 2), (1, 2), LeaderEligibility(lost=(1,)), False, 2, (2,)),
+        ((1, 2, 3), (1, 2, 3), LeaderEligibility(lost=(2,)), False, 1, (1, 3)),
         # no sound member: a stand-in
-        ((1,), (1, 3), Doubts(lost=(1,), stand_ins=(3,)), False, 3, (3,)),
-        ((1, 2), (1, 3), Doubts(lost=(1,), stand_ins=(3,), awaited=(2,)), False, 3, (3,)),
+        ((1,), (1, 3), LeaderEligibility(lost=(1,), eligible_leader_replicas=(3,)), False, 3, (3,)),
+        (
+            (1, 2),
+            (1, 3),
+            LeaderEligibility(lost=(1,), eligible_leader_replicas=(3,), awaited=(2,)),
+            False,
+            3,
+            (3,),
+        ),
         # no stand-in either: wait for one, then take what is there
-        ((1,), (1,), Doubts(lost=(1,), awaited=(2,)), False, WAIT, ()),
-        ((1,), (1,), Doubts(lost=(1,)), False, 1, (1,)),
-        ((1, 2), (1, 2), Doubts(lost=(1, 2)), False, 1, (1,)),  # the other has to catch up, too
+        ((1,), (1,), LeaderEligibility(lost=(1,), awaited=(2,)), False, WAIT, ()),
+        ((1,), (1,), LeaderEligibility(lost=(1,)), False, 1, (1,)),
+        (
+            (1, 2),
+            (1, 2),
+            LeaderEligibility(lost=(1, 2)),
+            False,
+            1,
+            (1,),
+        ),  # the other has to catch up, too
         # who allows unclean elections wants no waiting
-        ((1,), (1,), Doubts(lost=(1,), awaited=(2,)), True, 1, (1,)),
+        ((1,), (1,), LeaderEligibility(lost=(1,), awaited=(2,)), True, 1, (1,)),
         # a sound member is never waited for by a stand-in, nor replaced by one
-        ((1,), (1, 2), Doubts(stand_ins=(2,)), False, 1, (1,)),
+        ((1,), (1, 2), LeaderEligibility(eligible_leader_replicas=(2,)), False, 1, (1,)),
         # the last member is away: wait, as Kafka does, or take the one that has all
-        ((1,), (2, 3), Doubts(stand_ins=(3,)), False, None, ()),
-        ((1,), (2, 3), Doubts(stand_ins=(3,)), True, 3, (3,)),
+        ((1,), (2, 3), LeaderEligibility(eligible_leader_replicas=(3,)), False, None, ()),
+        ((1,), (2, 3), LeaderEligibility(eligible_leader_replicas=(3,)), True, 3, (3,)),
         # it is back without its log, and refuses to lead: nothing is left to wait for
-        ((1,), (2, 3), Doubts(lost=(1,), stand_ins=(3,)), False, 3, (3,)),
-        ((1, 2), (3,), Doubts(lost=(1,), stand_ins=(3,)), False, None, ()),
+        ((1,), (2, 3), LeaderEligibility(lost=(1,), eligible_leader_replicas=(3,)), False, 3, (3,)),
+        (
+            (1, 2),
+            (3,),
+            LeaderEligibility(lost=(1,), eligible_leader_replicas=(3,)),
+            False,
+            None,
+            (),
+        ),
     ],
 )
 def test_who_leads_when_something_was_lost(
     isr: tuple[int, ...],
     online: tuple[int, ...],
-    held_against: Doubts,
+    held_against: LeaderEligibility,
     unclean: bool,
     leader: int | str | None,
     new_isr: tuple[int, ...],
 ) -> None:
-    decision = elect_offline(
-        state(9, isr), ALL, online, unclean, "broker 9 died", doubts=held_against
+    decision = eligible_offline(
+        state(9, isr), ALL, online, unclean, "broker 9 died", eligibility=held_against
     )
     if isinstance(decision, Refused):
         assert leader == (WAIT if decision.awaits else None)
@@ -220,12 +242,17 @@ some = st.lists(st.integers(1, 3), max_size=3, unique=True).map(tuple)
 
 @given(some.filter(bool), some, some, some)
 def test_a_member_that_is_online_leads_sooner_or_later(
-    isr: tuple[int, ...], online: tuple[int, ...], lost: tuple[int, ...], stand_ins: tuple[int, ...]
+    isr: tuple[int, ...],
+    online: tuple[int, ...],
+    lost: tuple[int, ...],
+    eligible_leader_replicas: tuple[int, ...],
 ) -> None:
     """What is held against replicas decides who leads, never whether somebody does."""
-    over = Doubts(lost, tuple(r for r in stand_ins if r in online and r not in isr))
-    decision = elect_offline(state(9, isr), ALL, online, False, "why", doubts=over)
-    hopeless = bool(over.stand_ins) and all(member in lost for member in isr)
+    over = LeaderEligibility(
+        lost, tuple(r for r in eligible_leader_replicas if r in online and r not in isr)
+    )
+    decision = eligible_offline(state(9, isr), ALL, online, False, "why", eligibility=over)
+    hopeless = bool(over.eligible_leader_replicas) and all(member in lost for member in isr)
     assert isinstance(decision, Elected) is (any(m in online for m in isr) or hopeless)
 
 
@@ -241,19 +268,19 @@ def test_a_member_that_is_online_leads_sooner_or_later(
 def test_a_failover_takes_seats_from_those_that_lost_something(
     online: tuple[int, ...], lost: tuple[int, ...], leader: int, isr: tuple[int, ...]
 ) -> None:
-    decision = dismiss_earlier_lives(state(1, (1, 2, 3)), ALL, online, lost, "failover", lost)
+    decision = handle_unclean_shutdown(state(1, (1, 2, 3)), ALL, online, lost, "failover", lost)
     assert isinstance(decision, Elected)
     assert (decision.state.leader, decision.state.isr) == (leader, isr)
 
 
 def test_a_leader_that_lost_something_has_to_stand_for_election_again() -> None:
-    decision = dismiss_earlier_lives(state(1, (1,)), ALL, (1, 2), (1,), "failover", lost=(1,))
+    decision = handle_unclean_shutdown(state(1, (1,)), ALL, (1, 2), (1,), "failover", lost=(1,))
     assert isinstance(decision, Elected)
     assert (decision.state.leader, decision.state.isr) == (NO_LEADER, (1,))
 
 
 def test_leadership_is_not_handed_back_to_who_lost_something() -> None:
-    decision = elect_preferred(state(2, (1, 2)), ALL, ALL, "rebalance", lost=(1,))
+    decision = eligible_preferred(state(2, (1, 2)), ALL, ALL, "rebalance", LeaderEligibility((1,)))
     assert isinstance(decision, Refused) and "lost" in decision.reason
 
 
@@ -270,6 +297,6 @@ def test_leadership_is_not_handed_back_to_who_lost_something() -> None:
 def test_the_last_member_that_lost_nothing_keeps_its_seat(
     isr: tuple[int, ...], gone: int, lost: tuple[int, ...], left: tuple[int, ...]
 ) -> None:
-    decision = remove_from_isr(state(gone, isr), gone, ALL, "it died", lost=lost)
+    decision = eligible_removal(state(gone, isr), gone, ALL, "it died", LeaderEligibility(lost))
     assert isinstance(decision, Elected)
     assert (decision.state.leader, decision.state.isr) == (NO_LEADER, left)

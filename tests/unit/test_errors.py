@@ -1,8 +1,8 @@
 """Kafka's codes and our exceptions: one class for each code, and sound retry flags."""
 
 import pytest
-from barnabas import errors, kafka_errors
-from barnabas.errors import BarnabasError, ErrorCode, KafkaError
+from barnabas_common import errors
+from barnabas_common.errors import BarnabasError, ErrorCode, KafkaError, kafka_errors
 
 CLASSES = [
     found

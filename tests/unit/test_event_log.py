@@ -2,10 +2,10 @@
 
 import asyncio
 
-from barnabas.events import EventKind, EventLog
-from barnabas.events.wire import events_of, to_record
-from barnabas.messages.events import DescribeEventsResponse, EventRecord
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.events import EventKind, EventLog
+from barnabas_common.events.wire import events_of, to_record
+from barnabas_common.messages.events import DescribeEventsResponse, EventRecord
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.loop import run
 
 

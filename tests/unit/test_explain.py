@@ -1,10 +1,10 @@
 """The reasoning of `explain`, on plain data: chains of leaders, holes in memory, silent brokers."""
 
-from barnabas.events import Event, EventKind
 from barnabas.explain import About, Explanation, PartitionView, explain
-from barnabas.messages.metadata import PartitionMetadata
-from barnabas.messages.replicas import RemoteReplica, ReplicaDescription
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.events import Event, EventKind
+from barnabas_common.messages.metadata import PartitionMetadata
+from barnabas_common.messages.replicas import RemoteReplica, ReplicaDescription
+from barnabas_common.topic_partition import TopicPartition
 
 TP = TopicPartition("flights", 0)
 
@@ -79,9 +79,9 @@ def test_the_chain_of_leaders_is_followed_back() -> None:
     story.elect(3, 2, "broker 2 is shutting down", [3], [2, 3])
     told = explain(view(story, leading(3, 2, [3])))
     assert told.of(About.LEADER) == [
-        "broker 3 leads since epoch 2: broker 2 is shutting down",
-        "before, broker 2 led since epoch 1: broker 1 died",
-        "before, broker 1 led since epoch 0: the partition is new",
+        "broker 3 has led since epoch 2: broker 2 is shutting down",
+        "before that, broker 2 led from epoch 1: broker 1 died",
+        "before that, broker 1 led from epoch 0: the partition is new",
     ]
 
 
@@ -100,31 +100,61 @@ def test_an_epoch_that_only_changed_the_isr_is_no_new_term() -> None:
     )
     told = explain(view(story, leading(1, 1, [1, 3])))
     assert told.of(About.LEADER) == [
-        "broker 1 leads since epoch 0 (it is 1 now, for the ISR has changed): the partition is new"
+        "broker 1 has led since epoch 0 (now 1, because the ISR has changed): the partition is new"
     ]
     assert first(told, About.ISR) == "broker 2 is out of the ISR: broker 2 died"
 
 
 def test_followers_remember_why_when_the_controller_is_gone() -> None:
     story = Story()
+    new = "the partition is new"
+    story.tell(3, EventKind.BECAME_FOLLOWER, new, leader=1, leader_epoch=0)
     story.tell(3, EventKind.BECAME_FOLLOWER, "broker 1 died", leader=2, leader_epoch=1)
+    story.tell(2, EventKind.BECAME_LEADER, "sent again: broker 9 came up", leader_epoch=1)
     told = explain(view(story, leading(2, 1, [2, 3])))
-    assert first(told, About.LEADER) == "broker 2 leads since epoch 1: broker 1 died"
+    assert first(told, About.LEADER) == "broker 2 has led since epoch 1: broker 1 died"
+
+
+def test_the_cause_of_a_role_that_is_sent_again_is_not_that_of_the_election() -> None:
+    story = Story()
+    again = "sent again: broker 3 became controller, epoch 3"
+    story.tell(1, EventKind.BECAME_FOLLOWER, again, leader=2, leader_epoch=2)
+    told = explain(view(story, leading(2, 2, [1, 2, 3])))
+    assert told.of(About.LEADER) == ["broker 2 leads in epoch 2; the cause is no longer known"]
+
+
+def test_an_epoch_that_may_only_have_changed_the_isr_is_not_given_as_an_election() -> None:
+    story = Story()
+    cause = "broker 3 vanished"
+    story.tell(1, EventKind.BECAME_FOLLOWER, cause, leader=2, leader_epoch=2)
+    told = explain(view(story, leading(2, 2, [1, 2])))
+    assert told.of(About.LEADER) == ["broker 2 leads in epoch 2; the cause is no longer known"]
+    story.tell(1, EventKind.BECAME_LEADER, "broker 2 stopped", leader_epoch=1)
+    told = explain(view(story, leading(2, 2, [1, 2])))
+    assert first(told, About.LEADER) == f"broker 2 has led since epoch 2: {cause}"
+
+
+def test_a_chain_with_a_missing_epoch_ends_there() -> None:
+    story = Story()
+    story.elect(1, 0, "the partition is new", [1, 2, 3], [])
+    story.elect(1, 5, "broker 2 died", [1, 3], [2, 1, 3])
+    told = explain(view(story, leading(1, 5, [1, 3])))
+    assert told.of(About.LEADER) == ["broker 1 has led since epoch 5: broker 2 died"]
 
 
 def test_what_nobody_remembers_is_not_made_up() -> None:
     told = explain(view(Story(), leading(2, 7, [2, 3]), forgotten_ms={2: 5_000, 3: 0}))
-    assert first(told, About.LEADER) == "broker 2 leads in epoch 7; nobody remembers why"
-    assert first(told, About.ISR) == "broker 1 is out of the ISR; nobody remembers when it left"
-    assert told.of(About.DOUBT) == ["broker 2 has forgotten what happened up to this moment"]
+    assert first(told, About.LEADER) == "broker 2 leads in epoch 7; the cause is no longer known"
+    assert first(told, About.ISR) == "broker 1 is out of the ISR; when it left is no longer known"
+    assert told.of(About.DOUBT) == ["broker 2 has dropped its events up to this moment"]
 
 
 def test_silent_and_absent_brokers_are_named() -> None:
-    told = explain(view(Story(), leading(2, 1, [2]), live=(2, 3), silent={3: "no answer"}))
+    told = explain(view(Story(), leading(2, 1, [2]), live=(2, 3), errors={3: "no answer"}))
     assert told.unreachable == [1, 3]
     assert told.of(About.DOUBT) == [
-        "broker 3 does not answer, what it knows is missing here: no answer",
-        "broker 1 is not there to be asked: what only it knew is missing here",
+        "broker 3 does not answer, so what it knows is missing here: no answer",
+        "broker 1 is not registered, so what only it knew is missing here",
     ]
 
 
@@ -138,10 +168,10 @@ def test_without_a_leader_the_refusal_and_who_is_waited_for_are_told() -> None:
     )
     told = explain(view(story, None, live=(2, 3)))
     assert told.of(About.LEADER)[:4] == [
-        "nobody leads now",
+        "there is no leader now",
         "no leader could be elected: broker 1 died; none is online",
-        "the candidates, in the order of the assignment: broker 1 is offline",
-        "it waits for broker 1: only a member of the ISR [1] has every record",
+        "the candidates, in assignment order: broker 1 is offline",
+        "it waits for broker 1: only members of the ISR [1] have every record",
     ]
     assert first(told, About.HIGH_WATERMARK) == "the high watermark cannot move: there is no leader"
     assert "LEADER_NOT_AVAILABLE" in first(told, About.REFUSED)
@@ -223,5 +253,5 @@ def test_an_earlier_topic_of_that_name_is_not_mixed_in() -> None:
     story.tell(9, EventKind.TOPIC_DELETED, "somebody asked", None, topic="flights")
     story.elect(1, 0, "the partition is new", [1, 2, 3], [])
     told = explain(view(story, leading(1, 0, [1, 2, 3])))
-    assert told.of(About.LEADER) == ["broker 1 leads since epoch 0: the partition is new"]
+    assert told.of(About.LEADER) == ["broker 1 has led since epoch 0: the partition is new"]
     assert "broker 3 died" not in told.text

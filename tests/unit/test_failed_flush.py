@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from barnabas.topic_partition import TopicPartition
 from barnabas_broker.disk import posix_disk
 from barnabas_broker.disk.disk import Disk, FlushFailed
 from barnabas_broker.disk.posix_disk import PosixDisk
-from barnabas_broker.log.log_history import LogHistory
-from barnabas_broker.log.log_manager import LogManager
-from barnabas_broker.log.offset_index import OffsetIndex
+from barnabas_broker.log.index.offset_index import OffsetIndex
+from barnabas_broker.log.manager.log_manager import LogManager
+from barnabas_broker.log.recovery.log_history import LogHistory
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
 
 from tests.support.log_manager_world import ManagerWorld, append
@@ -67,7 +67,9 @@ class World(ManagerWorld):
         return (self.folder / name).exists()
 
 
-async def stopped_in_doubt(folder: Path, fail_fsync: FailFsync) -> tuple[World, LogManager]:
+async def stopped_after_failed_flush(
+    folder: Path, fail_fsync: FailFsync
+) -> tuple[World, LogManager]:
     """A log of one record, whose last flush, at the stop, has failed."""
     world = World(folder)
     manager = await world.open_with(b"a")
@@ -184,7 +186,7 @@ async def test_a_failed_flush_is_noted_and_the_next_start_writes_anew(
     await manager.stop()
     assert not world.has(CLEAN)
     manager = await world.after_kill(manager)
-    assert manager.in_doubt == [str(tmp_path)]
+    assert manager.log_dirs_with_failed_flush == [str(tmp_path)]
     assert manager.history() == LogHistory(None, is_new=False)
     assert values(manager) == [b"a", b"b"]
     assert (tmp_path / SEGMENT).stat().st_ino != before
@@ -205,7 +207,7 @@ async def test_a_flush_that_fails_before_the_start_is_over_leaves_the_mark(
     """At no moment is it gone: the process may be killed at any."""
     world = World(tmp_path)
     manager = await world.open_with(b"a")
-    manager.directories[0].doubt()
+    manager.directories[0].record_failed_flush()
     (tmp_path / MARK).write_bytes(b"the same file")
     await manager.write_history(17)
     assert (tmp_path / MARK).read_bytes() == b"the same file"
@@ -223,18 +225,18 @@ async def test_of_two_directories_the_other_goes_on_and_the_doubt_waits_for_its_
     assert log is not None and log.directory == str(one / "t-0")
     fail_fsync(".log")
     await manager.flush(log)
-    assert manager.living_directories() == [str(other)]
+    assert manager.live_log_dirs() == [str(other)]
     assert (one / MARK).exists() and not (other / MARK).exists()
     # A start that cannot write it anew says nothing of what lies there, and leaves the mark.
     fail_fsync(".log.tmp")
     manager = await world.after_kill(manager)
-    assert manager.living_directories() == [str(other)] and manager.get(T0) is None
+    assert manager.live_log_dirs() == [str(other)] and manager.get(T0) is None
     assert manager.history() == LogHistory(17, is_new=False)
     await manager.write_history(17)
     assert (one / MARK).exists()
     # One that can counts as having lost something, and in which directory nobody else can tell.
     manager = await world.after_kill(manager)
-    assert manager.in_doubt == [str(one)] and values(manager) == [b"a"]
+    assert manager.log_dirs_with_failed_flush == [str(one)] and values(manager) == [b"a"]
     assert manager.history() == LogHistory(None, is_new=False)
     await manager.write_history(40)
     assert not (one / MARK).exists()
@@ -246,7 +248,7 @@ async def test_of_two_directories_the_other_goes_on_and_the_doubt_waits_for_its_
 async def test_a_flush_that_fails_at_the_stop_leaves_no_good_order(
     tmp_path: Path, fail_fsync: FailFsync
 ) -> None:
-    world, manager = await stopped_in_doubt(tmp_path, fail_fsync)
+    world, manager = await stopped_after_failed_flush(tmp_path, fail_fsync)
     assert world.has(MARK) and not world.has(CLEAN)
     manager = await world.after_kill(manager)
     assert manager.history().unbroken_since is None
@@ -257,10 +259,10 @@ async def test_a_flush_that_fails_at_the_stop_leaves_no_good_order(
 async def test_a_copy_that_cannot_be_flushed_leaves_the_doubt(
     tmp_path: Path, fail_fsync: FailFsync
 ) -> None:
-    world, manager = await stopped_in_doubt(tmp_path, fail_fsync)
+    world, manager = await stopped_after_failed_flush(tmp_path, fail_fsync)
     fail_fsync(".log.tmp")
     manager = await world.after_kill(manager)
-    assert manager.living_directories() == []
+    assert manager.live_log_dirs() == []
     await manager.write_history(40)
     await manager.stop()
     assert world.has(MARK) and not world.has(CLEAN)
@@ -274,13 +276,13 @@ async def test_a_copy_that_cannot_be_flushed_leaves_the_doubt(
 async def test_a_log_that_cannot_be_opened_is_written_anew_too(
     tmp_path: Path, fail_fsync: FailFsync
 ) -> None:
-    world, manager = await stopped_in_doubt(tmp_path, fail_fsync)
+    world, manager = await stopped_after_failed_flush(tmp_path, fail_fsync)
     metadata = tmp_path / "t-0/partition.metadata"
     good = metadata.read_bytes()
     metadata.write_bytes(b"?")
     before = (tmp_path / SEGMENT).stat().st_ino
     manager = await world.after_kill(manager)
-    assert manager.is_offline(T0)
+    assert T0 in manager.offline_logs()
     assert (tmp_path / SEGMENT).stat().st_ino != before
     await manager.stop()
     metadata.write_bytes(good)
@@ -296,7 +298,7 @@ async def test_a_full_disk_casts_no_doubt() -> None:
     assert log is not None
     with pytest.raises(Exception, match="No space"):
         append(log, b"b")
-    assert manager.living_directories() == []
+    assert manager.live_log_dirs() == []
     assert not world.disk.exists(f"/data/{MARK}")
 
 

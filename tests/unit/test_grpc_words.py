@@ -1,7 +1,7 @@
 """What gRPC 1.85 was heard to say, and what people are told of it."""
 
 import pytest
-from barnabas.runtime.grpc_words import plain_words
+from barnabas_common.transport.grpc_network import plain_words
 
 NOWHERE = "failed to connect to all addresses; last error: "
 HEARD = [
@@ -34,8 +34,13 @@ HEARD = [
         "it takes connections, but does not answer",
     ),
     ("UNAVAILABLE", "the listener is closing", "the other end closed the connection"),
-    ("INTERNAL", "Internal error from Core", "the other end is gone"),
-    ("UNAVAILABLE", "keepalive timeout", "the other end was silent for too long"),
+    ("INTERNAL", "Internal error from Core", "the stream has ended"),
+    (
+        "UNAVAILABLE",
+        f"{NOWHERE}INTERNAL: ipv4:127.0.0.1:1: socket: Too many open files\n\x00O\x9c\x00\xff\xff",
+        "this process has no file descriptor left",
+    ),
+    ("UNAVAILABLE", "keepalive timeout", "the other end did not answer pings"),
 ]
 
 
@@ -48,3 +53,4 @@ def test_what_brokers_say_and_what_nobody_foresaw_is_passed_on() -> None:
     said = "the frame is larger than max.message.bytes"
     assert plain_words("RESOURCE_EXHAUSTED", said) == f"{said} (RESOURCE_EXHAUSTED)"
     assert plain_words("CANCELLED", "") == "CANCELLED"
+    assert plain_words("UNKNOWN", "a\n\x00b\x9f") == "a  b (UNKNOWN)"

@@ -1,7 +1,7 @@
 """Which replicas are excused from holding everything: whose disk forgot, until they show it."""
 
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.invariants.truth import Truth
 
 

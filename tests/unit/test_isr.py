@@ -1,13 +1,13 @@
 """Who is in sync, who joins, who leaves (Kafka's rules; KIP-497 for changes under way)."""
 
 import pytest
-from barnabas_broker.replica.in_sync import (
+from barnabas_broker.replica.leader.in_sync import (
     NEVER,
     InSyncReplicas,
     RemoteReplica,
     effective_min_in_sync,
-    laggards,
-    may_join,
+    is_follower_in_sync,
+    out_of_sync_replicas,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,7 +100,7 @@ def test_a_leader_that_goes_on_leading_keeps_the_offsets_it_knows() -> None:
 def test_a_follower_joins_with_all_that_is_committed_and_this_epoch_reached(
     log_end_offset: int, high_watermark: int, epoch_start: int, joins: bool
 ) -> None:
-    assert may_join(log_end_offset, high_watermark, epoch_start) is joins
+    assert is_follower_in_sync(log_end_offset, high_watermark, epoch_start) is joins
 
 
 def test_only_lagging_members_leave_and_never_the_leader() -> None:
@@ -110,7 +110,7 @@ def test_only_lagging_members_leave_and_never_the_leader() -> None:
         4: RemoteReplica(4, log_end_offset=90, last_caught_up_time=80.0),
         5: RemoteReplica(5, log_end_offset=0),
     }
-    assert laggards((1, 2, 3, 4), followers, 100, now=100.0, max_lag=MAX_LAG) == [3]
+    assert out_of_sync_replicas((1, 2, 3, 4), followers, 100, now=100.0, max_lag=MAX_LAG) == [3]
 
 
 def test_the_maximal_isr_is_the_larger_one_while_a_change_is_under_way() -> None:

@@ -4,13 +4,28 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas_broker.log.log import Log
+from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.deadlines import Deadlines
-from barnabas_broker.replica.last_replica import LastReplica, is_thin
-from barnabas_broker.replica.purgatory import DelayedProduce, Waiting
+from barnabas_broker.replica.leader.alter_partition_manager import (
+    AlterPartitionContext,
+    AlterPartitionManager,
+)
+from barnabas_broker.replica.leader.environment import FlushSoon, LeaderEnvironment
+from barnabas_broker.replica.leader.in_sync import InSyncReplicas
+from barnabas_broker.replica.leader.last_replica import (
+    LastReplicaStanding,
+    Phase,
+    isr_requires_flush,
+)
+from barnabas_broker.replica.leader.leadership import ACKS_LEADER, Leadership
+from barnabas_broker.replica.purgatory import DelayedOperations, DelayedProduce
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import LeaderAndIsrPartition
 
 from tests.support.log_world import LogWorld
+from tests.support.raw import batch
+
+ALONE = InSyncReplicas((1,))
 
 
 @pytest.mark.parametrize(
@@ -29,7 +44,7 @@ from tests.support.log_world import LogWorld
     ],
 )
 def test_what_a_thin_isr_is(in_sync: int, minimum: int, replicas: int, thin: bool) -> None:
-    assert is_thin(in_sync, minimum, replicas) is thin
+    assert isr_requires_flush(in_sync, minimum, replicas) is thin
 
 
 class SlowFlush:
@@ -38,7 +53,7 @@ class SlowFlush:
     def __init__(self) -> None:
         self.under_way: list[Callable[[], None]] = []
 
-    def __call__(self, log: Log, done: Callable[[], None]) -> None:
+    def __call__(self, log: UnifiedLog, done: Callable[[], None]) -> None:
         plan = log.plan_flush()
 
         def end() -> None:
@@ -53,63 +68,104 @@ class SlowFlush:
         self.under_way.pop(0)()
 
 
+def environment(flush_soon: FlushSoon) -> LeaderEnvironment:
+    """Of broker 1, which knows no controller."""
+    context = AlterPartitionContext(None, 1, lambda: 1, lambda: None, 1.0)  # type: ignore[arg-type]
+    manager = AlterPartitionManager(context)
+    return LeaderEnvironment(1, lambda: 0.0, 10.0, lambda _: True, manager, flush_soon)
+
+
+def standing(
+    log: UnifiedLog, flush_soon: FlushSoon, on_flushed: Callable[[], None] = lambda: None
+) -> LastReplicaStanding:
+    """Of broker 1 with two other replicas, once the ISR is (1,)."""
+    last = LastReplicaStanding(log, 3, environment(flush_soon), flush_soon, on_flushed)
+    assert (last.phase, last.delays_acks_1) == (Phase.NOT_REQUIRED, False)
+    assert not last.review(ALONE)
+    return last
+
+
 async def test_one_flush_at_a_time_and_what_came_meanwhile_shares_the_next() -> None:
     world, flushes, ended = LogWorld(), SlowFlush(), []
     log = world.open()
     world.append(log, b"a", b"b")
-    last = LastReplica(log, Waiting(), flushes, lambda: ended.append(log.recovery_point))
-    assert not last.is_flushed and len(flushes.under_way) == 1
+    last = standing(log, flushes, lambda: ended.append(last.end_offset))
+    assert last.phase is Phase.FLUSHING and len(flushes.under_way) == 1
     for value in (b"c", b"d"):
         world.append(log, value)
-        last.flush()
+        last.appended()
     assert len(flushes.under_way) == 1, "one at a time"
     flushes.end_one()
-    assert last.is_flushed and last.durable_end == 2
+    assert (last.phase, last.end_offset) == (Phase.FLUSHED, 2)
     flushes.end_one()
-    assert last.durable_end == 4 and not flushes.under_way
+    assert last.end_offset == 4 and not flushes.under_way
     assert ended == [2, 4]
 
 
 async def test_a_flush_that_left_something_out_does_not_count() -> None:
     """Retention took a segment away while it was flushed: the rest of that flush was given up."""
-    world, given_up, ended = LogWorld(), [], []
+    world, given_up = LogWorld(), []
     log = world.open()
     world.append(log, b"a")
-    last = LastReplica(
-        log, Waiting(), lambda _, done: given_up.append(done), lambda: ended.append(1)
-    )
+    last = standing(log, lambda _, done: given_up.append(done))
     given_up.pop()()
-    assert not last.is_flushed and len(given_up) == 1, "it is tried again"
+    assert last.phase is Phase.FLUSHING and len(given_up) == 1, "it is tried again"
     log.flush()
     given_up.pop()()
-    assert last.is_flushed and not given_up
+    assert last.phase is Phase.FLUSHED and not given_up
+
+
+async def test_a_smaller_isr_waits_for_the_flush_that_it_requires() -> None:
+    world, flushes = LogWorld(), SlowFlush()
+    log = world.open()
+    world.append(log, b"a")
+    last = standing(log, flushes)
+    last.review(InSyncReplicas((1, 2, 3)))
+    assert last.phase is Phase.NOT_REQUIRED and last.end_offset == 1, "all of the log counts again"
+    assert last.may_shrink_to(2)
+    assert not last.may_shrink_to(1) and last.end_offset == 0
+    flushes.end_one()
+    assert last.may_shrink_to(1)
+
+
+async def test_the_controller_is_asked_once_to_confirm_the_isr_of_a_flushed_log() -> None:
+    world, flushes = LogWorld(), SlowFlush()
+    last = standing(world.open(), flushes)
+    assert not last.review(ALONE), "nothing is flushed yet"
+    flushes.end_one()
+    assert not last.review(ALONE.shrinking([])), "a change is in flight"
+    assert "up to offset 0" in last.review(ALONE)
+    last.confirming()
+    assert last.phase is Phase.REPORTED and not last.review(ALONE)
+
+
+async def test_after_the_epoch_a_flush_changes_nothing() -> None:
+    world, flushes, ended = LogWorld(), SlowFlush(), []
+    last = standing(world.open(), flushes, lambda: ended.append(1))
+    last.end()
+    flushes.end_one()
+    assert not ended and last.phase is Phase.NOT_REQUIRED
 
 
 async def test_an_append_with_acks_1_waits_for_its_flush() -> None:
-    world, flushes, waiting = LogWorld(), SlowFlush(), Waiting()
+    world, flushes, delayed_operations = LogWorld(), SlowFlush(), DelayedOperations()
     log = world.open()
-    last = LastReplica(log, waiting, flushes, lambda: None)
-    world.append(log, b"a")
-    last.flush()
+    state = LeaderAndIsrPartition("t", 0, "", 1, 1, 5, 1, [1], [1, 2, 3])
+    leader = Leadership(log, state, delayed_operations, environment(flushes), None)
+    leader.start()
+    leader.append(batch(b"a"), ACKS_LEADER, 0)
+    assert leader.outcome_of_append(ACKS_LEADER, 1) is None
     produce = DelayedProduce(Deadlines(asyncio.get_running_loop().time), 1e9)
-    waiting.park_flush(1, produce)
+    delayed_operations.park_flush(1, produce)
     flushes.end_one()
     assert not produce.waiter.done(), "that flush began before the append"
     flushes.end_one()
     assert produce.waiter.done() and produce.errors == [ErrorCode.NONE]
 
 
-async def test_after_its_end_a_flush_says_nothing_any_more() -> None:
-    world, flushes, ended = LogWorld(), SlowFlush(), []
-    last = LastReplica(world.open(), Waiting(), flushes, lambda: ended.append(1))
-    last.end()
-    flushes.end_one()
-    assert not ended and not last.is_flushed
-
-
 async def test_who_waits_for_a_flush_hears_when_the_leadership_ends() -> None:
-    waiting = Waiting()
+    delayed_operations = DelayedOperations()
     produce = DelayedProduce(Deadlines(asyncio.get_running_loop().time), 1e9)
-    waiting.park_flush(7, produce)
-    waiting.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    delayed_operations.park_flush(7, produce)
+    delayed_operations.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert produce.errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER]

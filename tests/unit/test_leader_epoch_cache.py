@@ -1,9 +1,9 @@
 """The leader epoch cache against the table of KIP-101 and KIP-279, and against a naive model."""
 
 import pytest
-from barnabas_broker.log.checkpoint_file import decode_epochs, encode_epochs
+from barnabas_broker.log.checkpoint.checkpoint_file import decode_epochs, encode_epochs
+from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
 from barnabas_broker.log.errors import MalformedCheckpoint
-from barnabas_broker.log.leader_epoch_cache import LeaderEpochCache
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,12 +5,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from barnabas.runtime import InlineOffload
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.log.checkpoint_file import CheckpointFile, decode_offsets, encode_offsets
+from barnabas_broker.log.checkpoint.checkpoint_file import (
+    CheckpointFile,
+    decode_offsets,
+    encode_offsets,
+)
+from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
+from barnabas_broker.log.epochs.leader_epoch_file import LeaderEpochFile
 from barnabas_broker.log.errors import MalformedCheckpoint
-from barnabas_broker.log.leader_epoch_cache import LeaderEpochCache
-from barnabas_broker.log.leader_epoch_file import LeaderEpochFile
+from barnabas_common.runtime import InlineOffload
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
 from hypothesis import given
 from hypothesis import strategies as st

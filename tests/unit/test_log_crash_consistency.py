@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from barnabas.record.batch import batches
-from barnabas.record.reader import read_batch
-from barnabas.runtime import InlineOffload, Runtime
-from barnabas.topic_partition import TopicPartition
 from barnabas_broker.config import Config
-from barnabas_broker.log.log import Log
-from barnabas_broker.log.log_manager import LogManager
+from barnabas_broker.log.manager.log_manager import LogManager
+from barnabas_broker.log.unified_log import UnifiedLog
+from barnabas_common.record.batch import batches
+from barnabas_common.record.reader import read_batch
+from barnabas_common.runtime import InlineOffload, Runtime
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -57,7 +57,7 @@ class CrashingLog(RuleBasedStateMachine):
         return self.loop.run_until_complete(work)
 
     def start(self) -> None:
-        async def open_log() -> tuple[LogManager, Log]:
+        async def open_log() -> tuple[LogManager, UnifiedLog]:
             runtime = Runtime(self.clock, _Chance(), InlineOffload(), None)  # type: ignore[arg-type]
             config = Config(SETTINGS)
             manager = LogManager(config, runtime, self.disk)

@@ -4,8 +4,13 @@ import pytest
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.disk.posix_disk import PosixDisk
 from barnabas_broker.disk.volatile_disk import VolatileDisk
-from barnabas_broker.log.log_directory import LogDirectory
-from barnabas_broker.log.log_history import HistoryNote, LogHistory, history_of, history_of_all
+from barnabas_broker.log.manager.log_directory import LogDirectory
+from barnabas_broker.log.recovery.log_history import (
+    HistoryNote,
+    LogHistory,
+    history_of,
+    history_of_all,
+)
 from barnabas_simulator.disk import MemoryDisk
 
 

@@ -2,17 +2,17 @@
 
 import asyncio
 import errno
-import logging
 
 import pytest
-from barnabas.errors import InconsistentTopicIdError, KafkaStorageError
-from barnabas.topic_partition import TopicPartition
 from barnabas_broker.log.errors import (
     DirectoryLockedError,
     InconsistentDirectoryError,
     UnusableLog,
 )
-from barnabas_broker.log.log_manager import LogManager
+from barnabas_broker.log.manager.log_manager import LogManager
+from barnabas_broker.server.session_file import SessionFile
+from barnabas_common.errors import InconsistentTopicIdError, KafkaStorageError
+from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.log_manager_world import TOPIC_ID, ManagerWorld, append
 from tests.support.log_world import read_all, values_in
@@ -109,13 +109,14 @@ def test_the_kept_session() -> None:
     world = ManagerWorld()
     manager = world.manager()
     manager.lock_directories()
-    assert manager.read_kept_session() is None
-    manager.keep_session(0x100A, b"\x00secret\xff")
-    assert manager.read_kept_session() == (0x100A, b"\x00secret\xff")
+    file = SessionFile(world.disk, manager.live_log_dirs)
+    assert file.read() is None
+    file.write(0x100A, b"\x00secret\xff")
+    assert file.read() == (0x100A, b"\x00secret\xff")
     world.disk.write_file("/data/zookeeper.session", b"id=?\npassword=zz\n")
-    assert manager.read_kept_session() is None
+    assert file.read() is None
     world.disk.write_file("/data/zookeeper.session", b"")
-    assert manager.read_kept_session() is None
+    assert file.read() is None
 
 
 async def test_a_log_of_an_earlier_topic_of_that_name_is_refused() -> None:
@@ -218,7 +219,7 @@ async def test_what_is_no_partition_is_left_alone(caplog: pytest.LogCaptureFixtu
         world.disk.make_directory(f"/data/{name}")
     manager = await world.start()
     assert manager.logs() == []
-    assert len([r for r in caplog.records if "left alone" in r.message]) == 4
+    assert len([r for r in caplog.records if "is not used" in r.message]) == 4
     await manager.stop()
 
 
@@ -231,8 +232,8 @@ async def test_a_failed_directory_takes_its_logs_and_no_others() -> None:
         append(lost, b"x")
     world.disk.free_bytes = None
     assert world.failures == [("/a", errno.ENOSPC)]
-    assert manager.living_directories() == ["/b"]
-    assert manager.get(T0) is None and manager.is_offline(T0)
+    assert manager.live_log_dirs() == ["/b"]
+    assert manager.get(T0) is None and T0 in manager.offline_logs()
     append(kept, b"x")
     with pytest.raises(KafkaStorageError):
         await world.open(manager, "t", 0)
@@ -256,7 +257,7 @@ async def test_a_failure_in_the_background_counts_too() -> None:
     world.disk.broken = True
     await _settle()
     assert world.failures == [("/data", errno.EIO)]
-    assert manager.living_directories() == []
+    assert manager.live_log_dirs() == []
     await manager.stop()
 
 
@@ -267,7 +268,7 @@ async def test_no_usable_directory_stops_the_start() -> None:
         world.manager().lock_directories()
 
 
-async def test_one_unusable_log_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+async def test_one_unusable_log_does_not_stop_the_others() -> None:
     world = ManagerWorld()
     manager = await world.start()
     append(await world.open(manager, "t", 0), b"x")
@@ -277,8 +278,8 @@ async def test_one_unusable_log_does_not_stop_the_others(caplog: pytest.LogCaptu
     world.disk.write_file("/data/t-0/partition.metadata", b"?")
     manager = await world.start()
     assert [log.topic_partition.partition for log in manager.logs()] == [1]
-    assert manager.is_offline(T0)
-    assert [r for r in caplog.records if r.levelno == logging.ERROR and "t-0" in r.message]
+    assert T0 in manager.offline_logs()
+    assert "partition.metadata" in manager.offline_logs()[T0]
     await manager.stop()
 
 

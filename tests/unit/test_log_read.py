@@ -1,16 +1,16 @@
 """Reading: whole batches, from where the offset lies, below the end that is asked for."""
 
 import pytest
-from barnabas.errors import CorruptMessageError, OffsetOutOfRangeError
-from barnabas.record.batch import batches
-from barnabas_broker.log.log import Log
+from barnabas_broker.log.unified_log import UnifiedLog
+from barnabas_common.errors import CorruptMessageError, OffsetOutOfRangeError
+from barnabas_common.record.batch import batches
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.log_world import NOW, LogWorld, produced, values_in
 
 
-def log_of(*sizes: int, **config: object) -> Log:
+def log_of(*sizes: int, **config: object) -> UnifiedLog:
     """A log of batches with so many records each; the records' values are their offsets."""
     log = LogWorld().open(**config)
     for size in sizes:

@@ -5,14 +5,14 @@ import logging
 import pytest
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.errors import UnusableLog
-from barnabas_broker.log.log import Log
-from barnabas_broker.log.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_simulator.disk import MemoryDisk
 
 from tests.support.log_world import NOW, LogWorld, produced, read_all, values_in
 
 
-def written(segments: int = 3, per_segment: int = 4) -> tuple[LogWorld, Log]:
+def written(segments: int = 3, per_segment: int = 4) -> tuple[LogWorld, UnifiedLog]:
     """A log of one-record batches, each segment under an epoch of its own, killed."""
     world = LogWorld()
     log = world.open(index_interval_bytes=0)
@@ -40,7 +40,7 @@ def cut(disk: Disk, path: str, by: int) -> None:
     file.close()
 
 
-def values(log: Log) -> list[int]:
+def values(log: UnifiedLog) -> list[int]:
     return [int(value or b"") for value in values_in(read_all(log))]
 
 

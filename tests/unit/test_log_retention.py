@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 from barnabas_broker.config import LogConfig
-from barnabas_broker.log.log import Log
 from barnabas_broker.log.retention import Deletion, SegmentFacts, segments_to_delete
-from barnabas_broker.log.roll import ActiveSegment, Incoming, reason_to_roll
+from barnabas_broker.log.segment.roll import ActiveSegment, Incoming, reason_to_roll
+from barnabas_broker.log.unified_log import UnifiedLog
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,7 +153,7 @@ def test_no_hole_and_no_more_than_allowed(
 # ---- retention, carried out
 
 
-def aged_log(world: LogWorld, **config: object) -> Log:
+def aged_log(world: LogWorld, **config: object) -> UnifiedLog:
     log = world.open(segment_bytes=100, **config)
     for number in range(5):
         world.append(log, b"x" * 20, timestamp=NOW - 5000 + number * 1000)

@@ -1,15 +1,15 @@
 """Truncation: what goes, what stays, and what is derived from the log's end."""
 
 import pytest
-from barnabas.errors import OffsetOutOfRangeError
-from barnabas_broker.log.log import Log
-from barnabas_broker.log.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.unified_log import UnifiedLog
+from barnabas_common.errors import OffsetOutOfRangeError
 from barnabas_simulator.disk import MemoryDisk
 
 from tests.support.log_world import FOLDER, LogWorld, read_all, values_in
 
 
-def three_segments() -> tuple[LogWorld, Log]:
+def three_segments() -> tuple[LogWorld, UnifiedLog]:
     """Offsets 0 to 8, two batches (of two and one) a segment, epochs 0, 1, 2."""
     world = LogWorld()
     log = world.open(index_interval_bytes=0)
@@ -21,7 +21,7 @@ def three_segments() -> tuple[LogWorld, Log]:
     return world, log
 
 
-def values(log: Log) -> list[int]:
+def values(log: UnifiedLog) -> list[int]:
     return [int(value or b"") for value in values_in(read_all(log))]
 
 
@@ -41,7 +41,7 @@ def test_everything_from_the_offset_on_goes(
     offset: int, end: int, segments: list[int], epochs: list[tuple[int, int]]
 ) -> None:
     world, log = three_segments()
-    assert log.truncate_to(offset)
+    log.truncate_to(offset)
     assert log.log_end_offset == end and log.high_watermark == end
     assert log.segment_offsets == segments
     assert log.leader_epochs.entries == epochs
@@ -61,7 +61,7 @@ def test_everything_from_the_offset_on_goes(
 def test_nothing_to_cut_still_forgets_an_epoch_without_records() -> None:
     _, log = three_segments()
     log.assign_epoch(7, 9)
-    assert not log.truncate_to(9)
+    log.truncate_to(9)
     assert log.latest_epoch() == 2
     assert log.log_end_offset == 9
 
@@ -86,7 +86,7 @@ def test_starting_anew_at_an_offset() -> None:
 def test_below_the_first_segment_the_log_starts_anew() -> None:
     _, log = three_segments()
     log.truncate_fully_and_start_at(100)
-    assert log.truncate_to(40)
+    log.truncate_to(40)
     assert (log.log_start_offset, log.log_end_offset) == (40, 40)
 
 
@@ -103,8 +103,10 @@ def test_the_recovery_point_never_lies_above_the_end() -> None:
 
 def test_the_high_watermark_stays_within_the_log() -> None:
     world, log = three_segments()
-    assert log.update_high_watermark(100) == 9
-    assert log.update_high_watermark(4) == 4
+    log.update_high_watermark(100)
+    assert log.high_watermark == 9
+    log.update_high_watermark(4)
+    assert log.high_watermark == 4
     assert not log.maybe_increment_high_watermark(4)
     assert log.maybe_increment_high_watermark(6)
     with pytest.raises(ValueError, match="above the log end"):
@@ -113,7 +115,8 @@ def test_the_high_watermark_stays_within_the_log() -> None:
         log.maybe_increment_log_start_offset(7)
     assert log.maybe_increment_log_start_offset(6)
     assert not log.maybe_increment_log_start_offset(2)
-    assert log.update_high_watermark(0) == 6
+    log.update_high_watermark(0)
+    assert log.high_watermark == 6
     assert log.leader_epochs.entries == [(2, 6)]
     assert values(log) == [6, 7, 8]
     assert world.reopen_clean(log).log_start_offset == 6

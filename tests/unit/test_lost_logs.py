@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from barnabas.topic_partition import TopicPartition
 from barnabas_broker.log.errors import LostLogError
+from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.log_manager_world import TOPIC_ID, ManagerWorld, append
 
@@ -13,7 +13,7 @@ HIGH_WATERMARKS = "/data/replication-offset-checkpoint"
 RECOVERY_POINTS = "/data/recovery-point-offset-checkpoint"
 
 
-async def _left_in_order() -> ManagerWorld:
+async def _had_clean_shutdown() -> ManagerWorld:
     """One log of two committed records."""
     world = ManagerWorld()
     manager = await world.start()
@@ -24,14 +24,14 @@ async def _left_in_order() -> ManagerWorld:
 
 
 async def test_a_log_in_the_isr_is_not_replaced_by_an_empty_one() -> None:
-    world = await _left_in_order()
+    world = await _had_clean_shutdown()
     world.disk.remove_tree("/data/t-0")
     manager = await world.start()
     assert manager.lost.describe() == {
-        TP: "its folder is gone from /data, where its high watermark was 2"
+        TP: "its folder is missing from /data; its high watermark was 2"
     }
     config = world.config.log_config()
-    with pytest.raises(LostLogError, match="its folder is gone"):
+    with pytest.raises(LostLogError, match="its folder is missing"):
         await manager.get_or_create(TP, TOPIC_ID, config, is_new=False, in_sync=True)
     assert not world.disk.exists("/data/t-0")
     log = await manager.get_or_create(TP, TOPIC_ID, config, is_new=False, in_sync=False)
@@ -42,7 +42,7 @@ async def test_a_log_in_the_isr_is_not_replaced_by_an_empty_one() -> None:
 
 @pytest.mark.parametrize("in_order", [True, False])
 async def test_it_is_remembered_until_there_is_a_log_again(in_order: bool) -> None:
-    world = await _left_in_order()
+    world = await _had_clean_shutdown()
     world.disk.remove_tree("/data/t-0")
     for _ in range(3):
         manager = await world.start()
@@ -57,7 +57,7 @@ async def test_it_is_remembered_until_there_is_a_log_again(in_order: bool) -> No
 
 
 async def test_a_deleted_replica_is_lost_no_more() -> None:
-    world = await _left_in_order()
+    world = await _had_clean_shutdown()
     world.disk.remove_tree("/data/t-0")
     manager = await world.start()
     await manager.delete(TP)
@@ -67,7 +67,7 @@ async def test_a_deleted_replica_is_lost_no_more() -> None:
 
 
 async def test_the_recovery_points_name_it_too() -> None:
-    world = await _left_in_order()
+    world = await _had_clean_shutdown()
     world.disk.remove(HIGH_WATERMARKS)
     world.disk.remove_tree("/data/t-0")
     manager = await world.start()
@@ -77,7 +77,7 @@ async def test_the_recovery_points_name_it_too() -> None:
 
 async def test_a_folder_on_its_way_out_is_no_loss() -> None:
     """The broker died between the renaming and the checkpoint."""
-    world = await _left_in_order()
+    world = await _had_clean_shutdown()
     world.disk.rename("/data/t-0", f"/data/t-0.{'ab' * 16}-delete")
     manager = await world.start()
     assert TP not in manager.lost
@@ -86,7 +86,7 @@ async def test_a_folder_on_its_way_out_is_no_loss() -> None:
 
 async def test_a_folder_that_was_on_its_way_out_is_no_loss_after_a_second_crash() -> None:
     """It came before the next round of checkpoints."""
-    world = await _left_in_order()
+    world = await _had_clean_shutdown()
     world.disk.rename("/data/t-0", f"/data/t-0.{'ab' * 16}-delete")
     await world.start()
     async with asyncio.timeout(5):
@@ -99,7 +99,7 @@ async def test_a_folder_that_was_on_its_way_out_is_no_loss_after_a_second_crash(
 
 
 async def test_a_log_that_moved_to_another_directory_is_no_loss() -> None:
-    world = await _left_in_order()
+    world = await _had_clean_shutdown()
     world.settings["log.dirs"] = "/data,/more"
     world.disk.make_directory("/more")
     world.disk.rename("/data/t-0", "/more/t-0")

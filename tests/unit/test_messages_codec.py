@@ -6,18 +6,17 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin, get_type_hints
 
-import barnabas.messages
+import barnabas_common.messages
 import barnabas_proto.v1
 import pytest
-from barnabas.errors import InvalidArgumentError
-from barnabas.messages import SERVICES, FetchResponse, ProduceRequest
-from barnabas.messages.codec import MalformedFrame, decode_frame, encode_frame
-from barnabas.messages.converter import varint
-from barnabas.messages.failure import Failure
-from barnabas.messages.fetch import FetchedPartition
-from barnabas.messages.metadata import MetadataRequest
-from barnabas.messages.produce import ProducePartition
-from barnabas.runtime.network import Service
+from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.messages import SERVICES, FetchResponse, ProduceRequest
+from barnabas_common.messages.failure import Failure
+from barnabas_common.messages.fetch import FetchedPartition
+from barnabas_common.messages.metadata import MetadataRequest
+from barnabas_common.messages.produce import ProducePartition
+from barnabas_common.runtime.network import Service
+from barnabas_common.transport.codec import REQUESTS, RESPONSES, MalformedFrame, varint
 from barnabas_proto.v1 import data_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import given, settings
@@ -34,7 +33,9 @@ FRAMES = {f"{service.value}{side}" for service in Service for side in ("Request"
 
 def message_classes() -> dict[str, type[Any]]:
     found = {}
-    for module in pkgutil.iter_modules(barnabas.messages.__path__, "barnabas.messages."):
+    for module in pkgutil.iter_modules(
+        barnabas_common.messages.__path__, "barnabas_common.messages."
+    ):
         if module.name.endswith((".codec", ".converter")):
             continue
         for value in vars(importlib.import_module(module.name)).values():
@@ -127,9 +128,8 @@ def test_every_message_survives_the_wire(
 ) -> None:
     message = data.draw(values(cls))
     correlation_id = data.draw(st.integers(0, (1 << 64) - 1))
-    frame = decode_frame(
-        service, encode_frame(service, correlation_id, message, is_response), is_response
-    )
+    codec = (RESPONSES if is_response else REQUESTS)[service]
+    frame = codec.decode(codec.encode(correlation_id, message))
     assert frame.correlation_id == correlation_id
     assert frame.message == message
     assert type(frame.message) is cls
@@ -143,7 +143,7 @@ def test_varint_is_protobufs_own(value: int) -> None:
 
 def test_the_bytes_are_plain_protobuf() -> None:
     request = ProduceRequest(-1, 1000, [ProducePartition("flights", 3, b"batch" * 50)])
-    frame = data_pb2.DataRequest.FromString(encode_frame(Service.DATA, 9, request, False))
+    frame = data_pb2.DataRequest.FromString(REQUESTS[Service.DATA].encode(9, request))
     assert (frame.correlation_id, frame.produce.acks) == (9, -1)
     assert frame.produce.partitions[0].records == b"batch" * 50
 
@@ -151,29 +151,29 @@ def test_the_bytes_are_plain_protobuf() -> None:
 @pytest.mark.parametrize("buffer", [bytes, bytearray, memoryview])
 def test_records_may_be_any_buffer(buffer: type[Any]) -> None:
     response = FetchResponse(partitions=[FetchedPartition("t", 0, records=buffer(b"abc"))])
-    frame = decode_frame(Service.DATA, encode_frame(Service.DATA, 1, response, True), True)
+    frame = RESPONSES[Service.DATA].decode(RESPONSES[Service.DATA].encode(1, response))
     assert frame.message.partitions[0].records == b"abc"
 
 
 @pytest.mark.parametrize("data", [b"\xff" * 20, b"garbage of no kind", b"\x12\x7f\x01"])
 def test_bytes_that_are_no_frame_are_refused(data: bytes) -> None:
     with pytest.raises(MalformedFrame, match="DataRequest"):
-        decode_frame(Service.DATA, data, False)
+        REQUESTS[Service.DATA].decode(data)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x08\x05", b"\x08\x05\xa2\x06\x00"])
 def test_a_frame_without_a_body_known_here_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedFrame, match="without a body known"):
-        decode_frame(Service.DATA, data, False)
+        REQUESTS[Service.DATA].decode(data)
 
 
 def test_a_message_of_another_service_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="MetadataRequest is not a DataRequest"):
-        encode_frame(Service.DATA, 1, MetadataRequest(), False)
+        REQUESTS[Service.DATA].encode(1, MetadataRequest())
 
 
 @pytest.mark.parametrize("partition", [1 << 40, "3"])
 def test_a_value_that_does_not_fit_its_field_is_refused(partition: Any) -> None:
     request = ProduceRequest(-1, 1000, [ProducePartition("t", partition, b"")])
     with pytest.raises(InvalidArgumentError, match="ProduceRequest cannot be encoded"):
-        encode_frame(Service.DATA, 1, request, False)
+        REQUESTS[Service.DATA].encode(1, request)

@@ -2,13 +2,13 @@
 
 import asyncio
 
-from barnabas.messages.control import (
+from barnabas_broker.replica.metadata_cache import MetadataCache
+from barnabas_common.messages.control import (
     BrokerEndpoint,
     UpdateMetadataPartition,
     UpdateMetadataRequest,
 )
-from barnabas.runtime import Address
-from barnabas_broker.replica.metadata_cache import MetadataCache
+from barnabas_common.runtime import Address
 from barnabas_simulator import loop as virtual
 
 

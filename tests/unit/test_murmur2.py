@@ -1,7 +1,7 @@
 """The partitioner's hash, held to the values in Kafka's own tests."""
 
 import pytest
-from barnabas.record.murmur2 import murmur2, partition_for_key
+from barnabas_common.record.murmur2 import murmur2, partition_for_key
 from hypothesis import given
 from hypothesis import strategies as st
 

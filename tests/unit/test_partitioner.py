@@ -5,7 +5,7 @@ from collections import Counter
 
 from barnabas import Producer
 from barnabas.producer.partitioner import next_round_robin, sticky_partition
-from barnabas.record.murmur2 import partition_for_key
+from barnabas_common.record.murmur2 import partition_for_key
 from hypothesis import given
 from hypothesis import strategies as st
 

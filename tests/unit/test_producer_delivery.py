@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 from barnabas import Producer
-from barnabas.error_code import ErrorCode
-from barnabas.errors import (
+from barnabas.producer import RecordMetadata
+from barnabas_common.errors import (
     ClosedError,
     DeliveryTimeoutError,
     InvalidRecordError,
     MessageTooLargeError,
     NotEnoughReplicasError,
 )
-from barnabas.producer import RecordMetadata
-from barnabas.record.builder import BatchBuilder
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.record.builder import BatchBuilder
 
 from tests.support.scripted_brokers import ScriptedBrokers, refuse
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from barnabas import Producer
-from barnabas.errors import (
+from barnabas_common.errors import (
     BufferExhaustedError,
     ClientError,
     CorruptMessageError,
@@ -14,7 +14,7 @@ from barnabas.errors import (
     MessageTooLargeError,
     UnknownTopicOrPartitionError,
 )
-from barnabas.record.builder import BatchBuilder
+from barnabas_common.record.builder import BatchBuilder
 
 from tests.support.scripted_brokers import ScriptedBrokers
 

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from barnabas.error_code import ErrorCode
 from barnabas_broker.replica.deadlines import Deadlines, wake
-from barnabas_broker.replica.purgatory import DelayedProduce, Waiting
+from barnabas_broker.replica.purgatory import DelayedOperations, DelayedProduce
+from barnabas_common.errors.error_code import ErrorCode
 from barnabas_simulator import loop as virtual
 
 
@@ -63,7 +63,7 @@ def test_closing_lets_everybodys_time_run_out_in_order() -> None:
 
 def test_a_produce_is_done_when_its_last_partition_is_committed() -> None:
     async def scenario() -> None:
-        one, other = Waiting(), Waiting()
+        one, other = DelayedOperations(), DelayedOperations()
         produce = DelayedProduce(deadlines(), 30.0)
         one.park_produce(10, produce)
         other.park_produce(20, produce)
@@ -79,11 +79,11 @@ def test_a_produce_is_done_when_its_last_partition_is_committed() -> None:
 
 def test_only_those_up_to_the_high_watermark_are_done() -> None:
     async def scenario() -> None:
-        waiting, heap = Waiting(), deadlines()
+        delayed_operations, heap = DelayedOperations(), deadlines()
         produces = [DelayedProduce(heap, 30.0) for _ in range(4)]
         for number, produce in enumerate(produces):
-            waiting.park_produce(10 * (number + 1), produce)
-        waiting.high_watermark_moved(25, ErrorCode.NONE)
+            delayed_operations.park_produce(10 * (number + 1), produce)
+        delayed_operations.high_watermark_moved(25, ErrorCode.NONE)
         assert [produce.waiter.done() for produce in produces] == [True, True, False, False]
 
     virtual.run(scenario())
@@ -91,7 +91,7 @@ def test_only_those_up_to_the_high_watermark_are_done() -> None:
 
 def test_what_is_not_committed_in_time_is_timed_out_and_later_news_changes_nothing() -> None:
     async def scenario() -> None:
-        done, late = Waiting(), Waiting()
+        done, late = DelayedOperations(), DelayedOperations()
         produce = DelayedProduce(deadlines(), 30.0)
         done.park_produce(1, produce)
         late.park_produce(1, produce)
@@ -105,11 +105,11 @@ def test_what_is_not_committed_in_time_is_timed_out_and_later_news_changes_nothi
 
 def test_the_end_of_leadership_fails_produces_and_wakes_consumers() -> None:
     async def scenario() -> None:
-        waiting, heap = Waiting(), deadlines()
+        delayed_operations, heap = DelayedOperations(), deadlines()
         produce, consumer = DelayedProduce(heap, 30.0), heap.park(30.0)
-        waiting.park_produce(1, produce)
-        waiting.park_consumer(consumer)
-        waiting.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        delayed_operations.park_produce(1, produce)
+        delayed_operations.park_consumer(consumer)
+        delayed_operations.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         assert await produce.waiter
         assert await consumer
         assert produce.errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
@@ -119,12 +119,12 @@ def test_the_end_of_leadership_fails_produces_and_wakes_consumers() -> None:
 
 def test_a_consumer_that_left_is_not_woken() -> None:
     async def scenario() -> None:
-        waiting, heap = Waiting(), deadlines()
+        delayed_operations, heap = DelayedOperations(), deadlines()
         staying, leaving = heap.park(30.0), heap.park(30.0)
-        waiting.park_consumer(staying)
-        waiting.park_consumer(leaving)
-        waiting.leave_consumer(leaving)
-        waiting.high_watermark_moved(5, ErrorCode.NONE)
+        delayed_operations.park_consumer(staying)
+        delayed_operations.park_consumer(leaving)
+        delayed_operations.leave_consumer(leaving)
+        delayed_operations.high_watermark_moved(5, ErrorCode.NONE)
         assert staying.done()
         assert not leaving.done()
 

@@ -1,20 +1,22 @@
 """Reassignment as data: the assignment on the way, what may be asked, and when it is done."""
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas_controller.leader_and_isr import LeaderAndIsr
-from barnabas_controller.reassignment import (
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_controller.reassignment.reassignment_rules import (
     Rejected,
-    in_progress,
     is_complete,
     judge,
-    leaving,
     original_of,
     reassigned,
+    removed_replicas,
     target_of,
 )
-from barnabas_controller.reassignment_znode import decode_reassignments, encode_reassignments
-from barnabas_controller.znodes import MalformedZnode, ReplicaAssignment, decode_topic
+from barnabas_controller.reassignment.reassignment_znode import (
+    decode_reassignments,
+    encode_reassignments,
+)
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.znodes import MalformedZnode, ReplicaAssignment, decode_topic
 
 HOME = ReplicaAssignment((1, 2, 3))
 MOVING = ReplicaAssignment((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
@@ -87,12 +89,12 @@ def test_it_is_done_when_the_whole_target_is_in_sync_and_one_of_it_can_lead(
     assert is_complete(MOVING, state, online) is complete
     assert is_complete(MOVING, None, online) is False
     assert is_complete(HOME, state, online) is True
-    assert in_progress(MOVING) and not in_progress(HOME)
+    assert MOVING.is_being_reassigned and not HOME.is_being_reassigned
 
 
 def test_who_leaves() -> None:
-    assert leaving(MOVING, HOME) == (4, 5, 6)
-    assert leaving(HOME, MOVING) == ()
+    assert removed_replicas(MOVING, HOME) == (4, 5, 6)
+    assert removed_replicas(HOME, MOVING) == ()
 
 
 def test_the_old_znode_is_read_and_written_as_kafkas_tools_do() -> None:

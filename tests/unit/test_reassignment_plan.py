@@ -11,8 +11,8 @@ from barnabas.admin.reassignment_plan import (
     plan_reassignment,
 )
 from barnabas.admin.reassignment_throttle import FOLLOWERS, LEADERS, throttled_replicas
-from barnabas.errors import InvalidArgumentError
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.topic_partition import TopicPartition
 
 
 def topic(*replicas: list[int]) -> Plan:

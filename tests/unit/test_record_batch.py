@@ -3,9 +3,8 @@
 import struct
 
 import pytest
-from barnabas.errors import BarnabasError
-from barnabas.record import plain
-from barnabas.record.batch import (
+from barnabas_common.errors import BarnabasError
+from barnabas_common.record.batch import (
     HEADER_SIZE,
     BatchHeader,
     CorruptBatch,
@@ -18,6 +17,8 @@ from barnabas.record.batch import (
     stamp,
     stamp_log_append_time,
 )
+
+from tests.support import plain_codec as plain
 
 NOW = 1_700_000_000_000
 

@@ -1,14 +1,15 @@
 """The compiled codec and its plain twin, held equal both ways."""
 
 import pytest
-from barnabas.record import plain
-from barnabas.record.batch import HEADER_SIZE, CorruptBatch, pack_header, parse_header, seal
-from barnabas.record.builder import BatchBuilder
-from barnabas.record.compiled import IS_COMPILED
-from barnabas.record.compression import Compression
-from barnabas.record.reader import Record, read_batch
+from barnabas_common.record.batch import HEADER_SIZE, CorruptBatch, pack_header, parse_header, seal
+from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.record.compiled import IS_COMPILED
+from barnabas_common.record.compression import Compression
+from barnabas_common.record.reader import Record, read_batch
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.support import plain_codec as plain
 
 CODECS = [codec.name.lower() for codec in Compression]
 

@@ -5,14 +5,15 @@ import struct
 
 import cramjam
 import pytest
-from barnabas.errors import InvalidArgumentError
-from barnabas.record import plain
-from barnabas.record.batch import CorruptBatch, batches, check_crc, parse_header
-from barnabas.record.compression import Compression, compress, decompress
-from barnabas.record.reader import read_batch
-from barnabas.record.recompress import recompress
+from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.record.batch import CorruptBatch, batches, check_crc, parse_header
+from barnabas_common.record.compression import Compression, compress, decompress
+from barnabas_common.record.reader import read_batch
+from barnabas_common.record.recompress import recompress
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.support import plain_codec as plain
 
 CODECS = list(Compression)
 PACKING = CODECS[1:]

@@ -4,10 +4,9 @@ import gc
 from typing import Any
 
 import pytest
-from barnabas.errors import InvalidArgumentError
-from barnabas.record import builder as builder_module
-from barnabas.record import plain
-from barnabas.record.batch import (
+from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.record import builder as builder_module
+from barnabas_common.record.batch import (
     HEADER_SIZE,
     CorruptBatch,
     next_offset,
@@ -15,9 +14,11 @@ from barnabas.record.batch import (
     parse_header,
     seal,
 )
-from barnabas.record.builder import BatchBuilder
-from barnabas.record.compression import Compression
-from barnabas.record.reader import Columns, read_batch, read_columns, records_from
+from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.record.compression import Compression
+from barnabas_common.record.reader import Columns, read_batch, read_columns, records_from
+
+from tests.support import plain_codec as plain
 
 NOW = 1_700_000_000_000
 CONTROL = 0b11_0000

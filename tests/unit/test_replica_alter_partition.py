@@ -5,20 +5,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.messages.control import (
+from barnabas_broker.replica.leader.alter_partition_manager import (
+    AlterPartitionContext,
+    AlterPartitionManager,
+    AlterPartitionOutcome,
+    outcome_of,
+)
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import (
     AlteredPartition,
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
 )
-from barnabas.runtime import Address, Listener, Peer, Service
-from barnabas_broker.replica.alter_partition import (
-    AlterPartitionContext,
-    AlterPartitions,
-    Verdict,
-    verdict,
-)
+from barnabas_common.runtime import Address, Listener, Peer, Service
 from barnabas_simulator.loop import run
 from barnabas_simulator.network import MemoryNetwork
 
@@ -62,7 +62,7 @@ class World:
         self.controller = Controller(self.network, *answers)
         self.address: Address | None = Address("controller", 1)
         self.answers: list[AlteredPartition] = []
-        self.changes = AlterPartitions(
+        self.changes = AlterPartitionManager(
             AlterPartitionContext(
                 self.network.node("broker"), 7, lambda: 42, lambda: self.address, timeout=5.0
             )
@@ -70,7 +70,7 @@ class World:
 
     def submit(self, partition: int) -> bool:
         item = AlterPartitionItem("t", partition, 3, 0, [1, 2])
-        return self.changes.submit(item, self.answers.append)
+        return self.changes.submit(item, lambda answer, _: self.answers.append(answer))
 
     async def until_answered(self, count: int) -> None:
         async with asyncio.timeout(60.0):
@@ -164,16 +164,16 @@ def test_the_new_controller_is_found_when_the_old_one_is_gone() -> None:
 @pytest.mark.parametrize(
     ("code", "meaning"),
     [
-        (ErrorCode.NONE, Verdict.COMMITTED),
-        (ErrorCode.INELIGIBLE_REPLICA, Verdict.ROLL_BACK),
-        (ErrorCode.OPERATION_NOT_ATTEMPTED, Verdict.ROLL_BACK),
-        (ErrorCode.FENCED_LEADER_EPOCH, Verdict.AWAIT_LEADER_AND_ISR),
-        (ErrorCode.INVALID_UPDATE_VERSION, Verdict.AWAIT_LEADER_AND_ISR),
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Verdict.AWAIT_LEADER_AND_ISR),
-        (ErrorCode.UNKNOWN_TOPIC_ID, Verdict.AWAIT_LEADER_AND_ISR),
-        (ErrorCode.INVALID_REQUEST, Verdict.AWAIT_LEADER_AND_ISR),
-        (ErrorCode.NETWORK_EXCEPTION, Verdict.RETRY),
+        (ErrorCode.NONE, AlterPartitionOutcome.COMMITTED),
+        (ErrorCode.INELIGIBLE_REPLICA, AlterPartitionOutcome.ROLL_BACK),
+        (ErrorCode.OPERATION_NOT_ATTEMPTED, AlterPartitionOutcome.ROLL_BACK),
+        (ErrorCode.FENCED_LEADER_EPOCH, AlterPartitionOutcome.AWAIT_LEADER_AND_ISR),
+        (ErrorCode.INVALID_UPDATE_VERSION, AlterPartitionOutcome.AWAIT_LEADER_AND_ISR),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, AlterPartitionOutcome.AWAIT_LEADER_AND_ISR),
+        (ErrorCode.UNKNOWN_TOPIC_ID, AlterPartitionOutcome.AWAIT_LEADER_AND_ISR),
+        (ErrorCode.INVALID_REQUEST, AlterPartitionOutcome.AWAIT_LEADER_AND_ISR),
+        (ErrorCode.NETWORK_EXCEPTION, AlterPartitionOutcome.RETRY),
     ],
 )
-def test_what_the_controllers_codes_mean(code: ErrorCode, meaning: Verdict) -> None:
-    assert verdict(code) is meaning
+def test_what_the_controllers_codes_mean(code: ErrorCode, meaning: AlterPartitionOutcome) -> None:
+    assert outcome_of(code) is meaning

@@ -12,7 +12,9 @@ FOLDERS = (
     "",
     "broker/barnabas_broker/",
     "controller/barnabas_controller/",
+    "common/barnabas_common/",
     "client/barnabas/",
+    "tools/barnabas_tools/",
     "simulator/barnabas_simulator/",
     "tests/",
 )
@@ -49,8 +51,8 @@ def test_every_file_function_and_test_in_a_table_exists(table: Path) -> None:
 
 
 def test_what_does_not_exist_is_noticed() -> None:
-    row = "| a rule | `log/log.py::append_as_nobody` | `unit/test_nowhere.py::test_it` |"
+    row = "| a rule | `log/unified_log.py::append_as_nobody` | `unit/test_nowhere.py::test_it` |"
     assert [complaint(*found) for found in references(row)] == [
-        "log/log.py: nothing is called append_as_nobody",
+        "log/unified_log.py: nothing is called append_as_nobody",
         "unit/test_nowhere.py: no such file",
     ]

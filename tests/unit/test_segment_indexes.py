@@ -4,10 +4,10 @@ import struct
 from collections.abc import Sequence
 
 import pytest
-from barnabas.record.batch import batches
-from barnabas_broker.log.log import Log
-from barnabas_broker.log.offset_index import OffsetIndex
-from barnabas_broker.log.time_index import TimeIndex
+from barnabas_broker.log.index.offset_index import OffsetIndex
+from barnabas_broker.log.index.time_index import TimeIndex
+from barnabas_broker.log.unified_log import UnifiedLog
+from barnabas_common.record.batch import batches
 from barnabas_simulator.disk import MemoryDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,7 +52,7 @@ batches_to_write = st.lists(
 )
 
 
-def write(log: Log, specification: Sequence[tuple[int, int, int]]) -> None:
+def write(log: UnifiedLog, specification: Sequence[tuple[int, int, int]]) -> None:
     for size, count, time in specification:
         values = [b"x" * size] * count
         log.append_as_leader(produced(*values, timestamp=NOW + time, step_ms=1), 0, NOW)

@@ -1,7 +1,7 @@
 """Which offsets each Spark task reads, and which options are refused."""
 
 import pytest
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition
 from pyspark_barnabas.options import EARLIEST, LATEST, OptionError, parse_options
 from pyspark_barnabas.planning import Bounds, DataLossError, OffsetRange, plan_ranges
 

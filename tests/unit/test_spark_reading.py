@@ -4,7 +4,7 @@ import asyncio
 
 import pyarrow as pa
 import pytest
-from barnabas.record.builder import BatchBuilder
+from barnabas_common.record.builder import BatchBuilder
 from pyspark_barnabas.options import ReadOptions
 from pyspark_barnabas.planning import DataLossError, OffsetRange
 from pyspark_barnabas.reading import ARROW_SCHEMA, RangeReader

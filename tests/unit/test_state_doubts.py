@@ -1,8 +1,8 @@
 """Which partition states cannot be true."""
 
 import pytest
-from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
-from barnabas_controller.state_reading import doubt
+from barnabas_controller.partitions.state_reading import why_invalid
+from barnabas_controller.store.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
 
 KNOWN = LeaderAndIsr(1, 5, (1, 2), 3)
 
@@ -17,7 +17,7 @@ KNOWN = LeaderAndIsr(1, 5, (1, 2), 3)
     ],
 )
 def test_what_a_controller_may_have_written_is_believed(state: LeaderAndIsr) -> None:
-    assert doubt(state, (1, 2, 3), KNOWN, 3) is None
+    assert why_invalid(state, (1, 2, 3), KNOWN, 3) is None
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,12 @@ def test_what_a_controller_may_have_written_is_believed(state: LeaderAndIsr) -> 
         (LeaderAndIsr(-2, 5, (1, 2), 3), "the leader -2 is not in the ISR"),
         (LeaderAndIsr(1, -1, (1, 2), 3), "is negative"),
         (LeaderAndIsr(1, 4, (1, 2), 3), "the leader epoch 4 is below 5"),
-        (LeaderAndIsr(1, 5, (1, 2), 4), "controller epoch 4 is yet to come"),
+        (LeaderAndIsr(1, 5, (1, 2), 4), "controller epoch 4 is later than 3 now"),
         (LeaderAndIsr(1, 5, (1, 2), 3, recovery_state=7), "no recovery state 7"),
     ],
 )
 def test_what_no_controller_would_write_is_doubted(state: LeaderAndIsr, words: str) -> None:
-    why = doubt(state, (1, 2, 3), KNOWN, 3)
+    why = why_invalid(state, (1, 2, 3), KNOWN, 3)
     assert why is not None
     with pytest.raises(AssertionError, match=words):
         raise AssertionError(why)

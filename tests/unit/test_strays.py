@@ -1,8 +1,8 @@
 """When a replica is a stray: metadata no older than its role name other brokers alone."""
 
 import pytest
-from barnabas.messages.control import UpdateMetadataPartition
 from barnabas_broker.replica.strays import is_assigned_elsewhere
+from barnabas_common.messages.control import UpdateMetadataPartition
 
 DELETED = -2
 

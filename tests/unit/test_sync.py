@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.errors import (
+from barnabas.sync import Admin, Consumer, Producer
+from barnabas.sync.loop_thread import LoopThread
+from barnabas_common.errors import (
     ClientError,
     ClosedError,
     InvalidArgumentError,
@@ -19,10 +20,9 @@ from barnabas.errors import (
     NoBrokerReachableError,
     UnknownTopicOrPartitionError,
 )
-from barnabas.record.builder import BatchBuilder
-from barnabas.sync import Admin, Consumer, Producer
-from barnabas.sync.loop_thread import LoopThread
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.scripted_brokers import ScriptedBrokers, refuse
 

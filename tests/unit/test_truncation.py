@@ -1,12 +1,8 @@
 """Where a follower cuts its log (KIP-101, KIP-279): tables, and a property of all histories."""
 
 import pytest
-from barnabas.error_code import ErrorCode
-from barnabas.errors import FencedLeaderEpochError, UnknownLeaderEpochError
-from barnabas_broker.replica.follower import Reaction, reaction
-from barnabas_broker.replica.leader_epoch import check_leader_epoch
-from barnabas_broker.replica.truncation import (
-    EpochEnd,
+from barnabas_broker.log.epochs.leader_epoch_cache import EpochEnd
+from barnabas_broker.replica.follower.truncation import (
     OutOfRange,
     Truncation,
     TruncationPolicy,
@@ -14,6 +10,8 @@ from barnabas_broker.replica.truncation import (
     out_of_range,
     truncation,
 )
+from barnabas_broker.replica.leader_epoch import check_leader_epoch
+from barnabas_common.errors import FencedLeaderEpochError, UnknownLeaderEpochError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,24 +92,6 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_unknown() -> None:
         check_leader_epoch(4, 5)
     with pytest.raises(UnknownLeaderEpochError):
         check_leader_epoch(6, 5)
-
-
-@pytest.mark.parametrize(
-    ("code", "sent_epoch", "does"),
-    [
-        (ErrorCode.OFFSET_OUT_OF_RANGE, 5, Reaction.ASK_RANGE),
-        (ErrorCode.FENCED_LEADER_EPOCH, 5, Reaction.GIVE_UP),
-        (ErrorCode.FENCED_LEADER_EPOCH, 4, Reaction.BACK_OFF),  # the answer to an old question
-        (ErrorCode.UNKNOWN_LEADER_EPOCH, 5, Reaction.BACK_OFF),
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, 5, Reaction.BACK_OFF),
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 5, Reaction.BACK_OFF),
-        (ErrorCode.KAFKA_STORAGE_ERROR, 5, Reaction.BACK_OFF),
-    ],
-)
-def test_what_a_follower_does_about_an_error(
-    code: ErrorCode, sent_epoch: int, does: Reaction
-) -> None:
-    assert reaction(code, sent_epoch, current_epoch=5) is does
 
 
 # A log as the epoch of each of its records; a real log's epochs never fall.

@@ -5,11 +5,11 @@ import json
 from dataclasses import replace
 
 import pytest
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.errors import MalformedZnode
-from barnabas_controller.leader_and_isr import RECOVERING, LeaderAndIsr
-from barnabas_controller.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import RECOVERING, LeaderAndIsr
+from barnabas_controller.store.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
 from hypothesis import given
 from hypothesis import strategies as st
 

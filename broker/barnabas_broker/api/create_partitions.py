@@ -2,14 +2,14 @@
 
 from collections import Counter
 
-from barnabas.error_code import ErrorCode
-from barnabas.messages.topics import (
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     NewPartitions,
     TopicResult,
 )
-from barnabas.runtime import Peer
+from barnabas_common.runtime import Peer
 
 from barnabas_broker.api.create_topics import wait_for_leaders
 from barnabas_broker.api.parts import BrokerParts
@@ -26,7 +26,7 @@ async def handle_create_partitions(
         for new in request.topics
     ]
     if not request.validate_only:
-        await wait_for_leaders(parts, results, request.timeout_ms / 1000)
+        await wait_for_leaders(parts, results, request.timeout_ms / 1000, "grown")
     return CreatePartitionsResponse(results)
 
 

@@ -1,20 +1,21 @@
-"""CreateTopics: check, write to ZooKeeper, and wait until the controller has chosen leaders.
+"""CreateTopics: check, write to ZooKeeper, and wait until the controller has elected leaders.
 
-Any broker can do it: the znode `/brokers/topics/<topic>` is the wish, and the controller watches.
+Any broker can do it: the znode `/brokers/topics/<topic>` is the request, and the controller watches
+for it.
 """
 
 from collections.abc import Mapping
 
-from barnabas.error_code import ErrorCode
-from barnabas.errors import InvalidConfigError, KafkaError
-from barnabas.messages.topics import (
+from barnabas_common.errors import InvalidConfigError, KafkaError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     NewTopic,
     TopicResult,
 )
-from barnabas.runtime import Peer
-from barnabas_controller.admin import TopicAdmin, TopicDefaults
+from barnabas_common.runtime import Peer
+from barnabas_controller.topics.admin_zk_client import AdminZkClient, TopicDefaults
 
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.zookeeper_call import current_store, kafka_errors
@@ -47,7 +48,7 @@ async def create_topic(parts: BrokerParts, new_topic: NewTopic, validate_only: b
     )
     with kafka_errors():
         listener = parts.config.inter_broker_listener
-        admin = TopicAdmin(current_store(parts), parts.runtime.randomness, listener)
+        admin = AdminZkClient(current_store(parts), parts.runtime.randomness, listener)
         created = await admin.create_topic(new_topic, defaults, _check_configs, validate_only)
     return TopicResult(
         created.topic,
@@ -64,8 +65,10 @@ def _check_configs(configs: Mapping[str, str]) -> None:
         raise InvalidConfigError(str(error)) from None
 
 
-async def wait_for_leaders(parts: BrokerParts, results: list[TopicResult], timeout: float) -> None:
-    """Until this broker knows a leader of every partition; REQUEST_TIMED_OUT where it does not."""
+async def wait_for_leaders(
+    parts: BrokerParts, results: list[TopicResult], timeout: float, changed: str = "created"
+) -> None:
+    """Wait for a leader of every partition; REQUEST_TIMED_OUT for a topic that lacks one."""
     cache = parts.metadata_cache
     created = [result for result in results if not result.error_code]
 
@@ -77,4 +80,7 @@ async def wait_for_leaders(parts: BrokerParts, results: list[TopicResult], timeo
         for result in created:
             if not led(result):
                 result.error_code = ErrorCode.REQUEST_TIMED_OUT
-                result.error_message = "created, but not every partition has a leader yet"
+                result.error_message = (
+                    f"{changed}: topic {result.topic!r} exists, but after {timeout:g} s"
+                    " not every partition has a leader yet"
+                )

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 
-from barnabas.error_code import ErrorCode
-from barnabas.errors import KafkaError
-from barnabas.messages.configs import (
+from barnabas_common.errors import KafkaError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.configs import (
     ConfigDescription,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribedConfigs,
 )
-from barnabas.runtime import Peer
-from barnabas_controller.config_store import BROKER_DEFAULT, read_overrides, topic_entity
+from barnabas_common.runtime import Peer
 from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.store.config_store import BROKER_DEFAULT, read_overrides, topic_entity
 
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.zookeeper_call import current_store, kafka_errors

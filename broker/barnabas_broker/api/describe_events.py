@@ -1,9 +1,9 @@
-"""DescribeEvents: what this broker has seen happen; waits for news if the reader wants to."""
+"""DescribeEvents: the events of this broker; waits for new ones if the request says so."""
 
-from barnabas.events import Event, EventLog
-from barnabas.events.wire import to_record
-from barnabas.messages.events import DescribeEventsRequest, DescribeEventsResponse
-from barnabas.runtime import Peer
+from barnabas_common.events import Event, EventLog
+from barnabas_common.events.wire import to_record
+from barnabas_common.messages.events import DescribeEventsRequest, DescribeEventsResponse
+from barnabas_common.runtime import Peer
 
 from barnabas_broker.api.parts import BrokerParts
 
@@ -40,13 +40,13 @@ async def handle_describe_events(
 
 
 def place(request: DescribeEventsRequest, log: EventLog) -> int:
-    """The sequence to go on from; that of another life says nothing here."""
-    same_life = request.life == log.life and request.after <= log.last_sequence
-    return request.after if same_life else 0
+    """The sequence to continue from; one of another incarnation is ignored."""
+    same_incarnation = request.life == log.life and request.after <= log.last_sequence
+    return request.after if same_incarnation else 0
 
 
 def is_wanted(event: Event, topics: list[str]) -> bool:
-    """Of one of these topics, or of none; of a topic that is gone with its partitions too."""
+    """Whether an event is of one of these topics, or of no topic."""
     if not topics:
         return True
     if event.topic_partition is not None:

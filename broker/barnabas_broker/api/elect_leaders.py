@@ -1,8 +1,8 @@
-"""ElectLeaders: a matter of the controller's; answered when the brokers have heard of it."""
+"""ElectLeaders: the controller holds the elections; answered once this broker has the outcome."""
 
-from barnabas.error_code import ErrorCode
-from barnabas.messages.elections import PREFERRED, ElectLeadersRequest, ElectLeadersResponse
-from barnabas.runtime import Peer
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.elections import PREFERRED, ElectLeadersRequest, ElectLeadersResponse
+from barnabas_common.runtime import Peer
 
 from barnabas_broker.api.parts import BrokerParts
 
@@ -13,11 +13,10 @@ async def handle_elect_leaders(
     controller = parts.controller()
     if controller is None:
         return ElectLeadersResponse(ErrorCode.NOT_CONTROLLER)
-    response = await controller.elect_leaders(request)
+    response: ElectLeadersResponse = await controller.handle(request)
     elected = {(p.topic, p.partition) for p in response.partitions if not p.error_code}
 
-    def heard_of() -> bool:
-        """This broker is told like all others."""
+    def is_known() -> bool:
         cache = parts.metadata_cache
         return all(
             state.leader == state.replicas[0]
@@ -28,5 +27,5 @@ async def handle_elect_leaders(
             if (topic, state.partition) in elected
         )
 
-    await parts.metadata_cache.wait_for(heard_of, request.timeout_ms / 1000)
+    await parts.metadata_cache.wait_for(is_known, request.timeout_ms / 1000)
     return response

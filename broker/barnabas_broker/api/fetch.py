@@ -1,27 +1,27 @@
-"""Fetch: consumers read committed batches, followers read up to the log's end.
+"""Fetch: consumers read committed batches, followers read up to the log end.
 
-The two come through different doors: a consumer's request that carries a replica id is refused,
-for a fetch with a replica id moves the high watermark.
+The two use different services. A consumer's request with a replica id is refused because a fetch
+with a replica id moves the high watermark.
 """
 
-from barnabas.error_code import ErrorCode
-from barnabas.messages.fetch import FetchRequest, FetchResponse
-from barnabas.runtime import Peer
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.fetch import FetchRequest, FetchResponse
+from barnabas_common.runtime import Peer
 
 from barnabas_broker.api.parts import BrokerParts
 
 
 async def handle_fetch(parts: BrokerParts, request: FetchRequest, peer: Peer) -> FetchResponse:
-    """A consumer's fetch: never above the high watermark."""
+    """Answer a consumer's fetch."""
     if request.replica_id >= 0:
         return FetchResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    return await parts.replica_manager.fetch(request)
+    return await parts.replica_manager.consumer_fetches.fetch(request)
 
 
 async def handle_replica_fetch(
     parts: BrokerParts, request: FetchRequest, peer: Peer
 ) -> FetchResponse:
-    """A follower's fetch: tells the leader how far the follower's log reaches."""
+    """Answer a follower's fetch, which also reports how far the follower's log reaches."""
     if request.replica_id < 0:
         return FetchResponse(ErrorCode.INVALID_REQUEST)
-    return await parts.replica_manager.replica_fetch(request)
+    return await parts.replica_manager.follower_fetches.fetch(request)

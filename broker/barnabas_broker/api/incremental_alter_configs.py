@@ -1,31 +1,31 @@
 """IncrementalAlterConfigs: check, write the overrides to ZooKeeper, and announce them (KIP-339).
 
-Any broker changes a topic and the default of all brokers; a broker's own settings only itself, for
-it alone knows which values contradict its file. Answered when the change is written: the brokers
-hear of it within moments.
+Any broker changes a topic and the default of all brokers. Only the broker itself changes its own
+settings, because it alone knows which values contradict its file. The answer is sent when the
+change is written; the brokers apply it shortly afterwards.
 """
 
 from collections.abc import Callable, Mapping
 
-from barnabas.error_code import ErrorCode
-from barnabas.errors import KafkaError, error_for
-from barnabas.messages.configs import (
+from barnabas_common.errors import KafkaError, error_for
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.configs import (
     AlterConfigResource,
     AlterConfigResult,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from barnabas.runtime import Peer
-from barnabas_controller import znodes
-from barnabas_controller.config_store import (
+from barnabas_common.runtime import Peer
+from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.store import znodes
+from barnabas_controller.store.config_store import (
     BROKER_DEFAULT,
     broker_entity,
     change_overrides,
     read_overrides,
     topic_entity,
 )
-from barnabas_controller.errors import MalformedZnode
-from barnabas_controller.store import Store
+from barnabas_controller.store.store import Store
 
 from barnabas_broker.api.describe_configs import broker_values, topic_values
 from barnabas_broker.api.parts import BrokerParts
@@ -79,7 +79,7 @@ async def _alter(parts: BrokerParts, resource: AlterConfigResource, validate_onl
 async def _entity_and_edit(
     parts: BrokerParts, store: Store, resource: AlterConfigResource
 ) -> tuple[str, Edit]:
-    """Which znode it is, and what becomes of what is in it."""
+    """The entity to change, and the function from its present overrides to the new ones."""
     changes = [Change(change.name, change.operation, change.value) for change in resource.changes]
     if resource.resource_type == "topic":
         await _check_topic_exists(store, resource.name)

@@ -1,8 +1,8 @@
-"""ListOffsets: where a log begins, ends, or first reaches a timestamp."""
+"""ListOffsets of clients: where a log starts, ends, or first reaches a timestamp."""
 
-from barnabas.error_code import ErrorCode
-from barnabas.messages.offsets import ListedOffset, ListOffsetsRequest, ListOffsetsResponse
-from barnabas.runtime import Peer
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.offsets import ListedOffset, ListOffsetsRequest, ListOffsetsResponse
+from barnabas_common.runtime import Peer
 
 from barnabas_broker.api.parts import BrokerParts
 
@@ -10,7 +10,7 @@ from barnabas_broker.api.parts import BrokerParts
 async def handle_list_offsets(
     parts: BrokerParts, request: ListOffsetsRequest, peer: Peer
 ) -> ListOffsetsResponse:
-    """For consumers: the latest offset is the high watermark."""
+    """Answer a consumer; a replica id, with which the latest offset is the log end, is refused."""
     if request.replica_id >= 0:
         return ListOffsetsResponse(
             [
@@ -18,11 +18,4 @@ async def handle_list_offsets(
                 for item in request.partitions
             ]
         )
-    return await parts.replica_manager.list_offsets(request)
-
-
-async def handle_replica_list_offsets(
-    parts: BrokerParts, request: ListOffsetsRequest, peer: Peer
-) -> ListOffsetsResponse:
-    """For followers: the latest offset is the log end offset."""
-    return await parts.replica_manager.list_offsets(request)
+    return await parts.replica_manager.offsets.list_offsets(request)

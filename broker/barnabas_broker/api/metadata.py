@@ -1,23 +1,23 @@
-"""Metadata: who the brokers are and who leads what, from this broker's cache.
+"""Metadata: the registered brokers, the partitions and their leaders, from this broker's cache.
 
-The cache is what the controller last said (UpdateMetadata); it may be a moment old, and two brokers
-may disagree. Leader epochs let a client keep the newer answer.
+The cache holds what the controller last sent (UpdateMetadata). It may be out of date, and two
+brokers may disagree; leader epochs let a client keep the newer answer.
 """
 
 import logging
 
-from barnabas.error_code import ErrorCode
-from barnabas.errors import KafkaError
-from barnabas.messages.metadata import (
+from barnabas_common.errors import KafkaError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.metadata import (
     BrokerInfo,
     MetadataRequest,
     MetadataResponse,
     PartitionMetadata,
     TopicMetadata,
 )
-from barnabas.messages.topics import NewTopic
-from barnabas.runtime import Peer
-from barnabas_controller.topic_name import validate_topic_name
+from barnabas_common.messages.topics import NewTopic
+from barnabas_common.runtime import Peer
+from barnabas_common.topic_name import validate_topic_name
 
 from barnabas_broker.api.create_topics import create_topic
 from barnabas_broker.api.parts import BrokerParts
@@ -25,16 +25,16 @@ from barnabas_broker.config import keys
 
 logger = logging.getLogger(__name__)
 
-# How long a broker that has just started, and knows nothing, waits for the controller's first word
-# before it answers: at once it would deny every topic there is.
-FIRST_WORD_SECONDS = 1.0
+# How long a broker that has just started waits for the first UpdateMetadata before it answers: with
+# an empty cache it would answer that no topic exists.
+FIRST_UPDATE_SECONDS = 1.0
 
 
 async def handle_metadata(
     parts: BrokerParts, request: MetadataRequest, peer: Peer
 ) -> MetadataResponse:
     cache = parts.metadata_cache
-    await cache.wait_for(lambda: cache.controller_id >= 0, FIRST_WORD_SECONDS)
+    await cache.wait_for(lambda: cache.controller_id >= 0, FIRST_UPDATE_SECONDS)
     names = cache.topics() if request.all_topics else request.topics
     create = request.allow_auto_topic_creation and parts.config[keys.AUTO_CREATE_TOPICS_ENABLE]
     return MetadataResponse(
@@ -73,7 +73,7 @@ async def _topic_metadata(parts: BrokerParts, topic: str, create: bool) -> Topic
         validate_topic_name(topic)
     except KafkaError as error:
         return TopicMetadata(topic, error.code)
-    if cache.controller_id < 0:  # it has not heard of any topic: ask again, or another broker
+    if cache.controller_id < 0:  # no topic is known yet: the client retries
         return TopicMetadata(topic, ErrorCode.LEADER_NOT_AVAILABLE)
     if create:
         return TopicMetadata(topic, await _auto_create(parts, topic))
@@ -81,7 +81,7 @@ async def _topic_metadata(parts: BrokerParts, topic: str, create: bool) -> Topic
 
 
 async def _auto_create(parts: BrokerParts, topic: str) -> ErrorCode:
-    """Create with the broker's defaults; the client asks again until there is a leader."""
+    """Create with the broker's defaults; the client retries until there is a leader."""
     try:
         await create_topic(parts, NewTopic(topic), validate_only=False)
     except KafkaError as error:

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from barnabas.events import EventLog
-from barnabas.runtime import Runtime
+from barnabas_common.events import EventLog
+from barnabas_common.runtime import Runtime
 from barnabas_controller.controller import Controller
-from barnabas_controller.store import Store
+from barnabas_controller.store.store import Store
 
 from barnabas_broker.config import DynamicConfig
 from barnabas_broker.replica.metadata_cache import MetadataCache
@@ -16,13 +16,12 @@ from barnabas_broker.replica.replica_manager import ReplicaManager
 
 @dataclass(frozen=True)
 class BrokerParts:
-    """Handed to every handler.
+    """Passed to every handler.
 
     `controller` and `store` are functions because both belong to a ZooKeeper session and are
     replaced with it; they return None while there is no session. `registered` is set once the
-    broker has its first broker epoch: before that it cannot tell orders for itself from those for
-    an earlier process at the same address. `register_anew` gives up a broker epoch that is no
-    longer trusted, and takes another.
+    broker has its first broker epoch. `reregister` gives up a broker epoch whose broker the
+    controller suspects, and registers again.
     """
 
     broker_id: int
@@ -35,4 +34,4 @@ class BrokerParts:
     cluster_id: str
     registered: asyncio.Event
     events: EventLog
-    register_anew: Callable[[int, str], None]
+    reregister: Callable[[int, str], None]

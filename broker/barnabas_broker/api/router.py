@@ -1,16 +1,20 @@
-"""Which handler serves which request, and through which door.
+"""Which function answers which request, and on which listener.
 
 Every listener offers Data and Admin. Replica and Control are offered on the inter-broker listener
-only, so that no client can move a high watermark or appoint a leader.
+only, so that no client can move a high watermark or change a leader.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from barnabas.messages import (
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages import (
     AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
     AlterPartitionRequest,
+    AlterPartitionResponse,
     ControlledShutdownRequest,
+    ControlledShutdownResponse,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -23,46 +27,65 @@ from barnabas.messages import (
     LeaderAndIsrRequest,
     ListOffsetsRequest,
     ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
     MetadataRequest,
     OffsetForLeaderEpochRequest,
     ProduceRequest,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from barnabas.runtime import Handler, Message, Peer, Service
+from barnabas_common.runtime import Handler, Message, Peer, Service
 
-from barnabas_broker.api.alter_partition import handle_alter_partition
-from barnabas_broker.api.controlled_shutdown import handle_controlled_shutdown
 from barnabas_broker.api.create_partitions import handle_create_partitions
 from barnabas_broker.api.create_topics import handle_create_topics
 from barnabas_broker.api.delete_topics import handle_delete_topics
 from barnabas_broker.api.describe_configs import handle_describe_configs
 from barnabas_broker.api.describe_events import handle_describe_events
-from barnabas_broker.api.describe_replicas import handle_describe_replicas
 from barnabas_broker.api.elect_leaders import handle_elect_leaders
 from barnabas_broker.api.fetch import handle_fetch, handle_replica_fetch
 from barnabas_broker.api.incremental_alter_configs import handle_incremental_alter_configs
-from barnabas_broker.api.leader_and_isr import handle_leader_and_isr
-from barnabas_broker.api.list_offsets import handle_list_offsets, handle_replica_list_offsets
+from barnabas_broker.api.list_offsets import handle_list_offsets
 from barnabas_broker.api.metadata import handle_metadata
-from barnabas_broker.api.offset_for_leader_epoch import handle_offset_for_leader_epoch
 from barnabas_broker.api.parts import BrokerParts
-from barnabas_broker.api.produce import handle_produce
-from barnabas_broker.api.reassignments import (
-    handle_alter_partition_reassignments,
-    handle_list_partition_reassignments,
-)
-from barnabas_broker.api.stop_replica import handle_stop_replica
 from barnabas_broker.api.update_metadata import handle_update_metadata
 
 Handle = Callable[[BrokerParts, Any, Peer], Awaitable[Message | None]]
 
+
+def _by_controller(response: Callable[[int], Message]) -> Handle:
+    """Have the controller of this broker answer; NOT_CONTROLLER while there is none."""
+
+    async def handle(parts: BrokerParts, request: Message, _peer: Peer) -> Message:
+        controller = parts.controller()
+        if controller is None:
+            return response(ErrorCode.NOT_CONTROLLER)
+        return await controller.handle(request)
+
+    return handle
+
+
+def _when_registered(handle: Handle) -> Handle:
+    """Answer a controller's request only once the broker has its first broker epoch.
+
+    Before that it cannot distinguish requests for itself from requests for an earlier process at
+    the same address.
+    """
+
+    async def wait_and_handle(parts: BrokerParts, request: Any, peer: Peer) -> Message | None:
+        await parts.registered.wait()
+        return await handle(parts, request, peer)
+
+    return wait_and_handle
+
+
 HANDLERS: dict[Service, dict[type[Any], Handle]] = {
     Service.DATA: {
-        ProduceRequest: handle_produce,
+        ProduceRequest: lambda parts, request, _: parts.replica_manager.produces.produce(request),
         FetchRequest: handle_fetch,
         ListOffsetsRequest: handle_list_offsets,
-        OffsetForLeaderEpochRequest: handle_offset_for_leader_epoch,
+        OffsetForLeaderEpochRequest: (
+            lambda parts, request, _: parts.replica_manager.offsets.for_leader_epoch(request)
+        ),
     },
     Service.ADMIN: {
         MetadataRequest: handle_metadata,
@@ -71,23 +94,33 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         DescribeConfigsRequest: handle_describe_configs,
         IncrementalAlterConfigsRequest: handle_incremental_alter_configs,
         ElectLeadersRequest: handle_elect_leaders,
-        DescribeReplicasRequest: handle_describe_replicas,
+        DescribeReplicasRequest: (
+            lambda parts, request, _: parts.replica_manager.describe_replicas(request)
+        ),
         DescribeEventsRequest: handle_describe_events,
         CreatePartitionsRequest: handle_create_partitions,
-        AlterPartitionReassignmentsRequest: handle_alter_partition_reassignments,
-        ListPartitionReassignmentsRequest: handle_list_partition_reassignments,
+        AlterPartitionReassignmentsRequest: _by_controller(AlterPartitionReassignmentsResponse),
+        ListPartitionReassignmentsRequest: _by_controller(ListPartitionReassignmentsResponse),
     },
     Service.REPLICA: {
         FetchRequest: handle_replica_fetch,
-        ListOffsetsRequest: handle_replica_list_offsets,
-        OffsetForLeaderEpochRequest: handle_offset_for_leader_epoch,
+        ListOffsetsRequest: (
+            lambda parts, request, _: parts.replica_manager.offsets.list_offsets(request)
+        ),
+        OffsetForLeaderEpochRequest: (
+            lambda parts, request, _: parts.replica_manager.offsets.for_leader_epoch(request)
+        ),
     },
     Service.CONTROL: {
-        LeaderAndIsrRequest: handle_leader_and_isr,
-        UpdateMetadataRequest: handle_update_metadata,
-        StopReplicaRequest: handle_stop_replica,
-        AlterPartitionRequest: handle_alter_partition,
-        ControlledShutdownRequest: handle_controlled_shutdown,
+        LeaderAndIsrRequest: _when_registered(
+            lambda parts, request, _: parts.replica_manager.become_leader_or_follower(request)
+        ),
+        UpdateMetadataRequest: _when_registered(handle_update_metadata),
+        StopReplicaRequest: _when_registered(
+            lambda parts, request, _: parts.replica_manager.roles.stop_replicas(request)
+        ),
+        AlterPartitionRequest: _by_controller(AlterPartitionResponse),
+        ControlledShutdownRequest: _by_controller(ControlledShutdownResponse),
     },
 }
 
@@ -99,7 +132,7 @@ def handlers_of(parts: BrokerParts, *, inter_broker: bool) -> Mapping[Service, H
 
 
 def _dispatch(parts: BrokerParts, table: dict[type[Any], Handle]) -> Handler:
-    async def handle(request: Message, peer: Peer) -> Message | None:
-        return await table[type(request)](parts, request, peer)
+    def handle(request: Message, peer: Peer) -> Awaitable[Message | None]:
+        return table[type(request)](parts, request, peer)
 
     return handle

@@ -1,7 +1,7 @@
-"""UpdateMetadata: the controller tells every broker who lives and who leads."""
+"""UpdateMetadata: the controller sends every broker the registered brokers and the leaders."""
 
-from barnabas.messages.control import UpdateMetadataRequest, UpdateMetadataResponse
-from barnabas.runtime import Peer
+from barnabas_common.messages.control import UpdateMetadataRequest, UpdateMetadataResponse
+from barnabas_common.runtime import Peer
 
 from barnabas_broker.api.parts import BrokerParts
 
@@ -9,10 +9,9 @@ from barnabas_broker.api.parts import BrokerParts
 async def handle_update_metadata(
     parts: BrokerParts, request: UpdateMetadataRequest, peer: Peer
 ) -> UpdateMetadataResponse:
-    await parts.registered.wait()
     response = parts.replica_manager.update_metadata(request)
     epoch = parts.metadata_cache.suspects.get(parts.broker_id)
     if not response.error_code and epoch is not None:
         why = f"controller {request.controller_id} suspects this broker to be dead"
-        parts.register_anew(epoch, why)
+        parts.reregister(epoch, why)
     return response

@@ -1,18 +1,18 @@
-"""What a handler that writes to ZooKeeper needs: the current session, and errors a client knows."""
+"""For handlers that write to ZooKeeper: the store of the current session, and Kafka errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from barnabas.error_code import ErrorCode
-from barnabas.errors import error_for
-from barnabas_controller.store import Store
+from barnabas_common.errors import error_for
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.session import ZooKeeperError
 
 from barnabas_broker.api.parts import BrokerParts
 
 
 def current_store(parts: BrokerParts) -> Store:
-    """The store of the living session; raises a retriable KafkaError while there is none."""
+    """Return the store of the current session; raises a retriable KafkaError without one."""
     store = parts.store()
     if store is None:
         raise error_for(ErrorCode.NETWORK_EXCEPTION, "this broker has no ZooKeeper session now")
@@ -21,7 +21,7 @@ def current_store(parts: BrokerParts) -> Store:
 
 @contextmanager
 def kafka_errors() -> Iterator[None]:
-    """ZooKeeper's own failures become a retriable Kafka error: the client may ask again."""
+    """Turn ZooKeeper's errors into a retriable Kafka error."""
     try:
         yield
     except ZooKeeperError as error:

@@ -1,4 +1,4 @@
-"""What the overrides of a topic or a broker become by incremental changes (KIP-339)."""
+"""Incremental changes to the overrides of a topic or a broker (KIP-339)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from barnabas_broker.config.key import InvalidConfig, Key
 
 
 class InvalidChange(ValueError):
-    """A change that has no meaning, whatever the value: Kafka's INVALID_REQUEST."""
+    """A change that is invalid for any value: Kafka's INVALID_REQUEST."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ def altered(
     known: Mapping[str, Key[Any]],
     in_force: Mapping[str, str],
 ) -> dict[str, str]:
-    """The overrides after the changes; the values are not looked at.
+    """The overrides after the changes; the values are not checked.
 
-    A list without an override of its own is appended to, or subtracted from, as it is `in_force`.
-    Raises InvalidChange, and InvalidConfig for a key that is neither known nor present.
+    For a list without an override, append and subtract start from the value `in_force`. Raises
+    InvalidChange, and InvalidConfig for a key that is neither known nor present.
     """
     if not changes:
-        raise InvalidChange("no changes are asked for")
+        raise InvalidChange("the request has no changes")
     names = [change.name for change in changes]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -1,25 +1,21 @@
-"""The configuration in force: what the broker was started with, and over it what
-ZooKeeper says now.
+"""The configuration in force: the properties at start, and the overrides in ZooKeeper.
 
-Whoever holds a `DynamicConfig` reads at use, so that a change reaches every reader at once. The
-order of precedence is Kafka's: the broker's own override, the cluster's default, the properties
-file, the default. A topic's overrides come before all of them (`Config.log_config`).
+Its readers read a value at each use, so that a change reaches all of them together. The order of
+precedence is Kafka's: the broker's own override, the cluster's default, the properties file, the
+default. A topic's overrides come before all of them (`Config.log_config`).
 """
 
 from collections.abc import Mapping
 from enum import StrEnum
 
 from barnabas_broker.config import keys
-from barnabas_broker.config.config import (
-    BROKER_KEY_OF_TOPIC_KEY,
-    BROKER_KEYS_OF_TIMES,
-    Config,
-)
+from barnabas_broker.config.config import Config, broker_key
 from barnabas_broker.config.key import InvalidConfig
+from barnabas_broker.config.log_config import BROKER_KEYS_BEHIND
 
 
 class Source(StrEnum):
-    """Where a value was found, the strongest first."""
+    """The origin of a value, in order of precedence."""
 
     TOPIC = "topic"
     BROKER = "broker-dynamic"
@@ -29,7 +25,7 @@ class Source(StrEnum):
 
 
 class DynamicConfig(Config):
-    """A `Config` whose dynamic keys change under the eyes of its readers, all in one step."""
+    """A `Config` whose dynamic keys change while it is read, all in one step."""
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         super().__init__(properties)
@@ -38,8 +34,8 @@ class DynamicConfig(Config):
     def override(self, source: Source, overrides: Mapping[str, str]) -> None:
         """Replace all overrides of one source, BROKER or CLUSTER.
 
-        Raises InvalidConfig, and changes nothing, if one is unknown, not dynamic, of a wrong value
-        or in contradiction to another setting.
+        Raises InvalidConfig, and changes nothing, if one is unknown, not dynamic, has a wrong value
+        or contradicts another setting.
         """
         changed = {**self._overrides, source: dict(overrides)}
         merged = self._merged(changed)
@@ -47,45 +43,40 @@ class DynamicConfig(Config):
         self._values, self._log_defaults = merged._values, merged._log_defaults
 
     def overrides(self, source: Source) -> Mapping[str, str]:
-        """Those of one source, BROKER or CLUSTER, that are in force."""
+        """The overrides of one source, BROKER or CLUSTER, that are in force."""
         return self._overrides[source]
 
     def check_override(self, source: Source, overrides: Mapping[str, str]) -> None:
-        """Raises InvalidConfig where `override` would."""
+        """Raise InvalidConfig if `override` would."""
         self._merged({**self._overrides, source: dict(overrides)})
 
     def _merged(self, overrides: Mapping[Source, Mapping[str, str]]) -> Config:
         for layer in overrides.values():
             check_dynamic(layer)
         if keys.MIN_INSYNC_REPLICAS.name in overrides[Source.BROKER]:
-            # The controller judges by it who cannot have missed a record (KIP-966).
+            # The controller derives from it which replicas have every committed record (KIP-966).
             raise InvalidConfig(
-                f"{keys.MIN_INSYNC_REPLICAS.name} is for topics or all brokers, not for one of them"
+                f"{keys.MIN_INSYNC_REPLICAS.name} is for topics or all brokers, not for one broker"
             )
         return Config({**self.properties, **overrides[Source.CLUSTER], **overrides[Source.BROKER]})
 
     def source_of(self, name: str) -> Source:
-        """Where the value of a broker's key comes from."""
+        """The origin of a broker key's value."""
         for source in (Source.BROKER, Source.CLUSTER):
             if name in self._overrides[source]:
                 return source
         return Source.STATIC if name in self.properties else Source.DEFAULT
 
     def source_of_topic_key(self, name: str) -> Source:
-        """Where a topic without an override of its own takes the value from."""
-        if name in BROKER_KEY_OF_TOPIC_KEY:
-            return self.source_of(BROKER_KEY_OF_TOPIC_KEY[name].name)
-        spellings = BROKER_KEYS_OF_TIMES.get(name, ())
-        found = (self.source_of(key.name) for key in spellings)
+        """The origin of a setting that the topic does not override."""
+        found = (self.source_of(key.name) for key in BROKER_KEYS_BEHIND.get(name, ()))
         return next((source for source in found if source is not Source.DEFAULT), Source.DEFAULT)
 
 
 def check_dynamic(overrides: Mapping[str, str]) -> None:
-    """Raises InvalidConfig for a broker key that cannot be changed while the broker runs."""
+    """Raise InvalidConfig for a broker key that cannot be changed while the broker runs."""
     for name, text in overrides.items():
-        key = keys.BROKER_KEYS.get(name)
-        if key is None:
-            raise InvalidConfig(f"unknown or unsupported broker config {name!r}")
+        key = broker_key(name)
         if not key.dynamic:
             raise InvalidConfig(f"{name} cannot be changed while the broker runs")
         key.read(text)

@@ -1,4 +1,4 @@
-"""One configuration key: its name, type, default, meaning, and how its text is read."""
+"""A configuration key: its name, type, default and meaning, and the parsers of values."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ MAX_LONG = 2**63 - 1
 
 
 class InvalidConfig(ValueError):
-    """A key that does not exist, is not built here, or has a value of the wrong type."""
+    """A key that does not exist or is not supported, or a value of the wrong type."""
 
 
 @dataclass(frozen=True)
 class Key(Generic[T]):
-    """A typed key. `parse` turns text into a value and raises ValueError saying what it wants.
+    """A typed key. `parse` turns text into a value; its ValueError says what is allowed.
 
-    A `dynamic` key may be changed while the broker runs; every reader reads it at use. The text of
-    one that `is_list` is words with commas between them.
+    A `dynamic` key may be changed while the broker runs. The text of a list (`is_list`) is words
+    separated by commas.
     """
 
     name: str
@@ -30,11 +30,18 @@ class Key(Generic[T]):
     is_list: bool = False
 
     def read(self, text: str) -> T:
-        """The value of `text`; raises InvalidConfig naming the key, the text and the rule."""
+        """The value of `text`; raises InvalidConfig with the key, the text and what is allowed."""
         try:
             return self.parse(text.strip())
         except ValueError as error:
             raise InvalidConfig(f"{self.name}={text!r}: {error}") from None
+
+
+def dynamic(
+    name: str, parse: Callable[[str], T], default: T, doc: str, is_list: bool = False
+) -> Key[T]:
+    """A key that may be changed while the broker runs."""
+    return Key(name, parse, default, doc, dynamic=True, is_list=is_list)
 
 
 def boolean(text: str) -> bool:

@@ -1,11 +1,11 @@
-"""Every broker key that is built here, with Kafka's name, type and default.
+"""Every supported broker key, with Kafka's name, type and default.
 
-A key that Kafka knows and this table does not is refused at start, never ignored: a setting that
-silently does nothing is worse than none. The one departure from Kafka's defaults is
-`auto.create.topics.enable`, false here: a typing mistake should not become a topic.
+A key of Kafka's that is not in this table is refused at start, never ignored: a setting without an
+effect is worse than none. One default differs from Kafka's: `auto.create.topics.enable` is false,
+so that a typing mistake does not create a topic.
 
-A key is dynamic where Kafka's is; so are those of the preferred-leader rebalance, which Kafka reads
-at start only.
+A key is dynamic if Kafka's is; so are the keys of the preferred-leader rebalance, which Kafka reads
+only at start.
 """
 
 from barnabas_broker.config.key import (
@@ -13,6 +13,7 @@ from barnabas_broker.config.key import (
     MAX_LONG,
     Key,
     boolean,
+    dynamic,
     integer,
     one_of,
     optional_integer,
@@ -27,13 +28,13 @@ LISTENERS = Key(
     "listeners", text, "PLAINTEXT://:9092", "Addresses to bind: NAME://host:port, comma separated."
 )
 ADVERTISED_LISTENERS = Key(
-    "advertised.listeners", optional_text, None, "Addresses told to others; default: listeners."
+    "advertised.listeners", optional_text, None, "Addresses for others; default: listeners."
 )
 INTER_BROKER_LISTENER_NAME = Key(
     "inter.broker.listener.name",
     optional_text,
     None,
-    "The listener for replication and control; required, and no client's.",
+    "The listener for replication and control, not for clients; required.",
 )
 ZOOKEEPER_CONNECT = Key(
     "zookeeper.connect", optional_text, None, "host:port,...[/chroot] of the ensemble; required."
@@ -51,36 +52,44 @@ SOCKET_REQUEST_MAX_BYTES = Key(
     "socket.request.max.bytes", integer(1024, MAX_INT), 104857600, "Largest request accepted."
 )
 
+MAX_CONNECTIONS = Key(
+    "max.connections",
+    integer(1, MAX_INT),
+    MAX_INT,
+    "Client connections; at most what the limit of open files allows. Divided evenly between the"
+    " client listeners; the listener between brokers has no limit.",
+)
+CONNECTIONS_MAX_IDLE_MS = Key(
+    "connections.max.idle.ms",
+    integer(-1),
+    600000,
+    "A client that sends no request for so long is disconnected, ms; -1: never.",
+)
+
 # Topics
-NUM_PARTITIONS = Key("num.partitions", integer(1, MAX_INT), 1, "Partitions of a topic by default.")
+NUM_PARTITIONS = Key("num.partitions", integer(1, MAX_INT), 1, "Default number of partitions.")
 DEFAULT_REPLICATION_FACTOR = Key(
-    "default.replication.factor", integer(1, 32767), 1, "Replicas of a topic by default."
+    "default.replication.factor", integer(1, 32767), 1, "Default number of replicas."
 )
 AUTO_CREATE_TOPICS_ENABLE = Key(
-    "auto.create.topics.enable", boolean, False, "Create a topic when metadata asks for it."
+    "auto.create.topics.enable", boolean, False, "Create a topic on its first metadata request."
 )
 DELETE_TOPIC_ENABLE = Key("delete.topic.enable", boolean, True, "Allow topics to be deleted.")
 
 # The log
-LOG_DIR = Key("log.dir", text, "/tmp/barnabas-logs", "Data directory, when log.dirs is unset.")
+LOG_DIR = Key("log.dir", text, "/tmp/barnabas-logs", "Data directory, if log.dirs is unset.")
 LOG_DIRS = Key("log.dirs", optional_text, None, "Data directories, comma separated.")
-LOG_SEGMENT_BYTES = Key(
-    "log.segment.bytes", integer(14, MAX_INT), 1073741824, "Segment size.", dynamic=True
-)
-LOG_ROLL_MS = Key("log.roll.ms", optional_integer(1), None, "Segment age, ms.", dynamic=True)
+LOG_SEGMENT_BYTES = dynamic("log.segment.bytes", integer(14, MAX_INT), 1073741824, "Segment size.")
+LOG_ROLL_MS = dynamic("log.roll.ms", optional_integer(1), None, "Segment age, ms.")
 LOG_ROLL_HOURS = Key("log.roll.hours", integer(1, MAX_INT), 168, "Segment age, hours.")
-LOG_ROLL_JITTER_MS = Key(
-    "log.roll.jitter.ms",
-    optional_integer(0),
-    None,
-    "Random reduction of the segment age, ms.",
-    dynamic=True,
+LOG_ROLL_JITTER_MS = dynamic(
+    "log.roll.jitter.ms", optional_integer(0), None, "Random reduction of the segment age, ms."
 )
 LOG_ROLL_JITTER_HOURS = Key(
     "log.roll.jitter.hours", integer(0, MAX_INT), 0, "Random reduction of the segment age, hours."
 )
-LOG_RETENTION_MS = Key(
-    "log.retention.ms", optional_integer(-1), None, "Age limit, ms; -1 none.", dynamic=True
+LOG_RETENTION_MS = dynamic(
+    "log.retention.ms", optional_integer(-1), None, "Age limit, ms; -1 none."
 )
 LOG_RETENTION_MINUTES = Key(
     "log.retention.minutes", optional_integer(-1, MAX_INT), None, "Age limit, minutes; -1 none."
@@ -88,43 +97,32 @@ LOG_RETENTION_MINUTES = Key(
 LOG_RETENTION_HOURS = Key(
     "log.retention.hours", integer(-1, MAX_INT), 168, "Age limit, hours; -1 none."
 )
-LOG_RETENTION_BYTES = Key(
-    "log.retention.bytes", integer(-1), -1, "Size limit of a partition; -1 none.", dynamic=True
+LOG_RETENTION_BYTES = dynamic(
+    "log.retention.bytes", integer(-1), -1, "Size limit of a partition; -1 none."
 )
 LOG_RETENTION_CHECK_INTERVAL_MS = Key(
     "log.retention.check.interval.ms", integer(1), 300000, "Time between retention scans, ms."
 )
-LOG_CLEANUP_POLICY = Key(
-    "log.cleanup.policy",
-    one_of("delete"),
-    "delete",
-    "What becomes of old segments.",
-    dynamic=True,
-    is_list=True,
+LOG_CLEANUP_POLICY = dynamic(
+    "log.cleanup.policy", one_of("delete"), "delete", "How old segments are removed.", is_list=True
 )
-LOG_INDEX_SIZE_MAX_BYTES = Key(
-    "log.index.size.max.bytes",
-    integer(4, MAX_INT),
-    10485760,
-    "Largest index of a segment.",
-    dynamic=True,
+LOG_RECORD_VALIDATION = dynamic(
+    "log.record.validation",
+    one_of("readable", "exact"),
+    "readable",
+    "What producers' records must be: readable here, or exactly as Kafka writes them.",
 )
-LOG_INDEX_INTERVAL_BYTES = Key(
-    "log.index.interval.bytes",
-    integer(0, MAX_INT),
-    4096,
-    "Bytes of log between index entries.",
-    dynamic=True,
+LOG_INDEX_SIZE_MAX_BYTES = dynamic(
+    "log.index.size.max.bytes", integer(4, MAX_INT), 10485760, "Largest index of a segment."
 )
-LOG_FLUSH_INTERVAL_MESSAGES = Key(
-    "log.flush.interval.messages", integer(1), MAX_LONG, "Records between fsyncs.", dynamic=True
+LOG_INDEX_INTERVAL_BYTES = dynamic(
+    "log.index.interval.bytes", integer(0, MAX_INT), 4096, "Bytes of log between index entries."
 )
-LOG_FLUSH_INTERVAL_MS = Key(
-    "log.flush.interval.ms",
-    optional_integer(0),
-    None,
-    "Longest time a record stays unflushed, ms.",
-    dynamic=True,
+LOG_FLUSH_INTERVAL_MESSAGES = dynamic(
+    "log.flush.interval.messages", integer(1), MAX_LONG, "Records between fsyncs."
+)
+LOG_FLUSH_INTERVAL_MS = dynamic(
+    "log.flush.interval.ms", optional_integer(0), None, "Longest time a record stays unflushed, ms."
 )
 LOG_FLUSH_SCHEDULER_INTERVAL_MS = Key(
     "log.flush.scheduler.interval.ms", integer(1), MAX_LONG, "Time between flush scans, ms."
@@ -141,93 +139,74 @@ LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = Key(
     60000,
     "Time between writes of the log start offsets, ms.",
 )
-LOG_SEGMENT_DELETE_DELAY_MS = Key(
-    "log.segment.delete.delay.ms",
-    integer(0),
-    60000,
-    "How long deleted files stay on disk, ms.",
-    dynamic=True,
+LOG_SEGMENT_DELETE_DELAY_MS = dynamic(
+    "log.segment.delete.delay.ms", integer(0), 60000, "Delay before deleted files are removed, ms."
 )
 LOG_INITIAL_TASK_DELAY_MS = Key(
-    "log.initial.task.delay.ms", integer(0), 30000, "Delay of the first background scans, ms."
+    "log.initial.task.delay.ms", integer(0), 30000, "Delay of the first periodic tasks, ms."
 )
-NUM_RECOVERY_THREADS_PER_DATA_DIR = Key(
-    "num.recovery.threads.per.data.dir",
-    integer(1, 64),
-    1,
-    "Logs loaded at once per directory.",
-    dynamic=True,
+LOG_DIR_STAMP_INTERVAL_MS = Key(
+    "log.dir.stamp.interval.ms",
+    integer(100),
+    5000,
+    "Interval at which data directories are stamped to recognize older copies (not Kafka's), ms.",
 )
-LOG_MESSAGE_TIMESTAMP_TYPE = Key(
+NUM_RECOVERY_THREADS_PER_DATA_DIR = dynamic(
+    "num.recovery.threads.per.data.dir", integer(1, 64), 1, "Logs loaded in parallel."
+)
+LOG_MESSAGE_TIMESTAMP_TYPE = dynamic(
     "log.message.timestamp.type",
     one_of("CreateTime", "LogAppendTime"),
     "CreateTime",
-    "Whose clock stamps the records.",
-    dynamic=True,
+    "Source of the record timestamps.",
 )
-LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS = Key(
-    "log.message.timestamp.before.max.ms",
-    integer(0),
-    MAX_LONG,
-    "Oldest timestamp allowed, ms.",
-    dynamic=True,
+LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS = dynamic(
+    "log.message.timestamp.before.max.ms", integer(0), MAX_LONG, "Limit of past timestamps, ms."
 )
-LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS = Key(
-    "log.message.timestamp.after.max.ms",
-    integer(0),
-    MAX_LONG,
-    "Furthest future allowed, ms.",
-    dynamic=True,
+LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS = dynamic(
+    "log.message.timestamp.after.max.ms", integer(0), MAX_LONG, "Limit of future timestamps, ms."
 )
-COMPRESSION_TYPE = Key(
+COMPRESSION_TYPE = dynamic(
     "compression.type",
     one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
     "producer",
     "Codec of stored batches; producer: as received.",
-    dynamic=True,
 )
-MESSAGE_MAX_BYTES = Key(
-    "message.max.bytes", integer(0, MAX_INT), 1048588, "Largest batch.", dynamic=True
-)
+MESSAGE_MAX_BYTES = dynamic("message.max.bytes", integer(0, MAX_INT), 1048588, "Largest batch.")
 
 # Replication and control
-MIN_INSYNC_REPLICAS = Key(
-    "min.insync.replicas",
-    integer(1, MAX_INT),
-    1,
-    "In-sync replicas that acks=all needs.",
-    dynamic=True,
+MIN_INSYNC_REPLICAS = dynamic(
+    "min.insync.replicas", integer(1, MAX_INT), 1, "In-sync replicas needed by acks=all."
 )
-UNCLEAN_LEADER_ELECTION_ENABLE = Key(
+UNCLEAN_LEADER_ELECTION_ENABLE = dynamic(
     "unclean.leader.election.enable",
     boolean,
     False,
-    "Elect outside the ISR when it is all dead.",
-    dynamic=True,
+    "Elect outside the ISR if all of it is offline.",
 )
 LAST_REPLICA_FSYNC_ENABLE = Key(
     "last.replica.fsync.enable",
     boolean,
     True,
-    "A leader whose ISR is thin counts only what is flushed; false: as Kafka does.",
+    "With an ISR that requires flushing, count flushed records only; false: as Kafka.",
 )
 HIGH_WATERMARK_MIN_ISR_GATE_ENABLE = Key(
     "high.watermark.min.isr.gate.enable",
     boolean,
     True,
-    "No high watermark moves under the minimum ISR (KIP-966); false: Kafka before 3.7.",
+    "Hold the high watermark while under min ISR (KIP-966); false: Kafka before 3.7.",
 )
 ELIGIBLE_LEADER_REPLICAS_ENABLE = Key(
     "eligible.leader.replicas.enable",
     boolean,
     True,
-    "Prefer replicas that lost nothing to an ISR member that did (after KIP-966); false: as Kafka.",
+    "Prefer eligible replicas to an ISR member that lost records (after KIP-966); false: as Kafka.",
 )
 ELIGIBLE_LEADER_REPLICAS_WAIT_MS = Key(
     "eligible.leader.replicas.wait.ms",
     integer(0),
     30000,
-    "How long an ISR member that lost its unflushed records waits for a better one, ms.",
+    "Time before an ISR member that lost unflushed records may be elected, ms.",
 )
 REPLICA_LAG_TIME_MAX_MS = Key(
     "replica.lag.time.max.ms", integer(1), 30000, "A follower behind for longer leaves the ISR, ms."
@@ -239,16 +218,16 @@ REPLICA_FETCH_RESPONSE_MAX_BYTES = Key(
     "replica.fetch.response.max.bytes", integer(0, MAX_INT), 10485760, "Bytes per response, soft."
 )
 REPLICA_FETCH_MIN_BYTES = Key(
-    "replica.fetch.min.bytes", integer(0, MAX_INT), 1, "Bytes a follower waits for."
+    "replica.fetch.min.bytes", integer(0, MAX_INT), 1, "Bytes for which a fetch waits."
 )
 REPLICA_FETCH_WAIT_MAX_MS = Key(
-    "replica.fetch.wait.max.ms", integer(0, MAX_INT), 500, "How long a fetch is parked, ms."
+    "replica.fetch.wait.max.ms", integer(0, MAX_INT), 500, "Longest wait of a fetch, ms."
 )
 REPLICA_FETCH_BACKOFF_MS = Key(
-    "replica.fetch.backoff.ms", integer(0, MAX_INT), 1000, "Pause after a partition's error, ms."
+    "replica.fetch.backoff.ms", integer(0, MAX_INT), 1000, "Longest backoff after an error, ms."
 )
 REPLICA_SOCKET_TIMEOUT_MS = Key(
-    "replica.socket.timeout.ms", integer(1, MAX_INT), 30000, "A follower's fetch fails after, ms."
+    "replica.socket.timeout.ms", integer(1, MAX_INT), 30000, "Timeout of a follower's requests, ms."
 )
 REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = Key(
     "replica.high.watermark.checkpoint.interval.ms",
@@ -256,61 +235,49 @@ REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = Key(
     5000,
     "Time between writes of the high watermarks, ms.",
 )
-LEADER_REPLICATION_THROTTLED_RATE = Key(
+LEADER_REPLICATION_THROTTLED_RATE = dynamic(
     "leader.replication.throttled.rate",
     integer(0),
     MAX_LONG,
-    "Throttled replicas are sent at most so many bytes a second.",
-    dynamic=True,
+    "Bytes per second to throttled replicas.",
 )
-FOLLOWER_REPLICATION_THROTTLED_RATE = Key(
+FOLLOWER_REPLICATION_THROTTLED_RATE = dynamic(
     "follower.replication.throttled.rate",
     integer(0),
     MAX_LONG,
-    "Throttled replicas fetch at most so many bytes a second.",
-    dynamic=True,
+    "Bytes per second fetched by throttled replicas.",
 )
-AUTO_LEADER_REBALANCE_ENABLE = Key(
-    "auto.leader.rebalance.enable",
-    boolean,
-    True,
-    "Give leadership back to preferred replicas.",
-    dynamic=True,
+AUTO_LEADER_REBALANCE_ENABLE = dynamic(
+    "auto.leader.rebalance.enable", boolean, True, "Move leadership to preferred replicas."
 )
-LEADER_IMBALANCE_PER_BROKER_PERCENTAGE = Key(
-    "leader.imbalance.per.broker.percentage",
-    integer(0, 100),
-    10,
-    "Imbalance that triggers it.",
-    dynamic=True,
+LEADER_IMBALANCE_PER_BROKER_PERCENTAGE = dynamic(
+    "leader.imbalance.per.broker.percentage", integer(0, 100), 10, "Imbalance that is corrected, %."
 )
-LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS = Key(
-    "leader.imbalance.check.interval.seconds",
-    integer(1),
-    300,
-    "Time between checks, s.",
-    dynamic=True,
+LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS = dynamic(
+    "leader.imbalance.check.interval.seconds", integer(1), 300, "Time between imbalance checks, s."
 )
 CONTROLLER_SOCKET_TIMEOUT_MS = Key(
-    "controller.socket.timeout.ms", integer(1, MAX_INT), 30000, "Control requests fail after, ms."
+    "controller.socket.timeout.ms", integer(1, MAX_INT), 30000, "Timeout of control requests, ms."
 )
 FAILURE_DETECTION = Key(
     "failure.detection",
     one_of("evidence", "session"),
     "evidence",
-    "Not Kafka's. evidence: a control stream that ended and a refused reconnection move leaders at"
-    " once; session: only the end of the ZooKeeper session does, as in Kafka.",
+    "Not Kafka's. evidence: leaders move when a control stream ends and reconnection is refused;"
+    " session: only when the ZooKeeper session ends, as in Kafka.",
 )
 CONTROLLED_SHUTDOWN_ENABLE = Key(
-    "controlled.shutdown.enable", boolean, True, "Move leadership away before stopping."
+    "controlled.shutdown.enable", boolean, True, "Move leaderships before stopping."
 )
 CONTROLLED_SHUTDOWN_MAX_RETRIES = Key(
-    "controlled.shutdown.max.retries", integer(0, MAX_INT), 3, "Attempts."
+    "controlled.shutdown.max.retries", integer(0, MAX_INT), 3, "Attempts of a controlled shutdown."
 )
 CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS = Key(
     "controlled.shutdown.retry.backoff.ms", integer(0), 5000, "Pause between attempts, ms."
 )
-FETCH_MAX_BYTES = Key("fetch.max.bytes", integer(1024, MAX_INT), 57671680, "Cap of any fetch.")
+FETCH_MAX_BYTES = Key(
+    "fetch.max.bytes", integer(1024, MAX_INT), 57671680, "Largest fetch response."
+)
 REPLICA_LAG_MAX_MESSAGES = Key(
     "replica.lag.max.messages",
     optional_integer(1),
@@ -323,26 +290,32 @@ REPLICA_TRUNCATION = Key(
     "replica.truncation",
     one_of("leader-epoch", "high-watermark"),
     "leader-epoch",
-    "Where a new follower cuts its log; high-watermark is Kafka's way before 0.11, and loses data.",
+    "Where a follower truncates; high-watermark: as Kafka before 0.11, which loses records.",
 )
 REPLICA_TRUNCATION_LOOKUP = Key(
     "replica.truncation.lookup",
     one_of("fetch", "offsets-for-leader-epoch"),
     "fetch",
-    "How a new follower asks where epochs end: by fetching (Kafka since 2.7), or before it.",
+    "How a follower finds the end of an epoch: by fetching (Kafka since 2.7) or before it.",
 )
 LOG_DISK = Key(
     "log.disk",
     one_of("posix", "volatile"),
     "posix",
-    "volatile: what is not flushed dies with the process, so that kill -9 is a power loss.",
+    "volatile: unflushed data is lost with the process, so that kill -9 is a power loss.",
 )
 PAUSE_DIRECTORY = Key(
     "pause.directory",
     optional_text,
     None,
-    "Where files named after pause points hold this broker there; unset: nothing can hold it.",
+    "Files named after pause points pause the broker there; unset: never.",
 )
+
+NOT_BUILT: dict[str, str] = {
+    "max.connections.per.ip": "gRPC accepts connections itself and does not count them by address;"
+    " use max.connections, or limit them in a firewall",
+}
+"""Kafka's keys that are refused, with the reason."""
 
 BROKER_KEYS: dict[str, Key] = {  # type: ignore[type-arg]
     value.name: value for value in list(globals().values()) if isinstance(value, Key)

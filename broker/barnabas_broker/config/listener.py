@@ -1,14 +1,14 @@
-"""Listeners: the named addresses a broker binds and advertises."""
+"""Listeners: the named addresses that a broker binds and advertises."""
 
 from typing import NamedTuple
 
-from barnabas.runtime import Address
+from barnabas_common.runtime import Address
 
 from barnabas_broker.config.key import InvalidConfig
 
 
 class Listener(NamedTuple):
-    """A name such as CLIENT or INTERNAL, and where it is."""
+    """A name such as CLIENT or INTERNAL, and its address."""
 
     name: str
     address: Address
@@ -18,7 +18,7 @@ class Listener(NamedTuple):
 
 
 def parse_listeners(text: str) -> list[Listener]:
-    """From `NAME://host:port,...`; an empty host means all interfaces. Raises InvalidConfig."""
+    """Parse `NAME://host:port,...`; an empty host means all interfaces. Raises InvalidConfig."""
     listeners: list[Listener] = []
     for item in text.split(","):
         name, separator, address = item.strip().partition("://")

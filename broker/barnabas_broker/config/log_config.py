@@ -1,17 +1,10 @@
 """The settings of one log: a topic's own overrides over the broker's defaults."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from barnabas_broker.config.key import (
-    MAX_INT,
-    MAX_LONG,
-    InvalidConfig,
-    Key,
-    boolean,
-    integer,
-    one_of,
-)
+from barnabas_broker.config import keys
+from barnabas_broker.config.key import MAX_LONG, InvalidConfig, Key, dynamic
 from barnabas_broker.config.throttled_replicas import (
     NO_REPLICAS,
     ThrottledReplicas,
@@ -21,7 +14,7 @@ from barnabas_broker.config.throttled_replicas import (
 
 @dataclass(frozen=True)
 class LogConfig:
-    """A snapshot; replaced whole when a setting changes. Sizes in bytes, times in ms, -1 none."""
+    """A snapshot, replaced when a setting changes. Sizes in bytes, times in ms; -1: no limit."""
 
     segment_bytes: int = 1073741824
     segment_ms: int = 604800000
@@ -40,58 +33,54 @@ class LogConfig:
     message_timestamp_after_max_ms: int = MAX_LONG
     compression_type: str = "producer"
     cleanup_policy: str = "delete"
+    record_validation: str = "readable"
     unclean_leader_election_enable: bool = False
     leader_replication_throttled_replicas: ThrottledReplicas = NO_REPLICAS
     follower_replication_throttled_replicas: ThrottledReplicas = NO_REPLICAS
 
 
-def _key(name: str, parse, doc: str, is_list: bool = False) -> Key:  # type: ignore[no-untyped-def, type-arg]
+BROKER_KEYS_BEHIND: dict[str, tuple[Key, ...]] = {  # type: ignore[type-arg]
+    "segment.bytes": (keys.LOG_SEGMENT_BYTES,),
+    "segment.ms": (keys.LOG_ROLL_MS, keys.LOG_ROLL_HOURS),
+    "segment.jitter.ms": (keys.LOG_ROLL_JITTER_MS, keys.LOG_ROLL_JITTER_HOURS),
+    "segment.index.bytes": (keys.LOG_INDEX_SIZE_MAX_BYTES,),
+    "index.interval.bytes": (keys.LOG_INDEX_INTERVAL_BYTES,),
+    "retention.ms": (keys.LOG_RETENTION_MS, keys.LOG_RETENTION_MINUTES, keys.LOG_RETENTION_HOURS),
+    "retention.bytes": (keys.LOG_RETENTION_BYTES,),
+    "flush.messages": (keys.LOG_FLUSH_INTERVAL_MESSAGES,),
+    "flush.ms": (keys.LOG_FLUSH_INTERVAL_MS, keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS),
+    "file.delete.delay.ms": (keys.LOG_SEGMENT_DELETE_DELAY_MS,),
+    "max.message.bytes": (keys.MESSAGE_MAX_BYTES,),
+    "min.insync.replicas": (keys.MIN_INSYNC_REPLICAS,),
+    "message.timestamp.type": (keys.LOG_MESSAGE_TIMESTAMP_TYPE,),
+    "message.timestamp.before.max.ms": (keys.LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS,),
+    "message.timestamp.after.max.ms": (keys.LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS,),
+    "compression.type": (keys.COMPRESSION_TYPE,),
+    "cleanup.policy": (keys.LOG_CLEANUP_POLICY,),
+    "record.validation": (keys.LOG_RECORD_VALIDATION,),
+    "unclean.leader.election.enable": (keys.UNCLEAN_LEADER_ELECTION_ENABLE,),
+}
+"""The broker's keys that give a topic's setting its default; the first one with a value counts."""
+
+
+def _topic_key(name: str) -> Key:  # type: ignore[type-arg]
+    """A topic's key is read like the broker's key behind it."""
     default = getattr(LogConfig, name.replace(".", "_"))
-    return Key(name, parse, default, doc, dynamic=True, is_list=is_list)
+    return replace(BROKER_KEYS_BEHIND[name][0], name=name, default=default, dynamic=True)
 
 
 TOPIC_KEYS: dict[str, Key] = {  # type: ignore[type-arg]
-    key.name: key
-    for key in (
-        _key("segment.bytes", integer(14, MAX_INT), "Segment size."),
-        _key("segment.ms", integer(1), "Segment age, ms."),
-        _key("segment.jitter.ms", integer(0), "Random reduction of the segment age, ms."),
-        _key("segment.index.bytes", integer(4, MAX_INT), "Largest index of a segment."),
-        _key("index.interval.bytes", integer(0, MAX_INT), "Bytes of log between index entries."),
-        _key("retention.ms", integer(-1), "Age limit, ms; -1 none."),
-        _key("retention.bytes", integer(-1), "Size limit of a partition; -1 none."),
-        _key("flush.messages", integer(1), "Records between fsyncs."),
-        _key("flush.ms", integer(0), "Longest time a record stays unflushed, ms."),
-        _key("file.delete.delay.ms", integer(0), "How long deleted files stay on disk, ms."),
-        _key("max.message.bytes", integer(0, MAX_INT), "Largest batch."),
-        _key("min.insync.replicas", integer(1, MAX_INT), "In-sync replicas that acks=all needs."),
-        _key(
-            "message.timestamp.type",
-            one_of("CreateTime", "LogAppendTime"),
-            "Whose clock stamps the records.",
-        ),
-        _key("message.timestamp.before.max.ms", integer(0), "Oldest timestamp allowed, ms."),
-        _key("message.timestamp.after.max.ms", integer(0), "Furthest future allowed, ms."),
-        _key(
-            "compression.type",
-            one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
-            "Codec of stored batches; producer: as received.",
-        ),
-        _key("cleanup.policy", one_of("delete"), "What becomes of old segments.", is_list=True),
-        _key("unclean.leader.election.enable", boolean, "Elect outside the ISR if it is dead."),
-        _key(
-            "leader.replication.throttled.replicas",
+    **{name: _topic_key(name) for name in BROKER_KEYS_BEHIND},
+    **{
+        f"{role}.replication.throttled.replicas": dynamic(
+            f"{role}.replication.throttled.replicas",
             throttled_replicas,
-            "Replicas throttled as leaders, partition:broker or *.",
+            NO_REPLICAS,
+            f"Replicas throttled as {role}s, partition:broker or *.",
             is_list=True,
-        ),
-        _key(
-            "follower.replication.throttled.replicas",
-            throttled_replicas,
-            "Replicas throttled as followers, partition:broker or *.",
-            is_list=True,
-        ),
-    )
+        )
+        for role in ("leader", "follower")
+    },
 }
 
 

@@ -1,8 +1,8 @@
-"""Java properties files, as far as Kafka's own configuration files use them."""
+"""Java properties files, in the subset that Kafka's configuration files use."""
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """`key=value` lines; `#` and `!` begin a comment line. Raises ValueError with the line."""
+    """Parse `key=value` lines; `#` and `!` start a comment. Raises ValueError with the line."""
     properties: dict[str, str] = {}
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.strip()
@@ -16,5 +16,5 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def format_properties(properties: dict[str, str]) -> str:
-    """The text `parse_properties` reads back."""
+    """The text that `parse_properties` reads."""
     return "".join(f"{name}={value}\n" for name, value in properties.items())

@@ -26,7 +26,7 @@ NO_REPLICAS = ThrottledReplicas()
 
 
 def throttled_replicas(text: str) -> ThrottledReplicas:
-    """Reads the list; raises ValueError."""
+    """Parse the list; raises ValueError."""
     if text.strip() == ALL:
         return ThrottledReplicas(everything=True)
     words = [word.strip() for word in text.split(",") if word.strip()]

@@ -1,11 +1,12 @@
-"""The disk seam: the few things the log asks of a file system.
+"""The disk seam: what the log needs of a file system.
 
-Two implementations: POSIX files, and the simulator's, which forgets what was not flushed and tears
-the last write. All calls block; those that may take long (fsync, rename, deletion, recovery) are
-offloaded by the caller, while appends and page-cache reads run inline in the event loop's turn.
-Paths are absolute or relative strings with `/`. Failures raise OSError (ENOSPC, EIO, EROFS, ...).
+Implementations: POSIX files, and two disks that model a power loss (`page_cache.py`). All calls
+block. The caller offloads those that may take long (fsync, rename, deletion, recovery), while
+appends and page-cache reads run on the event loop. Paths are absolute or relative strings with `/`.
+Failures raise OSError (ENOSPC, EIO, EROFS, ...).
 """
 
+import errno
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -13,42 +14,50 @@ Buffer = bytes | bytearray | memoryview
 
 
 class FlushFailed(OSError):
-    """An fsync failed. Linux takes the pages for clean all the same, whatever the error was: they
-    can still be read, no later fsync writes them, and they vanish with the page cache."""
+    """An fsync failed. Linux counts the pages as clean nevertheless, whatever the error was: they
+    can still be read, but no later fsync writes them, and they are lost with the page cache."""
 
 
 def flush_failed(error: OSError) -> FlushFailed:
-    """The error of an fsync as what it means."""
-    return FlushFailed(error.errno, error.strerror)
+    """Return the error of an fsync as FlushFailed."""
+    return FlushFailed(error.errno, error.strerror, error.filename)
+
+
+def is_out_of_descriptors(error: OSError) -> bool:
+    """Whether the process (EMFILE) or the machine (ENFILE) had no file descriptor left.
+
+    Nothing was read or written then. The disk is sound, and the same call succeeds later.
+    """
+    return error.errno in (errno.EMFILE, errno.ENFILE) and not isinstance(error, FlushFailed)
 
 
 class File(Protocol):
     """An open file that grows at its end."""
 
     def size(self) -> int:
-        """Bytes, known without a system call."""
+        """The size in bytes, known without a system call."""
         ...
 
     def append(self, buffers: Sequence[Buffer]) -> int:
-        """Write the buffers one after the other at the end; returns the position they start at.
+        """Write the buffers one after the other at the end; returns their start position.
 
-        If the write fails or is short, the file is cut back to its old size before the OSError
-        is raised, so that a full disk leaves no torn batch behind a living process.
+        If the write fails or is short, the file is truncated to its old size before the OSError
+        is raised, so that a full disk leaves no torn batch while the process runs.
         """
         ...
 
     def read(self, position: int, length: int) -> bytes:
-        """Up to `length` bytes from `position`; fewer only at the end of the file."""
+        """Return up to `length` bytes from `position`; fewer only at the end of the file."""
         ...
 
     def truncate(self, size: int) -> None:
-        """Cut to `size` bytes."""
+        """Set the size to `size` bytes."""
         ...
 
     def flush(self) -> None:
         """fsync: what was written survives a power loss.
 
-        Raises FlushFailed, and from then on always: the kernel tells of a loss only once.
+        Raises FlushFailed, and from then on always: the kernel reports a failure only once.
         """
         ...
 
@@ -56,7 +65,7 @@ class File(Protocol):
 
 
 class Lock(Protocol):
-    """An exclusive lock on a file, held until released or until the process dies."""
+    """An exclusive lock on a file, held until released or until the process ends."""
 
     def release(self) -> None: ...
 
@@ -69,13 +78,13 @@ class Disk(Protocol):
         ...
 
     def read_file(self, path: str) -> bytes:
-        """The whole content; FileNotFoundError."""
+        """Return the whole content; FileNotFoundError."""
         ...
 
     def write_file(self, path: str, data: bytes, *, private: bool = False) -> None:
         """Replace a small file atomically: `<path>.tmp`, fsync, rename, fsync of the directory.
 
-        A `private` file can be read by its owner alone.
+        A `private` file can be read only by its owner.
         """
         ...
 
@@ -84,30 +93,30 @@ class Disk(Protocol):
     def is_directory(self, path: str) -> bool: ...
 
     def list(self, path: str) -> list[str]:
-        """The names in a directory, sorted."""
+        """Return the names in a directory, sorted."""
         ...
 
     def make_directory(self, path: str) -> None:
-        """With its parents, durably; no error if it exists."""
+        """Create a directory and its parents durably; no error if it exists."""
         ...
 
     def rename(self, old: str, new: str, *, sync: bool = True) -> None:
-        """Atomic, over an existing file too; made durable by an fsync of the parent directory.
+        """Rename atomically, also over an existing file, with an fsync of the parent directory.
 
-        Without `sync` the caller does that later, by `sync_directory`.
+        Without `sync` the caller makes it durable later, by `sync_directory`.
         """
         ...
 
     def remove(self, path: str) -> None:
-        """A file; no error if it is not there."""
+        """Remove a file; no error if it does not exist."""
         ...
 
     def remove_tree(self, path: str) -> None:
-        """A directory with all it holds; no error if it is not there."""
+        """Remove a directory with its content; no error if it does not exist."""
         ...
 
     def modified_ms(self, path: str) -> int:
-        """Time of the last change, in ms since 1970."""
+        """Return the time of the last change, in ms since 1970."""
         ...
 
     def sync_directory(self, path: str) -> None:
@@ -115,7 +124,7 @@ class Disk(Protocol):
         ...
 
     def boot_id(self) -> str:
-        """Changes whenever what was written but not flushed may have been lost; empty: unknown."""
+        """Return an id that changes whenever unflushed data may have been lost; empty: unknown."""
         ...
 
     def lock(self, path: str) -> Lock:

@@ -1,7 +1,7 @@
-"""The disk seam over POSIX files. Used by `server.py` for a real broker, and by the tools.
+"""The disk seam over POSIX files.
 
 Files are written with `pwritev` at a size kept here, so that an append is one system call and
-knows its own position. Everything blocks; who may not block offloads the call.
+knows its own position. All calls block.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import fcntl
 import os
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from barnabas_broker.disk.disk import Buffer, File, FlushFailed, Lock, flush_failed
 
@@ -19,23 +19,35 @@ _CLOSED = -1
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-def _fsync(descriptor: int) -> None:
+def _fsync(descriptor: int, path: str) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno == errno.EBADF:  # closed meanwhile: nothing was tried, nothing is lost
+        error.filename = path
+        if error.errno == errno.EBADF:  # the file has been closed; nothing is lost
             raise
         raise flush_failed(error) from error
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Give errors of calls on a descriptor the file's path, as errors of calls on a path have."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = path
+        raise
 
 
 class PosixFile:
     """One open file; see `File`."""
 
-    __slots__ = ("_descriptor", "_flush_failure", "_flushing", "_size")
+    __slots__ = ("_descriptor", "_flush_failure", "_flushing", "_path", "_size")
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, path: str) -> None:
         self._descriptor = descriptor
-        self._flushing = threading.Lock()  # of two flushes at once both must hear of a failure
+        self._path = path
+        self._flushing = threading.Lock()  # both of two concurrent flushes must get a failure
         self._flush_failure: FlushFailed | None = None
         self._size = os.fstat(descriptor).st_size
 
@@ -51,14 +63,15 @@ class PosixFile:
                 written = os.pwritev(self._descriptor, buffers, start)
             if written < length:
                 self._write_rest(b"".join(buffers), start, written)
-        except OSError:
+        except OSError as error:
+            error.filename = self._path
             self._cut_back(start)
             raise
         self._size = start + length
         return start
 
     def _write_rest(self, data: bytes, start: int, written: int) -> None:
-        """A short write is either continued, or the next one says what is wrong."""
+        """Continue a short write; its next part either succeeds or raises the cause."""
         view = memoryview(data)
         while written < len(data):
             more = os.pwrite(self._descriptor, view[written:], start + written)
@@ -67,15 +80,20 @@ class PosixFile:
             written += more
 
     def _cut_back(self, size: int) -> None:
-        """The error that led here matters more than one of this; recovery cuts what is left."""
+        """Undo a failed append. A second error is ignored, because recovery truncates the rest."""
         with contextlib.suppress(OSError):
             os.ftruncate(self._descriptor, size)
 
     def read(self, position: int, length: int) -> bytes:
-        return os.pread(self._descriptor, length, position)
+        try:
+            return os.pread(self._descriptor, length, position)
+        except OSError as error:
+            error.filename = self._path
+            raise
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
+        with _naming(self._path):
+            os.ftruncate(self._descriptor, size)
         self._size = size
 
     def flush(self) -> None:
@@ -85,7 +103,7 @@ class PosixFile:
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             if self._flush_failure is None:
                 try:
-                    _fsync(descriptor)
+                    _fsync(descriptor, self._path)
                 except FlushFailed as error:
                     self._flush_failure = error
             if self._flush_failure is not None:
@@ -98,7 +116,7 @@ class PosixFile:
 
 
 class PosixLock:
-    """An `flock`: the kernel releases it when the process dies, however it dies."""
+    """An `flock`: the kernel releases it when the process ends in any way."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -114,7 +132,7 @@ class PosixDisk:
 
     def open(self, path: str, *, create: bool = False) -> File:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return PosixFile(os.open(path, flags, 0o644))
+        return PosixFile(os.open(path, flags, 0o644), path)
 
     def read_file(self, path: str) -> bytes:
         with open(path, "rb") as file:
@@ -123,10 +141,11 @@ class PosixDisk:
     def write_file(self, path: str, data: bytes, *, private: bool = False) -> None:
         temporary = path + ".tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        with open(os.open(temporary, flags, 0o600 if private else 0o644), "wb") as file:
+        descriptor = os.open(temporary, flags, 0o600 if private else 0o644)
+        with _naming(temporary), open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            _fsync(file.fileno())
+            _fsync(file.fileno(), temporary)
         self.rename(temporary, path)
 
     def exists(self, path: str) -> bool:
@@ -165,7 +184,7 @@ class PosixDisk:
     def sync_directory(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            _fsync(descriptor)
+            _fsync(descriptor, path)
         finally:
             os.close(descriptor)
 

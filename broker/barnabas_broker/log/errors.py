@@ -1,23 +1,26 @@
-"""What the log reports that has no code of Kafka's: to the fetcher, or to who starts a broker."""
+"""Errors of the log without a Kafka error code, for the fetcher or the start of a broker."""
 
-from barnabas.kafka_errors import BarnabasError, KafkaStorageError
+from barnabas_common.errors.kafka_errors import BarnabasError, KafkaStorageError
 
 
 class UnexpectedAppendOffset(BarnabasError):
-    """A follower was handed batches that do not begin at or after the end of its log."""
-
-    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
-        super().__init__(message)
-        self.first_offset = first_offset
-        self.last_offset = last_offset
+    """A follower received batches that start below the end of its log."""
 
 
 class UnusableLog(BarnabasError):
-    """One partition's folder cannot be opened as it is; the message says what is wrong with it."""
+    """A partition's folder cannot be opened; the message says why."""
 
 
 class LostLogError(KafkaStorageError):
-    """The folder of a log is gone, and the cluster still counts on what was in it."""
+    """The folder of a log is missing, and the replica is in the ISR."""
+
+
+class OutOfDescriptorsError(KafkaStorageError):
+    """No file descriptor was left; the log is unchanged, and the call may be repeated."""
+
+
+class DamagedLogError(BarnabasError):
+    """Opening a log would remove committed records, and no power loss explains the damage."""
 
 
 class DirectoryLockedError(BarnabasError):
@@ -29,4 +32,4 @@ class InconsistentDirectoryError(BarnabasError):
 
 
 class MalformedCheckpoint(BarnabasError, ValueError):
-    """A checkpoint file is not what its writer wrote."""
+    """A checkpoint file is damaged."""

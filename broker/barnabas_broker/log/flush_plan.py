@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 from barnabas_broker.disk.disk import Disk
-from barnabas_broker.log.segment import Segment
+from barnabas_broker.log.segment.segment import Segment
 
 
 @dataclass(frozen=True)
 class FlushPlan:
-    """Made and completed by the log. `truncations` and the versions are those of its making.
+    """Made and completed by the log; `truncations` and the versions date from when it was made.
 
-    `segments` come with whether they are sealed, and so have index files worth flushing.
-    `directory` is given when file names were made since the last flush.
+    `segments` come with whether they are sealed, and so have index files to flush. `directory` is
+    given if files were created since the last flush.
     """
 
     end_offset: int
@@ -23,7 +23,7 @@ class FlushPlan:
     disk: Disk
 
     def run(self) -> None:
-        """fsync it all. Changes nothing in memory. Raises OSError."""
+        """fsync the files. Changes nothing in memory. Raises OSError."""
         for segment, sealed in self.segments:
             segment.flush(sealed)
         if self.directory is not None:

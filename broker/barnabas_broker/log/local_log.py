@@ -1,35 +1,31 @@
 """The files of one log: its segments as one sequence of offsets.
 
-`Log` stands on it, as Kafka's UnifiedLog on its LocalLog: here are bytes, positions and the log end
-offset; who may write, what is committed and what epochs mean is decided above. I/O errors are
-OSError; bytes that are no batches are CorruptBatch.
+The lower half of `UnifiedLog`, as in Kafka: bytes, positions and the log end offset. What is
+committed and what epochs mean is decided above. I/O errors are OSError; malformed batches are
+CorruptBatch.
 """
 
 import logging
 from collections.abc import Iterable, Sequence
 
-from barnabas.record.batch import Buffer
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.record.batch import Buffer
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.config.log_config import LogConfig
+from barnabas_broker.disk.disk import is_out_of_descriptors
 from barnabas_broker.log.log_context import LogContext
-from barnabas_broker.log.log_loader import LogFolder
-from barnabas_broker.log.position_cache import PositionCache
+from barnabas_broker.log.recovery.log_loader import LogFolder
 from barnabas_broker.log.retention import SegmentFacts
-from barnabas_broker.log.roll import Incoming, reason_to_roll
-from barnabas_broker.log.segment import PlacedBatch, Segment
-from barnabas_broker.log.segment_list import SegmentList
-from barnabas_broker.log.timestamp_lookup import (
-    TimestampedOffset,
-    first_at_or_after,
-    first_of_largest,
-)
+from barnabas_broker.log.segment.position_cache import PositionCache
+from barnabas_broker.log.segment.roll import Incoming, reason_to_roll
+from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
+from barnabas_broker.log.segment.segment_list import SegmentList
 
 logger = logging.getLogger(__name__)
 
 
 class LocalLog:
-    """Called by `Log` alone. `names_version` grows with every file name that is made."""
+    """Called by `UnifiedLog` only. `names_version` counts the file names that were created."""
 
     def __init__(self, context: LogContext, folder: LogFolder, segments: list[Segment]) -> None:
         self._context = context
@@ -40,7 +36,7 @@ class LocalLog:
         self.log_end_offset = self.segments.active.next_offset
         self.names_version = 1
         self._positions = PositionCache()
-        self._begin_active(self.segments.active, folder.config)
+        self._start_active(self.segments.active, folder.config)
 
     # ---- writing
 
@@ -52,7 +48,7 @@ class LocalLog:
         config: LogConfig,
         now_ms: int,
     ) -> bool:
-        """Write batches at the end, in a new segment if it is time; whether it was."""
+        """Append batches, in a new segment if a roll is due; return whether it was."""
         incoming = Incoming(
             sum(batch.size for batch in placed),
             placed[-1].last_offset,
@@ -66,19 +62,24 @@ class LocalLog:
         return reason is not None
 
     def roll(self, base_offset: int, config: LogConfig, reason: str) -> None:
-        """Seal the active segment and begin one at `base_offset`."""
+        """Seal the active segment and start one at `base_offset`.
+
+        All or nothing: after an OSError the active segment can still be appended to.
+        """
+        sealed = self.segments.active
+        sealed.save_indexes()
+        segment = self._new_segment(base_offset, config)
+        sealed.forget_indexes()
+        self.segments.add(segment)
         logger.info("%s: new segment at %d: %s", self._name, base_offset, reason)
-        self.segments.active.seal()
-        self.segments.add(self._new_segment(base_offset, config))
 
     def _new_segment(self, base_offset: int, config: LogConfig) -> Segment:
-        segment = Segment(self._disk, self.directory, base_offset, config)
-        segment.create_indexes()
-        self._begin_active(segment, config)
+        segment = new_segment(self._disk, self.directory, base_offset, config)
+        self._start_active(segment, config)
         self.names_version += 1
         return segment
 
-    def _begin_active(self, segment: Segment, config: LogConfig) -> None:
+    def _start_active(self, segment: Segment, config: LogConfig) -> None:
         segment.created_ms = self._context.clock.wall_ms()
         most = min(config.segment_jitter_ms, config.segment_ms)
         segment.jitter_ms = self._context.randomness.randrange(most) if most > 0 else 0
@@ -104,58 +105,70 @@ class LocalLog:
         found = segment.locate(offset)
         return segment, found[0] if found is not None else segment.size
 
-    def first_at_or_after(
-        self, timestamp_ms: int, log_start_offset: int
-    ) -> TimestampedOffset | None:
-        """The first record that is not older than `timestamp_ms`."""
-        return first_at_or_after(self.segments, timestamp_ms, log_start_offset)
-
-    def first_of_largest_timestamp(self) -> TimestampedOffset | None:
-        """The first record with the largest timestamp."""
-        return first_of_largest(self.segments)
-
-    # ---- cutting
+    # ---- truncation and deletion
 
     def border_at(self, offset: int) -> int:
-        """Where a cut at `offset` falls: batches go whole, so at the start of the one it is in."""
+        """Where to truncate for `offset`: at the start of its batch, since batches stay whole."""
         found = self.segments.holding(offset).locate(offset)
         return offset if found is None else min(offset, found[1].base_offset)
 
     def truncate_to(self, offset: int, config: LogConfig) -> list[Segment]:
-        """Drop everything from `offset`, a border of batches, on; the segments that are out.
+        """Remove all batches from `offset`, a border of batches, on; return the removed segments.
 
-        Later segments go first, the newest first, and durably before the one in front is cut.
+        Later segments are removed first, the newest first, and durably before the one in front is
+        truncated.
         """
         self._positions.clear()
-        removed = self.segments.remove_above(offset)
+        active = self.segments.holding(offset)
+        active.unseal_indexes()  # needs a descriptor, so it precedes what cannot be undone
+        removed = self.segments.above(offset)
         if removed:
             self._mark_deleted(removed)
-        active = self.segments.active
+            self.segments.remove_above(offset)
         active.truncate_to(offset)
-        self._begin_active(active, config)
+        self._start_active(active, config)
         self.log_end_offset = active.next_offset
         return removed
 
     def restart_at(self, offset: int, config: LogConfig) -> list[Segment]:
-        """Drop everything and begin anew at `offset`; the segments that are out."""
+        """Remove all batches and start at `offset`; return the removed segments."""
         self._positions.clear()
         self._mark_deleted(list(self.segments)[::-1])
-        removed = self.segments.replace_all(self._new_segment(offset, config))
+        try:
+            segment = self._new_segment(offset, config)
+        except OSError as error:
+            self._unmark_deleted(list(self.segments), error)
+            raise
+        removed = self.segments.replace_all(segment)
         self.log_end_offset = offset
         return removed
 
     def remove_first(self, count: int) -> list[Segment]:
-        """Let go of the oldest segments; their files still have their names."""
+        """Remove the oldest segments from the list; their files keep their names."""
         self._positions.clear()
         return self.segments.remove_first(count)
 
     def _mark_deleted(self, segments: list[Segment]) -> None:
         for segment in segments:
             segment.mark_deleted()
-        self._disk.sync_directory(self.directory)
+        try:
+            self._disk.sync_directory(self.directory)
+        except OSError as error:
+            self._unmark_deleted(segments, error)
+            raise
+
+    def _unmark_deleted(self, segments: list[Segment], error: OSError) -> None:
+        """Undo `_mark_deleted` if no descriptor was left: nothing was truncated then.
+
+        After any other error the log is not used again. The next flush makes the names durable.
+        """
+        if is_out_of_descriptors(error):
+            for segment in segments:
+                segment.unmark_deleted()
+            self.names_version += 1
 
     def facts(self) -> Iterable[SegmentFacts]:
-        """What retention decides by."""
+        """The input of `segments_to_delete`."""
         for segment in self.segments:
             yield SegmentFacts(
                 segment.base_offset,

@@ -1,46 +1,64 @@
-"""What a log needs of the world around it.
+"""What a log needs from its surroundings, and what they may ask of the log.
 
-`LogHost` is whoever keeps the log: in a broker the log manager, which does the slow work in the
-background. Its base class here is a host for a log on its own: it does everything at once.
+`LogHost` is what keeps the log: in a broker the log manager, which does the slow work in the
+background. The base class is the host of a log on its own: it does everything immediately.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from barnabas.runtime import Clock, Randomness
+from barnabas_common.runtime import Clock, Randomness
+from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.disk.disk import Disk
-from barnabas_broker.log.segment import Segment
+from barnabas_broker.log.epochs.leader_epoch_file import LeaderEpochFile
+from barnabas_broker.log.flush_plan import FlushPlan
+from barnabas_broker.log.segment.segment import Segment
 
-if TYPE_CHECKING:
-    from barnabas_broker.log.log import Log
+
+class HostedLog(Protocol):
+    """The part of `UnifiedLog` that its host uses."""
+
+    topic_partition: TopicPartition
+    directory: str
+    config: LogConfig
+    epoch_file: LeaderEpochFile
+
+    @property
+    def is_failed(self) -> bool: ...
+    @property
+    def active_segment_offset(self) -> int: ...
+    def plan_flush(self, up_to: int | None = None) -> FlushPlan: ...
+    def complete_flush(self, plan: FlushPlan) -> None: ...
 
 
 class LogHost:
-    """Called by a log, in the event loop's turn, about itself."""
+    """Called by a log about itself, on the event loop."""
 
-    def log_failed(self, log: Log, error: OSError) -> None:
-        """Reading or writing failed; the log refuses everything from now on."""
+    def log_failed(self, log: HostedLog, error: OSError) -> None:
+        """Reading or writing failed; the log refuses all further use."""
 
-    def rolled(self, log: Log) -> None:
-        """A segment was sealed: time to flush up to the base of the new one."""
+    def out_of_descriptors(self, log: HostedLog, error: OSError) -> None:
+        """No file descriptor was left; the log is unchanged and remains usable."""
 
-    def epochs_changed(self, log: Log) -> None:
+    def rolled(self, log: HostedLog) -> None:
+        """A segment was sealed: the log should be flushed up to the base of the new one."""
+
+    def epochs_changed(self, log: HostedLog) -> None:
         """The epoch file should be written soon."""
         log.epoch_file.write()
 
-    def before_truncation(self, log: Log, end_offset: int) -> None:
-        """No checkpoint on disk may name an offset above `end_offset` once this returns.
+    def before_truncation(self, log: HostedLog, end_offset: int) -> None:
+        """Lower the checkpoints on disk to `end_offset`, durably. Raises OSError.
 
-        After a crash the log is read again from the recovery point on; were the point above the
-        cut, what is written there next would be trusted unseen. Raises OSError.
+        After a crash the log is read from the recovery point on. Records written above the
+        truncation, but below a recovery point that was not lowered, would not be verified.
         """
 
-    def discard(self, log: Log, segments: Sequence[Segment]) -> None:
-        """The log has let go of these segments: mark them deleted, and later remove them."""
+    def discard(self, log: HostedLog, segments: Sequence[Segment]) -> None:
+        """Mark segments that the log no longer has as deleted, and remove them later."""
         for segment in segments:
             segment.mark_deleted()
             segment.destroy()

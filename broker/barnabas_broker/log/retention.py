@@ -1,8 +1,8 @@
-"""Which segments a log has no duty to keep. Pure decisions; the log carries them out.
+"""Which segments a log need not keep. Pure decisions; the log carries them out.
 
 Three passes, in Kafka's order: below the log start offset, over `retention.bytes`, older than
-`retention.ms`. Each takes segments from the front and stops at the first that it must leave, so
-that a log never has a hole. What is above the high watermark always stays.
+`retention.ms`. Each takes segments from the front and stops at the first one to keep, so that a
+log never has a gap. Records above the high watermark are always kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from barnabas_broker.config.log_config import LogConfig
 class SegmentFacts(NamedTuple):
     """`end_offset` is the next segment's base, or the log end offset.
 
-    `largest_timestamp` is a record's, or the time of the file's last change if there is none.
+    `largest_timestamp` is that of the records, or the time of the file's last change without one.
     """
 
     base_offset: int
@@ -26,7 +26,7 @@ class SegmentFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class Deletion:
-    """The first `count` segments go; all of them means that the active one is rolled first."""
+    """Delete the first `count` segments; if these are all of them, the log is rolled first."""
 
     count: int
     reason: str
@@ -39,7 +39,7 @@ def segments_to_delete(
     config: LogConfig,
     now_ms: int,
 ) -> list[Deletion]:
-    """What each pass deletes; the counts add up from the front."""
+    """The deletions of the passes; each counts from where the previous one ended."""
     remaining = _may_go(segments, high_watermark)
     deletions: list[Deletion] = []
     for reason, selects in (
@@ -55,7 +55,7 @@ def segments_to_delete(
 
 
 def _may_go(segments: Sequence[SegmentFacts], high_watermark: int) -> list[SegmentFacts]:
-    """The front of the log that is committed whole, without an empty active segment."""
+    """The leading segments that are committed, without an empty active segment."""
     candidates = segments[:-1] if segments and segments[-1].size == 0 else segments
     return list(candidates[: _prefix(candidates, lambda one: one.end_offset <= high_watermark)])
 
@@ -70,7 +70,7 @@ def _below(
 def _oversize(
     segments: Sequence[SegmentFacts], retention_bytes: int
 ) -> Callable[[SegmentFacts], bool]:
-    """The log never gets smaller than the limit: a segment goes only if the rest still fills it."""
+    """The log never gets smaller than the limit: a segment is deleted if the rest reaches it."""
     total = sum(segment.size for segment in segments)
     excess = total - retention_bytes
     through = {}

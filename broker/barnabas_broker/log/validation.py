@@ -1,8 +1,7 @@
-"""What a broker checks before it appends, from the batches' headers and checksums alone.
+"""What a broker checks before it appends.
 
-The records inside are never looked at: that would cost a hundred times the rest. So a time in the
-middle of a batch may lie outside the allowed range if the first and the latest do not, and a batch
-whose records are malformed under a right checksum is found by who reads it.
+A leader checks every record of a producer's batches. A follower checks headers and checksums only,
+because its leader has checked the records.
 
 Pure functions; errors are Kafka's (`LogValidator`, `UnifiedLog.analyzeAndValidateRecords`).
 """
@@ -10,7 +9,7 @@ Pure functions; errors are Kafka's (`LogValidator`, `UnifiedLog.analyzeAndValida
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from barnabas.errors import (
+from barnabas_common.errors import (
     CorruptMessageError,
     InvalidRecordError,
     InvalidTimestampError,
@@ -19,7 +18,7 @@ from barnabas.errors import (
     UnknownProducerIdError,
     UnsupportedCompressionTypeError,
 )
-from barnabas.record.batch import (
+from barnabas_common.record.batch import (
     HEADER_SIZE,
     BatchHeader,
     Buffer,
@@ -29,11 +28,12 @@ from barnabas.record.batch import (
     parse_header,
     stamp_log_append_time,
 )
-from barnabas.record.compression import Compression
-from barnabas.record.recompress import recompress
+from barnabas_common.record.compression import Compression
+from barnabas_common.record.recompress import recompress
 
 from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.log.errors import UnexpectedAppendOffset
+from barnabas_broker.log.record_validation import MAX_UNPACKED_SIZE, validate_records
 
 _MAGIC_POSITION = 16
 _KEEP_CODEC = "producer"
@@ -41,37 +41,38 @@ _UNCOMPRESSED = "uncompressed"
 
 
 class CheckedBatch(NamedTuple):
-    """A batch that may be appended: its header, and all its bytes, the header's included."""
+    """A batch that may be appended: its header, and all its bytes including the header."""
 
     header: BatchHeader
     data: memoryview
 
 
 def check_produced(records: Buffer, config: LogConfig, now_ms: int) -> list[CheckedBatch]:
-    """The batches of a producer, all fit to be appended, or none of them is.
+    """Check a producer's batches and fit them to the topic; either all may be appended or none.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE,
             RECORD_LIST_TOO_LARGE, UNKNOWN_PRODUCER_ID or UNSUPPORTED_COMPRESSION_TYPE.
     """
     view = memoryview(records)
-    checked = [
-        _fit_to_topic(header, view[position : position + header.size], config, now_ms)
-        for position, header in _sound_batches(view)
-        if _check_header(header, config, now_ms)
-    ]
+    checked = []
+    for position, header in _verified_batches(view):
+        data = view[position : position + header.size]
+        _check_header(header, config)
+        _check_timestamps(header, _check_records(header, data, config), config, now_ms)
+        checked.append(_fit_to_topic(header, data, config, now_ms))
     if not checked:
         raise InvalidRecordError("a produce request must carry at least one batch")
     total = sum(len(batch.data) for batch in checked)
     if total > config.segment_bytes:
         raise RecordListTooLargeError(
-            f"{total} bytes to append at once exceed segment.bytes={config.segment_bytes}"
+            f"{total} bytes in one append exceed segment.bytes={config.segment_bytes}"
         )
     return checked
 
 
 def check_replicated(records: Buffer, log_end_offset: int) -> list[CheckedBatch]:
-    """The batches a leader sent, to be appended as they are; a cut-off last one is left out.
+    """Check a leader's batches, which are appended unchanged; an incomplete last one is left out.
 
     Raises:
         CorruptMessageError: a bad checksum or length, or offsets that do not rise.
@@ -97,18 +98,18 @@ def check_replicated(records: Buffer, log_end_offset: int) -> list[CheckedBatch]
             f" {expected} or more was expected"
         )
     raise UnexpectedAppendOffset(
-        f"the first offset to append is {header.base_offset}, the log ends at {log_end_offset}",
-        header.base_offset,
-        header.last_offset,
+        f"the first offset to append is {header.base_offset}, the log ends at {log_end_offset}"
     )
 
 
-def _sound_batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """Every batch with a right checksum; unlike in a fetch, a part of one is a fault."""
+def _verified_batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
+    """Every batch with a valid checksum; unlike in a fetch, an incomplete batch is an error."""
     position = 0
     while position < len(view):
         if len(view) - position >= HEADER_SIZE and view[position + _MAGIC_POSITION] in (0, 1):
-            raise InvalidRecordError(f"message format v{view[position + _MAGIC_POSITION]} is no v2")
+            raise InvalidRecordError(
+                f"message format v{view[position + _MAGIC_POSITION]} is not supported, only v2"
+            )
         try:
             header = parse_header(view, position)
             check_crc(view, position, header)
@@ -118,8 +119,7 @@ def _sound_batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
         position += header.size
 
 
-def _check_header(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
-    """Raises what is wrong; True if nothing is."""
+def _check_header(header: BatchHeader, config: LogConfig) -> None:
     if header.size > config.max_message_bytes:
         raise _too_large(header.size, config)
     if header.base_offset != 0:
@@ -129,18 +129,24 @@ def _check_header(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
             f"{header.record_count} records and last offset delta {header.last_offset_delta}"
         )
     if header.is_control:
-        raise InvalidRecordError("control batches are written by brokers only")
+        raise InvalidRecordError("only brokers write control batches")
     if header.is_transactional or header.producer_id >= 0:
-        raise UnknownProducerIdError(f"no producer id {header.producer_id} was given out here")
+        raise UnknownProducerIdError(f"producer id {header.producer_id} is unknown")
     if header.compression not in Compression.__members__.values():
-        raise UnsupportedCompressionTypeError(f"codec {header.compression} is not known")
-    _check_timestamps(header, config, now_ms)
-    return True
-
-
-def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+        raise UnsupportedCompressionTypeError(f"codec {header.compression} is unknown")
     if header.timestamp_type == 1:
         raise InvalidTimestampError("only a broker may mark a batch as LogAppendTime")
+
+
+def _check_records(header: BatchHeader, data: memoryview, config: LogConfig) -> int:
+    """The earliest timestamp."""
+    compacted = "compact" in config.cleanup_policy
+    unpacked = max(MAX_UNPACKED_SIZE, config.max_message_bytes)
+    exact = config.record_validation == "exact"
+    return validate_records(header, data, compacted, exact, unpacked)
+
+
+def _check_timestamps(header: BatchHeader, earliest: int, config: LogConfig, now_ms: int) -> None:
     if config.message_timestamp_type == "LogAppendTime" or header.max_timestamp < 0:
         return
     if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
@@ -148,10 +154,9 @@ def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> No
             f"timestamp {header.max_timestamp} is more than message.timestamp.after.max.ms="
             f"{config.message_timestamp_after_max_ms} ahead of this broker's {now_ms}"
         )
-    oldest = min(header.base_timestamp, header.max_timestamp)
-    if now_ms - oldest > config.message_timestamp_before_max_ms:
+    if now_ms - earliest > config.message_timestamp_before_max_ms:
         raise InvalidTimestampError(
-            f"timestamp {oldest} is more than message.timestamp.before.max.ms="
+            f"timestamp {earliest} is more than message.timestamp.before.max.ms="
             f"{config.message_timestamp_before_max_ms} behind this broker's {now_ms}"
         )
 
@@ -159,7 +164,7 @@ def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> No
 def _fit_to_topic(
     header: BatchHeader, data: memoryview, config: LogConfig, now_ms: int
 ) -> CheckedBatch:
-    """The batch in the topic's own codec and with the topic's kind of time."""
+    """The batch in the topic's codec and with the topic's timestamp type."""
     codec = _stored_codec(header, config)
     append_time = config.message_timestamp_type == "LogAppendTime"
     keep_codec = codec == header.compression

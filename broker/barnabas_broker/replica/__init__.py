@@ -1,6 +1,7 @@
-"""Replicas of partitions: who leads and who follows, what is committed, who waits for it.
+"""Replicas of partitions: leaders and followers, the ISR, the high watermark, the purgatory.
 
-`ReplicaManager` is the front door. The decisions (`in_sync`, `high_watermark`, `truncation`,
-`leader_epoch`) are plain functions; `Partition` and `Leadership` hold the state they work on; the
-paths of produce and fetch ask these; `Fetchers` makes this broker a follower of others.
+`ReplicaManager` makes the parts. The decisions (`in_sync`, `isr_changes`, `high_watermark`,
+`truncation`, `leader_epoch`) are plain functions. `Partition` and `Leadership` hold the state and
+apply them; `serve/` answers produce, fetch and offset requests; `ReplicaFetcherManager` makes this
+broker a follower of others.
 """

@@ -1,8 +1,9 @@
-"""One heap of deadlines and one timer of the event loop, for any number of parked requests.
+"""The deadlines of all parked requests: one heap, and one timer of the event loop.
 
-A parked request is a future: True when somebody woke it, False when its time ran out. A timer per
-request would cost more than the request; here one that is woken in time costs a push to the heap,
-and is dropped later, when its deadline comes up or when the heap is mostly such leftovers.
+A parked request is a future: True when it was woken, False when its time ran out. A timer for each
+request would cost more than the request itself. Here a request that is woken in time costs one push
+to the heap; its entry is dropped when its deadline comes up, or when most entries are such
+leftovers.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ _COMPACT_ABOVE = 1024
 
 
 class Deadlines:
-    """`now` is the event loop's own time in seconds."""
+    """`now` is the event loop's time in seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -30,7 +31,7 @@ class Deadlines:
         return len(self._heap)
 
     def park(self, deadline: float) -> Waiter:
-        """A waiter that becomes False at `deadline` unless `wake` came first."""
+        """Return a waiter that becomes False at `deadline` unless `wake` was called before."""
         loop = asyncio.get_running_loop()
         waiter: Waiter = loop.create_future()
         self._sequence += 1
@@ -42,7 +43,7 @@ class Deadlines:
         return waiter
 
     def close(self) -> None:
-        """Let everybody's time run out now."""
+        """Let the time of every parked request run out now."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer, self._timer_at = None, math.inf
@@ -55,7 +56,7 @@ class Deadlines:
             self._timer.cancel()
         self._timer, self._timer_at = None, math.inf
         if self._heap:
-            # Remembered here, for uvloop's handles do not always know their time.
+            # Kept here because uvloop's handles do not always know their time.
             self._timer_at = self._heap[0][0]
             self._timer = loop.call_at(self._timer_at, self._expire)
 
@@ -73,7 +74,7 @@ class Deadlines:
 
 
 def wake(waiter: Waiter) -> None:
-    """Something happened that the waiter waits for; later and further calls do nothing."""
+    """End the wait with True; does nothing if it has ended already."""
     _complete(waiter, True)
 
 

@@ -1,40 +1,37 @@
-"""The leader's side of incremental fetch sessions (KIP-227): one per follower.
+"""The leader's side of incremental fetch sessions (KIP-227): one for each follower.
 
-A session remembers every partition a follower reads and from where, so that a request names only
-what moved since the last one. The session keeps an ordered set of the partitions that may have
-something to say: data beyond the follower's offset, a new high watermark or log start, an error.
-Answering costs as much as changed, however many partitions there are.
+A session remembers every partition that a follower reads and from where, so that a request names
+only what moved since the last one. The session keeps an ordered set of the partitions that may have
+news: data beyond the follower's offset, a new high watermark or log start, an error. The cost of an
+answer depends on what changed, not on the number of partitions.
 """
 
+import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from barnabas.error_code import ErrorCode
-from barnabas.messages.fetch import FetchedPartition, FetchPartition, FetchRequest
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.fetch import FetchedPartition, FetchPartition, FetchRequest
+from barnabas_common.messages.sentinels import NO_EPOCH
+from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.deadlines import Waiter, wake
-
-if TYPE_CHECKING:
-    from barnabas_broker.replica.leadership import Leadership
-    from barnabas_broker.replica.partition import Partition
 
 NO_SESSION = 0
 FIRST_EPOCH = 0
 NOTHING_SENT = -1
-UNKNOWN_BROKER_EPOCH = -1
 
 
-class SessionPartition:
-    """One partition of a session: the follower's position, and what it was last told.
+class CachedPartition:
+    """One partition of a session: the follower's position, and what was last sent to it.
 
-    `partition` is where it is attached, and None while this broker does not host it. `noted_by` is
-    the leadership that found the position valid and took note of it, None until one has.
+    `noted_epoch` is the leader epoch in which the leader found this position valid and took note
+    of it, -1 if it has not.
     """
 
     __slots__ = (
-        "noted_by",
-        "partition",
+        "_attached_to",
+        "noted_epoch",
         "position",
         "sent_high_watermark",
         "sent_log_start_offset",
@@ -42,40 +39,42 @@ class SessionPartition:
         "topic_partition",
     )
 
-    def __init__(self, session: "FollowerSession", position: FetchPartition) -> None:
+    def __init__(self, session: "FetchSession", position: FetchPartition) -> None:
         self.session = session
         self.topic_partition = TopicPartition(position.topic, position.partition)
-        self.partition: Partition | None = None
+        self._attached_to: dict[int, CachedPartition] | None = None
         self.move_to(position)
 
     def move_to(self, position: FetchPartition) -> None:
-        """The follower names the partition: tell it everything again. It may have set the last
-        answer aside, because it diverged or because its role had changed."""
+        """The follower names the partition: everything is news to it again.
+
+        It may have ignored the last answer because its log diverged or its role had changed.
+        """
         self.position = position
-        self.noted_by: Leadership | None = None
+        self.noted_epoch = NO_EPOCH
         self.sent_high_watermark = NOTHING_SENT
         self.sent_log_start_offset = NOTHING_SENT
 
     def data_arrived(self) -> None:
-        """The leader appended: worth answering a parked fetch."""
+        """The leader appended: wake the parked fetch."""
         self.session.changed[self] = None
         self.session.wake()
 
     def offsets_moved(self) -> None:
-        """High watermark or log start moved: goes along with the next answer."""
+        """The high watermark or the log start moved: send it with the next answer."""
         self.session.changed[self] = None
 
     def leadership_changed(self) -> None:
-        """The follower's idea of the leader is out of date: let it know at once."""
+        """The follower must look for another leader: wake the parked fetch."""
         self.session.changed[self] = None
         self.session.wake()
 
-    def watch_for_admission(self) -> None:
-        """Try this follower for the ISR at each fetch, whether the partition changed or not."""
-        self.session.outsiders[self] = None
+    def watch_for_isr_expansion(self) -> None:
+        """At each fetch, see whether the follower may join the ISR, even without a change here."""
+        self.session.out_of_sync[self] = None
 
     def is_news(self, answer: FetchedPartition) -> bool:
-        """Whether the follower has not been told all of this already."""
+        """Whether something in the answer has not been sent to the follower yet."""
         return bool(
             answer.records
             or answer.error_code
@@ -84,39 +83,36 @@ class SessionPartition:
             or answer.log_start_offset != self.sent_log_start_offset
         )
 
-    def has_more(self) -> bool:
-        """Whether there is data, or a high watermark or log start, not sent so far."""
-        log = self.partition.log if self.partition is not None else None
+    def has_more(self, log: UnifiedLog | None) -> bool:
+        """Whether `log` has data, a high watermark or a log start that was not sent yet."""
         return log is not None and (
             self.position.fetch_offset < log.log_end_offset
             or self.sent_high_watermark != log.high_watermark
             or self.sent_log_start_offset != log.log_start_offset
         )
 
-    def attach(self, partition: "Partition") -> None:
-        """Be told from now on what happens at the partition."""
-        if self.partition is partition:
-            return
+    def attach(self, followers: "dict[int, CachedPartition]") -> bool:
+        """Be notified of changes at the partition whose `followers` these are; True if new."""
+        if self._attached_to is followers:
+            return False
         self.detach()
-        self.partition = partition
-        partition.waiting.followers[self.session.broker_id] = self
-        if partition.leadership is not None:
-            partition.leadership.isr_changes.watch_outsiders()
+        self._attached_to = followers
+        followers[self.session.broker_id] = self
+        return True
 
     def detach(self) -> None:
-        """No longer wait at the partition."""
-        if self.partition is not None:
-            followers = self.partition.waiting.followers
-            if followers.get(self.session.broker_id) is self:
-                del followers[self.session.broker_id]
-            self.partition = None
+        """No longer wait at a partition."""
+        followers, self._attached_to = self._attached_to, None
+        self.noted_epoch = NO_EPOCH
+        if followers is not None and followers.get(self.session.broker_id) is self:
+            del followers[self.session.broker_id]
 
 
-class FollowerSession:
+class FetchSession:
     """All that one follower reads here. `epoch` is that of its latest request.
 
-    `last_fetch_time`: when it last asked, in monotonic seconds; `broker_epoch`: which life of the
-    follower did. Both hold for all its partitions.
+    `last_fetch_time` is the time of that request in monotonic seconds, `broker_epoch` names the
+    incarnation of the follower that sent it. Both hold for all partitions of the session.
     """
 
     def __init__(self, session_id: int, broker_id: int, now: float) -> None:
@@ -124,14 +120,14 @@ class FollowerSession:
         self.broker_id = broker_id
         self.epoch = FIRST_EPOCH
         self.last_fetch_time = now
-        self.broker_epoch = UNKNOWN_BROKER_EPOCH
-        self.partitions: dict[TopicPartition, SessionPartition] = {}
-        self.changed: dict[SessionPartition, None] = {}
-        self.outsiders: dict[SessionPartition, None] = {}
+        self.broker_epoch = NO_EPOCH
+        self.partitions: dict[TopicPartition, CachedPartition] = {}
+        self.changed: dict[CachedPartition, None] = {}
+        self.out_of_sync: dict[CachedPartition, None] = {}
         self.parked: Waiter | None = None
 
     def take(self, request: FetchRequest, now: float) -> None:
-        """Apply a request's positions; each partition it names is looked at."""
+        """Apply a request's positions; each partition that it names is looked at."""
         self.epoch = request.session_epoch
         self.last_fetch_time = now
         self.broker_epoch = request.replica_epoch
@@ -140,60 +136,65 @@ class FollowerSession:
             key = TopicPartition(position.topic, position.partition)
             entry = self.partitions.get(key)
             if entry is None:
-                entry = self.partitions[key] = SessionPartition(self, position)
+                entry = self.partitions[key] = CachedPartition(self, position)
             else:
                 entry.move_to(position)
             self.changed[entry] = None
-        for gone in request.forgotten:
-            self._forget(TopicPartition(gone.topic, gone.partition))
+        for item in request.forgotten:
+            self._forget(TopicPartition(item.topic, item.partition))
 
     def _forget(self, key: TopicPartition) -> None:
         entry = self.partitions.pop(key, None)
         if entry is not None:
             entry.detach()
             self.changed.pop(entry, None)
-            self.outsiders.pop(entry, None)
+            self.out_of_sync.pop(entry, None)
 
     def wake(self) -> None:
-        """Have the parked request, if any, look again."""
+        """Have the parked request, if there is one, look again."""
         if self.parked is not None:
             wake(self.parked)
             self.parked = None
 
-    def settle(self, entry: SessionPartition, answer: FetchedPartition) -> None:
-        """`answer` is being sent. What was read goes to the back, so that all get their turn;
-        what has been told everything leaves the set of the changed."""
+    def settle(
+        self, entry: CachedPartition, answer: FetchedPartition, log: UnifiedLog | None
+    ) -> None:
+        """`answer` is being sent; `log` is the partition's, None without one.
+
+        A partition that was read goes to the back, so that each gets its turn. One that has no more
+        news leaves the set of the changed.
+        """
         entry.sent_high_watermark = answer.high_watermark
         entry.sent_log_start_offset = answer.log_start_offset
         if answer.records or answer.error_code or answer.diverging_epoch >= 0:
             self.changed.pop(entry, None)
             self.changed[entry] = None
-        elif not entry.has_more():
+        elif not entry.has_more(log):
             self.changed.pop(entry, None)
 
     def close(self) -> None:
-        """Drop the session; a parked request finds out when it looks again."""
+        """Drop the session; a parked request notices it when it looks again."""
         for entry in self.partitions.values():
             entry.detach()
         self.partitions.clear()
         self.changed.clear()
-        self.outsiders.clear()
+        self.out_of_sync.clear()
         self.wake()
 
 
-class FollowerSessions:
-    """The sessions of a broker, one per follower: a new one replaces the old."""
+class FetchSessionCache:
+    """The sessions of a broker, one for each follower; a new one replaces the old one."""
 
     def __init__(self) -> None:
-        self._by_broker: dict[int, FollowerSession] = {}
+        self._by_broker: dict[int, FetchSession] = {}
         self._broker_epochs: dict[int, int] = {}
         self._last_id = NO_SESSION
 
-    def __iter__(self) -> Iterator[FollowerSession]:
+    def __iter__(self) -> Iterator[FetchSession]:
         return iter(list(self._by_broker.values()))
 
-    def session_for(self, request: FetchRequest, now: float) -> FollowerSession | ErrorCode:
-        """The session of a request, opened if it asks for a new one; or why there is none."""
+    def session_for(self, request: FetchRequest, now: float) -> FetchSession | ErrorCode:
+        """Return the session of a request, a new one if it asks for it, or the error."""
         broker_id = request.replica_id
         if 0 <= request.replica_epoch < self._broker_epochs.get(broker_id, -1):
             return ErrorCode.STALE_BROKER_EPOCH
@@ -209,15 +210,22 @@ class FollowerSessions:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         return session
 
-    def is_open(self, session: FollowerSession) -> bool:
+    def of(self, broker_id: int) -> FetchSession | None:
+        return self._by_broker.get(broker_id)
+
+    def is_open(self, session: FetchSession) -> bool:
         return self._by_broker.get(session.broker_id) is session
 
-    def _open(self, broker_id: int, now: float) -> FollowerSession:
+    def last_fetch_time(self) -> float:
+        """When any of the followers last fetched; -inf if none has."""
+        return max((session.last_fetch_time for session in self), default=-math.inf)
+
+    def _open(self, broker_id: int, now: float) -> FetchSession:
         old = self._by_broker.pop(broker_id, None)
         if old is not None:
             old.close()
         self._last_id += 1
-        session = FollowerSession(self._last_id, broker_id, now)
+        session = FetchSession(self._last_id, broker_id, now)
         self._by_broker[broker_id] = session
         return session
 

@@ -1,12 +1,11 @@
-"""The check that fences readers and writers with another idea of who leads (KIP-101, KIP-320)."""
+"""The check that fences requests with another leader epoch (KIP-101, KIP-320)."""
 
-from barnabas.errors import FencedLeaderEpochError, UnknownLeaderEpochError
-
-NO_EPOCH = -1
+from barnabas_common.errors import FencedLeaderEpochError, UnknownLeaderEpochError
+from barnabas_common.messages.sentinels import NO_EPOCH
 
 
 def check_leader_epoch(requested: int, local: int) -> None:
-    """Compare the epoch a request believes in with the local one; -1 is not checked.
+    """Compare the leader epoch of a request with the local one; -1 is not checked.
 
     Raises:
         FencedLeaderEpochError: the request is behind; its sender must refresh its metadata.

@@ -1,21 +1,21 @@
-"""What the controller last told this broker about the cluster: who lives, who leads.
+"""The metadata cache: the brokers and leaders that the controller last sent by UpdateMetadata.
 
-Written by UpdateMetadata, which the replica manager has fenced by then; read by everybody. It may
-be a moment old and differ from another broker's: leader epochs tell which is newer.
+The replica manager has fenced the request before. The cache may be out of date and differ from
+another broker's; leader epochs show which is newer.
 """
 
 import asyncio
 from collections.abc import Callable
 
-from barnabas.messages.control import (
+from barnabas_common.messages.control import (
     BrokerEndpoint,
     UpdateMetadataPartition,
     UpdateMetadataRequest,
 )
-from barnabas.runtime import Address
+from barnabas_common.messages.sentinels import LEADER_DURING_DELETE
+from barnabas_common.runtime import Address
 
 NO_CONTROLLER = -1
-LEADER_DURING_DELETE = -2
 
 
 class MetadataCache:
@@ -31,7 +31,7 @@ class MetadataCache:
         self._updated: asyncio.Future[None] | None = None
 
     def update(self, request: UpdateMetadataRequest) -> None:
-        """Take over the controller's word and tell those who wait for a change."""
+        """Apply a request and wake the tasks that wait for a change."""
         self.controller_id = request.controller_id
         brokers: dict[int, dict[str, BrokerEndpoint]] = {}
         for endpoint in request.live_brokers:
@@ -64,15 +64,15 @@ class MetadataCache:
 
     @property
     def suspects(self) -> dict[int, int]:
-        """The broker epochs of the brokers that the controller suspects to be dead."""
+        """The broker epochs of the suspected brokers, by id."""
         return self._suspects
 
     def alive(self) -> list[int]:
-        """The registered brokers that are not suspected to be dead nor about to stop, sorted."""
+        """The registered brokers that are neither suspected nor shutting down, sorted."""
         return sorted(self._brokers.keys() - self._leaving)
 
     def is_alive(self, broker_id: int) -> bool:
-        """Whether it may join an ISR, and be waited for until it does."""
+        """Whether a broker is registered, not suspected and not shutting down."""
         return broker_id in self._brokers and broker_id not in self._leaving
 
     def endpoints(self, listener: str) -> list[BrokerEndpoint]:
@@ -84,7 +84,7 @@ class MetadataCache:
         ]
 
     def address_of(self, broker_id: int, listener: str) -> Address | None:
-        """Where a registered broker is reached through a listener; None if it is not."""
+        """The address of a registered broker on one listener; None if it has none."""
         endpoint = self._brokers.get(broker_id, {}).get(listener)
         return Address(endpoint.host, endpoint.port) if endpoint is not None else None
 
@@ -98,11 +98,11 @@ class MetadataCache:
         return topic in self._topics
 
     def topic_id(self, topic: str) -> str:
-        """The id of a topic that is here; KeyError otherwise."""
+        """The id of a known topic; KeyError for another one."""
         return self._topic_ids[topic]
 
     def partitions(self, topic: str) -> list[UpdateMetadataPartition]:
-        """The states of a topic's partitions in order of their numbers; empty if unknown."""
+        """The states of a topic's partitions, sorted by number; empty if the topic is unknown."""
         return [state for _, state in sorted(self._topics.get(topic, {}).items())]
 
     def partition(self, topic: str, partition: int) -> UpdateMetadataPartition | None:
@@ -111,7 +111,7 @@ class MetadataCache:
     # ---- waiting
 
     async def wait_for(self, predicate: Callable[[], bool], timeout: float) -> bool:
-        """Wait until `predicate` holds, looking after each update; False after `timeout` s."""
+        """Wait until `predicate` holds, checked after each update; False after `timeout` s."""
         if predicate():
             return True
         try:

@@ -1,25 +1,23 @@
-"""Where requests wait at a partition: produces for the high watermark or a flush, fetches for data.
+"""The purgatory: produces wait for the high watermark or for a flush, fetches wait for data.
 
-Each partition has one `Waiting`. What wakes its waiters, in Kafka's order: after a local append the
-followers' fetches (and, if the high watermark moved, everybody); after a high watermark move the
-consumers' fetches, then the produces; after a loss of leadership, all of them.
+Each partition has one `DelayedOperations`. Waiting requests are woken in Kafka's order: after a
+local append the followers' fetches; after a high watermark move the consumers' fetches, then the
+produces; after a loss of leadership all of them.
 """
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from barnabas.error_code import ErrorCode
+from barnabas_common.errors.error_code import ErrorCode
 
 from barnabas_broker.replica.deadlines import Deadlines, Waiter, wake
-
-if TYPE_CHECKING:
-    from barnabas_broker.replica.fetch_session import SessionPartition
+from barnabas_broker.replica.fetch_session import CachedPartition
 
 
 class DelayedProduce:
-    """One produce request that must wait: done when each of its partitions is.
+    """One produce request that must wait; it is done when each of its partitions is.
 
-    Partitions that nobody completes in time keep REQUEST_TIMED_OUT, the error they start with.
+    A partition that is not completed in time keeps REQUEST_TIMED_OUT, the error it starts with.
     """
 
     __slots__ = ("_pending", "errors", "waiter")
@@ -30,13 +28,13 @@ class DelayedProduce:
         self.waiter: Waiter = deadlines.park(deadline)
 
     def expect(self) -> int:
-        """One more partition to wait for; returns its slot in `errors`."""
+        """Wait for one more partition; returns its slot in `errors`."""
         self._pending += 1
         self.errors.append(ErrorCode.REQUEST_TIMED_OUT)
         return len(self.errors) - 1
 
     def complete(self, slot: int, error: ErrorCode) -> None:
-        """A partition's outcome; what comes after the request was answered changes nothing."""
+        """Take a partition's outcome; ignored once the request has been answered."""
         if self.waiter.done():
             return
         self.errors[slot] = error
@@ -51,24 +49,27 @@ class _ProduceWaiter(NamedTuple):
     slot: int
 
 
-class Waiting:
-    """Everybody who waits at one partition."""
+class DelayedOperations:
+    """The requests that wait at one partition.
+
+    `followers` has, by broker id, the followers that fetch the partition in a session.
+    """
 
     def __init__(self) -> None:
         self._produces: deque[_ProduceWaiter] = deque()
         self._flushes: deque[_ProduceWaiter] = deque()
         self._consumers: dict[Waiter, None] = {}
-        self.followers: dict[int, SessionPartition] = {}
+        self.followers: dict[int, CachedPartition] = {}
 
     def park_produce(self, required_offset: int, produce: DelayedProduce) -> None:
         """Wait until the high watermark reaches `required_offset`, the last record's plus 1.
 
-        Appends come in the order of their offsets, so the queue is sorted by itself.
+        Appends come in offset order, so the queue is always sorted.
         """
         self._produces.append(_ProduceWaiter(required_offset, produce, produce.expect()))
 
     def park_flush(self, required_offset: int, produce: DelayedProduce) -> None:
-        """Wait until all below `required_offset` is durable, or need not be any more."""
+        """Wait until all below `required_offset` is durable, or need not be."""
         self._flushes.append(_ProduceWaiter(required_offset, produce, produce.expect()))
 
     def park_consumer(self, waiter: Waiter) -> None:
@@ -78,14 +79,14 @@ class Waiting:
         self._consumers.pop(waiter, None)
 
     def data_arrived(self) -> None:
-        """The log's end moved: the followers have something to fetch."""
+        """The log end moved: wake the followers' fetches."""
         for follower in self.followers.values():
             follower.data_arrived()
 
     def high_watermark_moved(self, high_watermark: int, produce_outcome: ErrorCode) -> None:
-        """Consumers may read further, and produces up to there end with `produce_outcome`.
+        """Wake the consumers; complete the produces up to there with `produce_outcome`.
 
-        The followers are not woken: they learn of it with the next answer they get.
+        The followers are not woken: their next answer carries the high watermark.
         """
         for follower in self.followers.values():
             follower.offsets_moved()
@@ -93,11 +94,11 @@ class Waiting:
         _complete(self._produces, high_watermark, produce_outcome)
 
     def flushed(self, durable_end: int) -> None:
-        """Everything below `durable_end` is as durable as it has to be."""
+        """Everything below `durable_end` is as durable as it must be."""
         _complete(self._flushes, durable_end, ErrorCode.NONE)
 
     def leadership_ended(self, error: ErrorCode) -> None:
-        """Nobody here will get what they wait for; each looks again and finds the reason."""
+        """Wake all requests: the fetches look again and find the reason, produces get `error`."""
         for follower in self.followers.values():
             follower.leadership_changed()
         self._wake_consumers()

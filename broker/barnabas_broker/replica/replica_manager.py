@@ -1,69 +1,66 @@
-"""Everything a broker does with its replicas, as one object; called by the request handlers.
+"""The replica manager: the parts that work on a broker's replicas, and their background tasks.
 
-Puts together the partitions, the paths of produce and fetch, the roles given by the controller, the
-fetchers, and two background tasks: the ISR check and the high watermark checkpoint.
+It makes the partitions, the handlers of produce, fetch and offset requests, the roles that the
+controller assigns, and the fetchers. In the background it checks ISRs, checkpoints high watermarks,
+records offset moves and looks for strays.
 """
 
-import asyncio
-import logging
 import posixpath
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from barnabas.events import EventLog
-from barnabas.messages.control import (
+from barnabas_common.events import EventLog
+from barnabas_common.messages.control import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
-    StopReplicaRequest,
-    StopReplicaResponse,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from barnabas.messages.fetch import FetchRequest, FetchResponse
-from barnabas.messages.offsets import (
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-)
-from barnabas.messages.produce import ProducedPartition, ProducePartition
-from barnabas.messages.replicas import ReplicaDescription
-from barnabas.runtime import Address, Runtime, TaskScope
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.messages.replicas import DescribeReplicasRequest, DescribeReplicasResponse
+from barnabas_common.runtime import Address, Runtime, TaskScope
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.config import Config, Key, LogConfig, keys
-from barnabas_broker.log.log import Log
-from barnabas_broker.log.log_manager import LogManager
-from barnabas_broker.replica.alter_partition import AlterPartitionContext, AlterPartitions
-from barnabas_broker.replica.consumer_fetch import ConsumerFetches
+from barnabas_broker.log.manager.log_manager import LogManager
+from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.controller_fence import ControllerFence
+from barnabas_broker.replica.damaged_replicas import DamagedReplicas
 from barnabas_broker.replica.deadlines import Deadlines
-from barnabas_broker.replica.fetcher_context import FetcherContext
-from barnabas_broker.replica.fetcher_session import FetchLimits
-from barnabas_broker.replica.fetchers import Fetchers
-from barnabas_broker.replica.follower_fetch import FollowerFetches
-from barnabas_broker.replica.leadership import LeaderEnvironment
+from barnabas_broker.replica.follower.fetch_session_handler import FetchLimits
+from barnabas_broker.replica.follower.fetcher_context import FetcherContext
+from barnabas_broker.replica.follower.replica_fetcher_manager import ReplicaFetcherManager
+from barnabas_broker.replica.follower.truncation import TruncationPolicy
+from barnabas_broker.replica.leader.alter_partition_manager import (
+    AlterPartitionContext,
+    AlterPartitionManager,
+)
+from barnabas_broker.replica.leader.environment import LeaderEnvironment
+from barnabas_broker.replica.leader.isr_writer import IsrWriter
 from barnabas_broker.replica.metadata_cache import MetadataCache
-from barnabas_broker.replica.offset_moves import INTERVAL_SECONDS, OffsetMoves
-from barnabas_broker.replica.offsets import OffsetLookups
-from barnabas_broker.replica.partition import Partition
-from barnabas_broker.replica.partitions import Partitions
-from barnabas_broker.replica.produce_path import ProducePath
+from barnabas_broker.replica.partition.offset_moves import INTERVAL_SECONDS, OffsetMoves
+from barnabas_broker.replica.partition.partitions import Partitions
 from barnabas_broker.replica.replication_quota import ReplicationQuota
 from barnabas_broker.replica.roles import Roles, RolesContext
+from barnabas_broker.replica.serve.consumer_fetch import ConsumerFetches
+from barnabas_broker.replica.serve.follower_fetch import FollowerFetches
+from barnabas_broker.replica.serve.offsets import OffsetLookups
+from barnabas_broker.replica.serve.produce_path import ProducePath
 from barnabas_broker.replica.strays import INTERVAL_SECONDS as STRAYS_INTERVAL_SECONDS
 from barnabas_broker.replica.strays import Strays
-from barnabas_broker.replica.truncation import TruncationPolicy
+from barnabas_broker.replica.vanished import VanishedReplicas
 
-logger = logging.getLogger(__name__)
+CONTROLLER_PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class ReplicaContext:
-    """What the replica manager is given.
+    """The surroundings of the replica manager.
 
     `broker_epoch` is -1 until the broker is registered. `topic_config` reads a topic's overrides.
+    `ask_for_roles` has the controller send all LeaderAndIsr requests of this broker again;
+    `replica_lost` has this broker registered again, as one that has lost records.
+    `isr_writer` writes ISR changes while the controller cannot be reached; None: they wait.
     """
 
     runtime: Runtime
@@ -75,10 +72,15 @@ class ReplicaContext:
     topic_config: Callable[[str], Awaitable[dict[str, str]]]
     events: EventLog = field(default_factory=EventLog)
     ask_for_roles: Callable[[], None] = lambda: None
+    replica_lost: Callable[[str], None] = lambda _why: None
+    isr_writer: IsrWriter | None = None
 
 
 class ReplicaManager:
-    """`start` before the first request, `shutdown` after the last."""
+    """Call `start` before the first request and `shutdown` after the last.
+
+    `produces`, `consumer_fetches`, `follower_fetches`, `offsets` and `roles` answer requests.
+    """
 
     def __init__(self, context: ReplicaContext) -> None:
         self._context = context
@@ -88,9 +90,14 @@ class ReplicaManager:
         self._tasks = TaskScope("replica manager")
         self._fence = ControllerFence(context.broker_epoch, context.events)
         self._deadlines = Deadlines(self._clock.monotonic)
-        self._alter_partitions = AlterPartitions(self._alter_partition_context())
-        self._fetchers = Fetchers(self._fetcher_context())
-        self._roles = Roles(self.partitions, self._fetchers, self._roles_context())
+        self._damaged = DamagedReplicas(
+            context.broker_id, context.events, self._cache.is_alive, context.ask_for_roles
+        )
+        self._alter_partition_manager = AlterPartitionManager(self._alter_partition_context())
+        self._fetchers = ReplicaFetcherManager(self._fetcher_context())
+        self._vanished = VanishedReplicas(context.broker_id, self._cache, self.partitions)
+        self.roles = Roles(self.partitions, self._fetchers, self._roles_context())
+        self._offset_moves = OffsetMoves(context.events)
         self._strays = Strays(
             context.broker_id,
             self._cache,
@@ -98,63 +105,87 @@ class ReplicaManager:
             context.log_manager,
             self._clock.monotonic,
         )
-        self._produce = ProducePath(self.partitions, self._deadlines, self._clock)
-        self._consumers = ConsumerFetches(
+        now = self._clock.monotonic
+        self.produces = ProducePath(self.partitions, self._deadlines, self._clock)
+        self.consumer_fetches = ConsumerFetches(
             self.partitions,
             self._deadlines,
+            now,
             context.config[keys.FETCH_MAX_BYTES],
+            self._damaged,
         )
-        self._followers = FollowerFetches(
-            self.partitions, self._deadlines, self._clock.monotonic, context.runtime.pauses
+        self.follower_fetches = FollowerFetches(
+            context.broker_id,
+            self.partitions,
+            self._deadlines,
+            now,
+            self._quota(keys.LEADER_REPLICATION_THROTTLED_RATE),
+            self._damaged,
+            context.runtime.pauses,
         )
-        self._lookups = OffsetLookups(self.partitions)
+        self.offsets = OffsetLookups(self.partitions)
         self._checkpointing = False
         self._stopping = False
 
-    # ---- life
+    # ---- start and shutdown
 
     async def start(self) -> None:
-        """Start the ISR check. The high watermarks are written only after the first LeaderAndIsr:
-        a fresh broker would overwrite the file with less than it holds."""
-        self._tasks.spawn(self._check_in_sync_replicas(), "ISR check")
-        self._tasks.spawn(self._look_for_offset_moves(), "offset moves")
-        self._tasks.spawn(self._look_for_strays(), "strays")
+        """Start the background tasks.
+
+        The high watermark checkpoint starts with the first LeaderAndIsr: before that, a broker that
+        has just started would overwrite the file with less than it holds.
+        """
+        # At half the lag time, so that a member leaves after 1 to 1.5 times of it.
+        self._tasks.repeat(self._check_in_sync_replicas, self._max_lag / 2, "ISR check")
+        self._tasks.repeat(self._look_for_offset_moves, INTERVAL_SECONDS, "offset moves")
+        self._tasks.repeat(self._look_for_strays, STRAYS_INTERVAL_SECONDS, "strays")
 
     async def shutdown(self) -> None:
-        """Stop fetching, answer whoever waits, and write the high watermarks."""
+        """Stop fetching, answer waiting requests, and write the high watermarks."""
         self._stopping = True
         await self._tasks.close()
         await self._fetchers.close()
         self._deadlines.close()
-        self._followers.close()
+        self.follower_fetches.close()
         if self._checkpointing:
             await self._context.log_manager.checkpoint_high_watermarks()
-        await self._alter_partitions.close()
+        await self._alter_partition_manager.close()
 
     @property
     def highest_controller_epoch(self) -> int:
-        """Of all controllers obeyed in this life."""
+        """The highest among the controllers whose requests were accepted since this start."""
         return self._fence.controller_epoch
 
-    # ---- what the controller says
+    def hears_a_broker(self) -> bool:
+        """Whether a follower has fetched from this broker within `replica.lag.time.max.ms`."""
+        since = self._clock.monotonic() - self._max_lag
+        return self.follower_fetches.last_fetch_time() >= since
+
+    def topic_id(self, topic_partition: TopicPartition) -> str | None:
+        """The id of the topic that the local replica belongs to; None without one."""
+        partition = self.partitions.get(topic_partition)
+        return partition.topic_id if partition is not None else None
+
+    # ---- requests of the controller
 
     async def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """LeaderAndIsr."""
-        response = await self._roles.leader_and_isr(request)
+        """LeaderAndIsr; the first one that is accepted starts the high watermark checkpoint."""
+        response = await self.roles.leader_and_isr(request)
         if not response.error_code and not self._checkpointing:
             self._checkpointing = True
-            self._tasks.spawn(self._checkpoint_high_watermarks(), "high watermark checkpoint")
+            interval = self._context.config[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS]
+            self._tasks.repeat(
+                self._context.log_manager.checkpoint_high_watermarks,
+                interval / 1000,
+                "high watermark checkpoint",
+            )
         return response
-
-    async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """StopReplica."""
-        return await self._roles.stop_replicas(request)
 
     async def configure_logs(
         self, topic: str | None, config_of: Callable[[str], LogConfig]
     ) -> None:
-        """Other settings for the open logs of a topic, or of all for None."""
-        await self._roles.configure_logs(topic, config_of)
+        """Change the settings of the open logs of a topic, or of all topics for None."""
+        await self.roles.configure_logs(topic, config_of)
         for partition in self.partitions:
             is_meant = topic in (None, partition.topic_partition.topic)
             if is_meant and partition.leadership is not None:
@@ -164,106 +195,77 @@ class ReplicaManager:
         """UpdateMetadata."""
         refusal = self._fence.check(request)
         if refusal:
-            return UpdateMetadataResponse(refusal)
+            return UpdateMetadataResponse(refusal, self._fence.controller_epoch)
         before = self._cache.alive()
         self._cache.update(request)
         self._strays.note(request.partitions)
         self._fetchers.learn(request.live_brokers, self._context.config.inter_broker_listener)
-        self._reconsider_lost(request)
+        self._retry_lost_replicas(request)
+        if self._damaged.may_return(request.partitions):
+            self._context.ask_for_roles()
         if any(not self._cache.is_alive(broker_id) for broker_id in before):
-            # A broker that died without being in an ISR no longer holds the high watermark back.
+            # A follower outside the ISR no longer holds the high watermark back if it is not alive.
             for partition in self.partitions:
                 if partition.leadership is not None:
                     partition.leadership.advance_high_watermark()
         return UpdateMetadataResponse()
 
-    def _reconsider_lost(self, request: UpdateMetadataRequest) -> None:
-        """A role was refused because the log is lost; once the ISR does without this replica it
-        may begin anew, and asks for its role: once, for it may fail for another reason then."""
-        refused, broker_id = self._context.log_manager.lost.refused, self._context.broker_id
+    def _retry_lost_replicas(self, request: UpdateMetadataRequest) -> None:
+        """Ask for the roles of replicas that are lost or have vanished, once they can be taken.
+
+        That is when this replica has left the ISR: it may then start from an empty or a truncated
+        log. It asks once only, because the role may then fail for another reason.
+        """
+        lost, broker_id = self._context.log_manager.lost, self._context.broker_id
+        refused = lost.refused
         free = [
             TopicPartition(state.topic, state.partition)
             for state in (request.partitions if refused else ())
-            if broker_id in state.replicas and broker_id not in state.in_sync_replicas
+            if broker_id in state.replicas
+            and not lost.is_needed(
+                TopicPartition(state.topic, state.partition),
+                in_sync=broker_id in state.in_sync_replicas,
+                has_leader=state.leader >= 0,
+            )
         ]
         again = [partition for partition in free if partition in refused]
         for partition in again:
             del refused[partition]
-        if again:
+        if self._vanished.take_free(request.partitions) or again:
             self._context.ask_for_roles()
 
     def directory_failed(self, directory: str) -> None:
-        """A log directory is lost: its partitions go offline, the others go on."""
+        """A log directory has failed: its partitions go offline, the others go on."""
         for partition in self.partitions:
             log = partition.log
             if log is not None and posixpath.dirname(log.directory) == directory:
-                self._fetchers.stop([partition.topic_partition])
-                partition.go_offline(f"its log directory {directory} has failed")
-                logger.error("%s: offline, %s has failed", partition.topic_partition, directory)
+                self.roles.go_offline(partition, directory)
 
-    # ---- what clients and followers ask
+    # ---- requests of clients
 
-    async def append_records(
-        self, acks: int, timeout_ms: int, partitions: Sequence[ProducePartition]
-    ) -> list[ProducedPartition]:
-        """Produce; see `ProducePath.append_records`."""
-        return await self._produce.append_records(acks, timeout_ms, partitions)
-
-    async def fetch(self, request: FetchRequest) -> FetchResponse:
-        """A consumer's fetch."""
-        return await self._consumers.fetch(request, self._clock.monotonic())
-
-    async def replica_fetch(self, request: FetchRequest) -> FetchResponse:
-        """A follower's fetch."""
-        return await self._followers.fetch(request)
-
-    async def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        """Where logs begin, end, or reach a timestamp."""
-        return self._lookups.list_offsets(request)
-
-    def offsets_for_leader_epoch(
-        self, request: OffsetForLeaderEpochRequest
-    ) -> OffsetForLeaderEpochResponse:
-        """Where epochs end."""
-        return self._lookups.offsets_for_leader_epoch(request)
-
-    def describe_replicas(self, topics: Sequence[str]) -> list[ReplicaDescription]:
-        """The local replicas of `topics`, or of all, by name and number."""
-        wanted: list[Partition] = [
-            partition
-            for partition in self.partitions
-            if not topics or partition.topic_partition.topic in topics
+    async def describe_replicas(self, request: DescribeReplicasRequest) -> DescribeReplicasResponse:
+        """Describe the local replicas of the topics, or of all topics, by name and number."""
+        described = [
+            partition.describe()
+            for partition in sorted(self.partitions, key=lambda p: p.topic_partition)
+            if not request.topics or partition.topic_partition.topic in request.topics
         ]
-        return [p.describe() for p in sorted(wanted, key=lambda p: p.topic_partition)]
+        return DescribeReplicasResponse(self._context.broker_id, described)
 
     # ---- in the background
 
     async def _check_in_sync_replicas(self) -> None:
-        """At half the lag time, so that a member leaves after 1 to 1.5 times of it."""
-        while True:
-            await asyncio.sleep(self._max_lag / 2)
-            for partition in self.partitions:
-                if partition.leadership is not None:
-                    partition.leadership.isr_changes.maybe_shrink_isr()
-                    partition.leadership.advance_high_watermark()
+        for partition in self.partitions:
+            if partition.leadership is not None:
+                partition.leadership.maybe_shrink_isr()
+                partition.leadership.advance_high_watermark()
 
     async def _look_for_offset_moves(self) -> None:
-        moves = OffsetMoves(self._context.events)
-        while True:
-            await asyncio.sleep(INTERVAL_SECONDS)
-            moves.look(self.partitions)
+        self._offset_moves.look(self.partitions)
 
     async def _look_for_strays(self) -> None:
-        while True:
-            await asyncio.sleep(STRAYS_INTERVAL_SECONDS)
-            for key in self._strays.due():
-                await self._roles.leave(key, partial(self._strays.is_stray, key))
-
-    async def _checkpoint_high_watermarks(self) -> None:
-        interval = self._context.config[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000
-        while True:
-            await asyncio.sleep(interval)
-            await self._context.log_manager.checkpoint_high_watermarks()
+        for key in self._strays.due():
+            await self.roles.leave(key, partial(self._strays.is_stray, key))
 
     # ---- how the parts are made
 
@@ -271,7 +273,7 @@ class ReplicaManager:
     def _max_lag(self) -> float:
         return self._context.config[keys.REPLICA_LAG_TIME_MAX_MS] / 1000
 
-    def _flush_soon(self, log: Log, done: Callable[[], None]) -> None:
+    def _flush_soon(self, log: UnifiedLog, done: Callable[[], None]) -> None:
         async def flush() -> None:
             await self._context.log_manager.flush(log)
             done()
@@ -292,6 +294,9 @@ class ReplicaManager:
             controller_address=self._controller_address,
             timeout=self._context.config[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
             pauses=self._context.runtime.pauses,
+            isr_writer=self._context.isr_writer,
+            patience=min(self._max_lag, CONTROLLER_PATIENCE_SECONDS),
+            events=self._context.events,
         )
 
     def _truncation_policy(self) -> TruncationPolicy:
@@ -339,12 +344,17 @@ class ReplicaManager:
                 max_lag=self._max_lag,
                 max_lag_messages=self._context.config[keys.REPLICA_LAG_MAX_MESSAGES],
                 is_alive=self._cache.is_alive,
-                alter_partitions=self._alter_partitions,
+                alter_partition_manager=self._alter_partition_manager,
                 flush_soon=self._flush_soon if config[keys.LAST_REPLICA_FSYNC_ENABLE] else None,
                 gate=config[keys.HIGH_WATERMARK_MIN_ISR_GATE_ENABLE],
-                quota=self._quota(keys.LEADER_REPLICATION_THROTTLED_RATE),
                 events=self._context.events,
+                last_fetch_without=lambda broker_id, key: self.follower_fetches.last_fetch_without(
+                    broker_id, key
+                ),
             ),
+            vanished=self._vanished,
+            replica_lost=self._context.replica_lost,
             fence=self._fence,
+            damaged=self._damaged,
             pauses=self._context.runtime.pauses,
         )

@@ -1,8 +1,8 @@
-"""How fast throttled replicas may be copied (KIP-73), so that moving data leaves room for clients.
+"""The rate at which throttled replicas may be copied (KIP-73), so that clients keep bandwidth.
 
-A bucket fills at the rate allowed and holds one second's worth; what is copied is taken out, on
-credit: an answer is never cut short, so the bucket may owe, and nothing more is copied until it
-has been paid. Over time that is the rate. (Kafka measures the rate of the last eleven seconds.)
+It is a token bucket that fills at that rate and holds one second's worth. What is copied is taken
+out. An answer is never shortened, so the bucket may become negative, and nothing more is copied
+until it has filled again. (Kafka measures the rate of the last eleven seconds.)
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ BURST_SECONDS = 1.0
 
 
 class ReplicationQuota:
-    """One direction of one broker; `rate` is in bytes a second and read at use."""
+    """One direction of one broker; `rate` returns bytes per second and is called at each use."""
 
     def __init__(self, rate: Callable[[], int], now: Callable[[], float]) -> None:
         self._rate = rate
@@ -20,7 +20,7 @@ class ReplicationQuota:
         self._available = rate() * BURST_SECONDS
 
     def record(self, size: int) -> None:
-        """So many bytes of throttled replicas were copied."""
+        """`size` bytes of throttled replicas were copied."""
         self._fill()
         self._available -= size
 
@@ -30,7 +30,7 @@ class ReplicationQuota:
         return self._available <= 0
 
     def wait(self) -> float:
-        """Seconds until something may be copied again; at most one, for the rate may change."""
+        """Seconds until something may be copied again; at most one, because the rate may change."""
         self._fill()
         rate = self._rate()
         owed = 1 - self._available

@@ -1,7 +1,7 @@
-"""LeaderAndIsr and StopReplica: the controller's word on what this broker leads, follows and drops.
+"""LeaderAndIsr and StopReplica: the controller decides what this broker leads, follows and deletes.
 
-One such request at a time. Logs are opened first, off the event loop; then all roles of a request
-change in one turn.
+One such request is handled at a time. Logs are opened first, off the event loop; then all roles of
+a request change without an await between them.
 """
 
 import asyncio
@@ -9,10 +9,11 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from barnabas.error_code import ErrorCode
-from barnabas.errors import KafkaError
-from barnabas.events import EventKind
-from barnabas.messages.control import (
+from barnabas_common.errors import KafkaError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.messages.control import (
+    HeldRole,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -21,64 +22,86 @@ from barnabas.messages.control import (
     StopReplicaRequest,
     StopReplicaResponse,
 )
-from barnabas.runtime import PausePoint, Pauses
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.messages.sentinels import EPOCH_DURING_DELETE, NO_EPOCH
+from barnabas_common.runtime import PausePoint, Pauses
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.config import Config, InvalidConfig, LogConfig
 from barnabas_broker.log.errors import LostLogError
-from barnabas_broker.log.log import Log
-from barnabas_broker.log.log_manager import LogManager
+from barnabas_broker.log.manager.log_manager import LogManager
+from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.controller_fence import ControllerFence
-from barnabas_broker.replica.fetchers import Fetchers
-from barnabas_broker.replica.leadership import LeaderEnvironment
-from barnabas_broker.replica.partition import Partition
-from barnabas_broker.replica.partitions import Partitions
+from barnabas_broker.replica.damaged_replicas import DamagedReplicas
+from barnabas_broker.replica.epoch_refusals import held_role, is_below_log
+from barnabas_broker.replica.follower.replica_fetcher_manager import ReplicaFetcherManager
+from barnabas_broker.replica.leader.environment import LeaderEnvironment
+from barnabas_broker.replica.partition.partition import Partition
+from barnabas_broker.replica.partition.partitions import Partitions
+from barnabas_broker.replica.role_listeners import RoleListener, RoleListeners
+from barnabas_broker.replica.topic_identity import same_topic
+from barnabas_broker.replica.vanished import VanishedReplicas
 
 logger = logging.getLogger(__name__)
 
-UNKNOWN_EPOCH = -1
-EPOCH_DURING_DELETE = -2
+NO_CAUSE = "the controller requested it"
 
 
 @dataclass(frozen=True)
 class RolesContext:
-    """The parts that a change of role touches."""
+    """The parts that a change of role touches.
+
+    `replica_lost` has the broker registered again, as one that has lost records.
+    """
 
     config: Config
     log_manager: LogManager
     topic_config: Callable[[str], Awaitable[dict[str, str]]]
     environment: LeaderEnvironment
     fence: ControllerFence
+    damaged: DamagedReplicas
+    vanished: VanishedReplicas
+    replica_lost: Callable[[str], None]
     pauses: Pauses | None = None
 
 
 class Roles:
-    """Changes the roles of partitions."""
+    """Changes the roles of partitions, and notifies the listeners of it."""
 
-    def __init__(self, partitions: Partitions, fetchers: Fetchers, context: RolesContext) -> None:
+    def __init__(
+        self, partitions: Partitions, fetchers: ReplicaFetcherManager, context: RolesContext
+    ) -> None:
         self._partitions = partitions
         self._fetchers = fetchers
         self._context = context
+        self._listeners = RoleListeners()
         self._one_at_a_time = asyncio.Lock()
+
+    def add_listener(self, topic: str, listener: RoleListener) -> None:
+        """Notify a listener of the partitions of a topic that are led now, and of every change."""
+        self._listeners.add(topic, listener, self._partitions)
 
     async def configure_logs(
         self, topic: str | None, config_of: Callable[[str], LogConfig]
     ) -> None:
-        """See `LogManager.configure`. Never while logs are opened: the settings they are opened
-        with were read earlier, and would win."""
+        """Call `LogManager.configure`, but not while logs are opened.
+
+        Those are opened with settings that were read earlier, which would replace the new ones.
+        """
         async with self._one_at_a_time:
             self._context.log_manager.configure(topic, config_of)
 
     # ---- LeaderAndIsr
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """Take the roles given; each partition of the request succeeds or fails by itself."""
+        """Take the given roles; each partition of the request succeeds or fails separately."""
         async with self._one_at_a_time:
             refusal = self._context.fence.check(request)
             if refusal:
-                return LeaderAndIsrResponse(refusal)
+                return LeaderAndIsrResponse(
+                    refusal, controller_epoch=self._context.fence.controller_epoch
+                )
             self._fetchers.learn(request.live_leaders, self._context.config.inter_broker_listener)
-            outcomes = [self._check(appointment) for appointment in request.partitions]
+            outcomes = [self._check(partition_state) for partition_state in request.partitions]
             accepted = [
                 index for index, outcome in enumerate(outcomes) if outcome is ErrorCode.NONE
             ]
@@ -89,90 +112,111 @@ class Roles:
                 if isinstance(log, ErrorCode):
                     outcomes[index] = log
                 else:
-                    outcomes[index] = self._appoint(request.partitions[index], log)
+                    outcomes[index] = self._make_leader_or_follower(request.partitions[index], log)
             self._report_failures(request.partitions, outcomes)
             return LeaderAndIsrResponse(
                 partitions=[
-                    PartitionError(appointment.topic, appointment.partition, outcome)
-                    for appointment, outcome in zip(request.partitions, outcomes, strict=True)
-                ]
+                    PartitionError(partition_state.topic, partition_state.partition, outcome)
+                    for partition_state, outcome in zip(request.partitions, outcomes, strict=True)
+                ],
+                held=self._held(request.partitions, outcomes),
             )
 
+    def _held(
+        self, partition_states: Sequence[LeaderAndIsrPartition], outcomes: Sequence[ErrorCode]
+    ) -> list[HeldRole]:
+        """What the controller must know where its leader epoch was refused."""
+        held = []
+        for partition_state, outcome in zip(partition_states, outcomes, strict=True):
+            key = TopicPartition(partition_state.topic, partition_state.partition)
+            if outcome is ErrorCode.STALE_CONTROLLER_EPOCH:
+                log = self._context.log_manager.get(key)
+                broker_id = self._context.environment.broker_id
+                found = held_role(partition_state, broker_id, self._partitions.get(key), log)
+                held += [] if found is None else [found]
+        return held
+
     def _report_failures(
-        self, appointments: Sequence[LeaderAndIsrPartition], outcomes: Sequence[ErrorCode]
+        self, partition_states: Sequence[LeaderAndIsrPartition], outcomes: Sequence[ErrorCode]
     ) -> None:
-        """Roles not taken, but for those that only came late."""
-        for appointment, outcome in zip(appointments, outcomes, strict=True):
+        """Record the roles that were not taken, except those that only came late."""
+        for partition_state, outcome in zip(partition_states, outcomes, strict=True):
             if outcome not in (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH):
                 self._context.environment.events.record(
                     EventKind.ROLE_REFUSED,
                     f"this broker answered {outcome.name}",
-                    TopicPartition(appointment.topic, appointment.partition),
-                    leader=appointment.leader,
-                    leader_epoch=appointment.leader_epoch,
-                    appointed_because=appointment.cause,
+                    TopicPartition(partition_state.topic, partition_state.partition),
+                    leader=partition_state.leader,
+                    leader_epoch=partition_state.leader_epoch,
+                    appointed_because=partition_state.cause,
                 )
 
-    def _check(self, appointment: LeaderAndIsrPartition) -> ErrorCode:
-        """Whether a role can be taken; an epoch that is not new is not (ZooKeeper mode)."""
-        partition = self._partitions.get(TopicPartition(appointment.topic, appointment.partition))
-        if self._context.environment.broker_id not in appointment.replicas:
+    def _check(self, partition_state: LeaderAndIsrPartition) -> ErrorCode:
+        """Whether a role can be taken; not with an epoch that is not new (ZooKeeper mode)."""
+        partition = self._partitions.get(
+            TopicPartition(partition_state.topic, partition_state.partition)
+        )
+        if self._context.environment.broker_id not in partition_state.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if partition is None:
             return ErrorCode.NONE
         if partition.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if not _same_topic(partition.topic_id, appointment.topic_id):
+        if not same_topic(partition.topic_id, partition_state.topic_id):
             logger.error(
-                "%s: the controller speaks of topic id %s, the log here is of %s",
+                "%s: the controller sent topic id %s, but the log here has %s",
                 partition.topic_partition,
-                appointment.topic_id,
+                partition_state.topic_id,
                 partition.topic_id,
             )
             return ErrorCode.INCONSISTENT_TOPIC_ID
+        if self._context.damaged.refuses(partition_state):
+            self._fetchers.stop([partition.topic_partition])
+            self._context.damaged.step_down(partition)
+            self._listeners.stopped(partition.topic_partition)
+            return ErrorCode.KAFKA_STORAGE_ERROR
         if (
-            appointment.leader_epoch <= partition.leader_epoch
-            or appointment.partition_epoch < partition.partition_epoch
+            partition_state.leader_epoch <= partition.leader_epoch
+            or partition_state.partition_epoch < partition.partition_epoch
         ):
-            logger.info(
-                "%s: ignoring leader epoch %d of controller epoch %d, %d is current",
-                partition.topic_partition,
-                appointment.leader_epoch,
-                appointment.controller_epoch,
-                partition.leader_epoch,
-            )
-            if appointment.leader_epoch < partition.leader_epoch:  # else it is only said again
-                self._context.environment.events.record(
-                    EventKind.REQUEST_FENCED,
-                    f"an appointment with leader epoch {appointment.leader_epoch} came late,"
-                    f" it is {partition.leader_epoch} now",
-                    partition.topic_partition,
-                    error=ErrorCode.STALE_CONTROLLER_EPOCH.name,
-                    requested_epoch=appointment.leader_epoch,
-                    leader_epoch=partition.leader_epoch,
+            if partition_state.leader_epoch < partition.leader_epoch:  # otherwise a repetition
+                self._report_fenced(
+                    partition_state, partition.leader_epoch, f"it is {partition.leader_epoch} now"
                 )
             return ErrorCode.STALE_CONTROLLER_EPOCH
         return ErrorCode.NONE
 
+    def _report_fenced(
+        self, partition_state: LeaderAndIsrPartition, leader_epoch: int, why: str
+    ) -> None:
+        self._context.environment.events.record(
+            EventKind.REQUEST_FENCED,
+            f"a LeaderAndIsr with leader epoch {partition_state.leader_epoch} came late, {why}",
+            TopicPartition(partition_state.topic, partition_state.partition),
+            error=ErrorCode.STALE_CONTROLLER_EPOCH.name,
+            requested_epoch=partition_state.leader_epoch,
+            leader_epoch=leader_epoch,
+        )
+
     async def _open_logs(
-        self, appointments: Sequence[LeaderAndIsrPartition]
-    ) -> list[Log | ErrorCode]:
-        """The log of each partition, loaded or created; side by side, for each takes an fsync."""
+        self, partition_states: Sequence[LeaderAndIsrPartition]
+    ) -> list[UnifiedLog | ErrorCode]:
+        """Load or create the log of each partition, concurrently because each takes an fsync."""
         configs: dict[str, dict[str, str] | ErrorCode] = {}
-        for appointment in appointments:
-            key = TopicPartition(appointment.topic, appointment.partition)
-            if appointment.topic not in configs and self._open_log(key) is None:
-                configs[appointment.topic] = await self._topic_config(appointment.topic)
+        for partition_state in partition_states:
+            key = TopicPartition(partition_state.topic, partition_state.partition)
+            if partition_state.topic not in configs and self._open_log(key) is None:
+                configs[partition_state.topic] = await self._topic_config(partition_state.topic)
         return list(
             await asyncio.gather(
                 *(
-                    self._open(appointment, configs.get(appointment.topic, {}))
-                    for appointment in appointments
+                    self._open(partition_state, configs.get(partition_state.topic, {}))
+                    for partition_state in partition_states
                 )
             )
         )
 
-    def _open_log(self, key: TopicPartition) -> Log | None:
+    def _open_log(self, key: TopicPartition) -> UnifiedLog | None:
         partition = self._partitions.get(key)
         return partition.log if partition is not None else None
 
@@ -180,78 +224,108 @@ class Roles:
         try:
             return await self._context.topic_config(topic)
         except InvalidConfig as error:
-            # To the controller this replica is offline: one that knows its settings may lead.
+            # The controller takes this replica for offline: one that has valid settings may lead.
             logger.error("topic %s: %s", topic, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         except Exception as error:
             # Without its settings (min.insync.replicas!) a topic must not be served. The session
-            # that could not be read is about to be replaced, and the controller will ask again.
+            # that failed is about to be replaced; the controller will then send the role again.
             logger.error("cannot read the configuration of topic %s: %s", topic, error)
             return ErrorCode.UNKNOWN_SERVER_ERROR
 
     async def _open(
-        self, appointment: LeaderAndIsrPartition, overrides: dict[str, str] | ErrorCode
-    ) -> Log | ErrorCode:
-        key = TopicPartition(appointment.topic, appointment.partition)
+        self, partition_state: LeaderAndIsrPartition, overrides: dict[str, str] | ErrorCode
+    ) -> UnifiedLog | ErrorCode:
+        key = TopicPartition(partition_state.topic, partition_state.partition)
         log = self._open_log(key)
         if log is not None:
             return log
         if isinstance(overrides, ErrorCode):
             return overrides
+        if self._context.vanished.must_not_be_empty(partition_state):
+            self._report_lost(key, partition_state)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        was_lost = key in self._context.log_manager.lost
         try:
             config = self._context.config.log_config(overrides)
             log = await self._context.log_manager.get_or_create(
                 key,
-                appointment.topic_id,
+                partition_state.topic_id,
                 config,
-                appointment.is_new,
-                in_sync=self._context.environment.broker_id in appointment.in_sync_replicas,
+                partition_state.is_new,
+                in_sync=self._context.environment.broker_id in partition_state.in_sync_replicas,
+                has_leader=partition_state.leader >= 0,
             )
         except InvalidConfig as error:
-            logger.error("%s: its topic's configuration is wrong: %s", key, error)
+            logger.error("%s: the configuration of its topic is invalid: %s", key, error)
             return ErrorCode.INVALID_CONFIG
         except KafkaError as error:
             logger.error("%s: cannot open the log: %s", key, error)
             if isinstance(error, LostLogError):
-                self._context.environment.events.record(
-                    EventKind.REPLICA_OFFLINE,
-                    f"it is in the ISR {appointment.in_sync_replicas}, and its log is lost:"
-                    " an empty one must not take its place",
-                    key,
-                )
+                self._report_lost(key, partition_state)
             return error.code
+        if was_lost and log.cut_at_start:
+            self._context.environment.events.record(
+                EventKind.LOG_RECOVERED,
+                log.cut_at_start,
+                key,
+                log_end_offset=log.log_end_offset,
+                high_watermark=log.high_watermark,
+            )
         return log
 
-    def _appoint(self, appointment: LeaderAndIsrPartition, log: Log) -> ErrorCode:
-        """Change one partition's role, in one turn."""
+    def _report_lost(self, key: TopicPartition, partition_state: LeaderAndIsrPartition) -> None:
+        self._context.environment.events.record(
+            EventKind.REPLICA_OFFLINE,
+            "its log is lost or damaged, and one that holds less must not take its place:"
+            f" the ISR is {partition_state.in_sync_replicas}, the leader"
+            f" {partition_state.leader}",
+            key,
+        )
+
+    def _make_leader_or_follower(
+        self, partition_state: LeaderAndIsrPartition, log: UnifiedLog
+    ) -> ErrorCode:
+        """Change one partition's role; nothing awaits between its first and its last step."""
         context = self._context
-        key = TopicPartition(appointment.topic, appointment.partition)
+        key = TopicPartition(partition_state.topic, partition_state.partition)
         partition = self._partitions.get(key)
+        if partition is not None and partition.offline:
+            # Its directory failed while other logs were opened.
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        leads = partition_state.leader == context.environment.broker_id
+        if is_below_log(partition_state, leads, partition, log):
+            newest = log.latest_epoch() or 0
+            self._report_fenced(partition_state, newest, f"the log here has records of {newest}")
+            return ErrorCode.STALE_CONTROLLER_EPOCH
         if partition is None:
             partition = Partition(key, context.environment)
             self._partitions.add(partition)
-        elif partition.offline:  # its directory failed while others were opened
-            return ErrorCode.KAFKA_STORAGE_ERROR
         self._fetchers.stop([key])
         try:
-            if appointment.leader == context.environment.broker_id:
-                partition.become_leader(appointment, log)
+            if leads:
+                partition.become_leader(partition_state, log)
             else:
-                partition.become_follower(appointment, log)
+                partition.become_follower(partition_state, log)
+                context.damaged.mend(partition)
                 self._fetchers.follow(partition)
         except KafkaError as error:
             logger.error("%s: cannot take the role given: %s", key, error)
             return error.code
+        self._listeners.role_taken(partition)
+        context.vanished.role_taken(key, partition_state.topic_id)
         return ErrorCode.NONE
 
     # ---- StopReplica
 
     async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Stop following, and where asked delete the replica with its log."""
+        """Stop replicas, and delete those that the request wants deleted with their logs."""
         async with self._one_at_a_time:
             refusal = self._context.fence.check(request)
             if refusal:
-                return StopReplicaResponse(refusal)
+                return StopReplicaResponse(
+                    refusal, controller_epoch=self._context.fence.controller_epoch
+                )
             return StopReplicaResponse(
                 partitions=[
                     PartitionError(item.topic, item.partition, await self._stop(item))
@@ -262,53 +336,86 @@ class Roles:
     async def _stop(self, item: StopReplicaPartition) -> ErrorCode:
         key = TopicPartition(item.topic, item.partition)
         partition = self._partitions.get(key)
+        if self._is_of_another_topic(key, item):
+            return ErrorCode.INCONSISTENT_TOPIC_ID
         if partition is not None:
             if partition.offline:
                 return ErrorCode.KAFKA_STORAGE_ERROR
             if (
-                item.leader_epoch not in (UNKNOWN_EPOCH, EPOCH_DURING_DELETE)
+                item.leader_epoch not in (NO_EPOCH, EPOCH_DURING_DELETE)
                 and item.leader_epoch < partition.leader_epoch
             ):
                 return ErrorCode.FENCED_LEADER_EPOCH
-            self._fetchers.stop([key])
+            self._fetchers.leave(key)
             if not item.delete_partition:
                 self._context.environment.events.record(
                     EventKind.REPLICA_STOPPED,
-                    item.cause or "the controller said so",
+                    item.cause or NO_CAUSE,
                     key,
                     leader_epoch=partition.leader_epoch,
                 )
-            partition.waiting.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            partition.delayed_operations.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            if item.delete_partition:
+                self._drop(partition)
+            self._listeners.stopped(key)
         if not item.delete_partition:
             return ErrorCode.NONE
-        if partition is not None:
-            partition.stop()
-            self._partitions.remove(key)
-        logger.info("%s: replica deleted", key)
         self._context.environment.events.record(
-            EventKind.REPLICA_DELETED, item.cause or "the controller said so", key
+            EventKind.REPLICA_DELETED, item.cause or NO_CAUSE, key
         )
+        if self._context.vanished.removed(key):
+            self._context.replica_lost(f"{key} was deleted here while this replica was in the ISR")
         return await self._delete_log(key)
 
+    def _is_of_another_topic(self, key: TopicPartition, item: StopReplicaPartition) -> bool:
+        """Whether the log here, hosted or not, belongs to another topic of that name."""
+        log = self._context.log_manager.get(key)
+        if log is None or same_topic(log.topic_id, item.topic_id):
+            return False
+        self._context.environment.events.record(
+            EventKind.REQUEST_FENCED,
+            f"a StopReplica for topic id {item.topic_id} came late: the topic was deleted, and the"
+            f" log here is of topic id {log.topic_id}",
+            key,
+            error=ErrorCode.INCONSISTENT_TOPIC_ID.name,
+            requested_topic_id=item.topic_id,
+            topic_id=log.topic_id,
+        )
+        return True
+
     async def leave(self, key: TopicPartition, is_stray: Callable[[], bool]) -> None:
-        """Neither lead nor follow what is assigned to others; the log stays. Asked once more in
-        its turn, for the replica may have been given a role or deleted meanwhile."""
+        """Give up the role of a partition that is assigned to other brokers; the log stays.
+
+        `is_stray` is asked again here because the replica may have got a role, or may have been
+        deleted, while this call waited.
+        """
         async with self._one_at_a_time:
             if not is_stray():
                 return
             partition = self._partitions.get(key)
-            self._fetchers.stop([key])
+            self._fetchers.leave(key)
             if partition is not None:
-                partition.stop()
-                self._partitions.remove(key)
-            logger.warning("%s: a stray replica, its log stays until somebody deletes it", key)
+                self._drop(partition)
+                self._listeners.stopped(key)
+            self._context.vanished.removed(key)
             self._context.environment.events.record(
                 EventKind.REPLICA_STRAY,
-                "the controller assigns it to others, and no order came to delete it here;"
-                " its log stays until somebody deletes it",
+                "the controller assigns it to others, and no StopReplica was received;"
+                " its log stays until an operator deletes it",
                 key,
-                leader_epoch=-1 if partition is None else partition.leader_epoch,
+                leader_epoch=NO_EPOCH if partition is None else partition.leader_epoch,
             )
+
+    def _drop(self, partition: Partition) -> None:
+        partition.stop()
+        self._partitions.remove(partition.topic_partition)
+        self._context.damaged.forget(partition.topic_partition)
+
+    def go_offline(self, partition: Partition, directory: str) -> None:
+        """The log directory of a partition has failed."""
+        self._fetchers.stop([partition.topic_partition])
+        partition.go_offline(f"its log directory {directory} has failed")
+        self._listeners.stopped(partition.topic_partition)
 
     async def _delete_log(self, key: TopicPartition) -> ErrorCode:
         try:
@@ -317,8 +424,3 @@ class Roles:
             logger.error("%s: cannot delete the log: %s", key, error)
             return error.code
         return ErrorCode.NONE
-
-
-def _same_topic(local: str | None, requested: str) -> bool:
-    """Equal ids, or one of the two not known."""
-    return not local or not requested or local == requested

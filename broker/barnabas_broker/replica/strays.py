@@ -1,47 +1,48 @@
-"""Replicas here that the controller assigns to other brokers, and no order came to delete them.
+"""Stray replicas: the controller assigns them to other brokers, but sent no StopReplica.
 
-A reassignment does not wait for the brokers it leaves: one that was dead when it ended, or whose
-StopReplica died with the controller, keeps its replica. It would fetch from a leader that refuses
-it, or believe for ever that it leads. Kafka knows strays only since its brokers can be led by a
-KRaft controller, whose first LeaderAndIsr is complete (KAFKA-15605); with ZooKeeper they go
-unnoticed. Here UpdateMetadata tells: it names the replicas of every partition.
+A reassignment does not wait for the brokers it leaves: a broker that was not running when it ended,
+or whose StopReplica was lost with the controller, keeps its replica. That replica would fetch from
+a leader that refuses it, or remain leader forever. Kafka detects strays only with a KRaft
+controller, whose first LeaderAndIsr is complete (KAFKA-15605). Here UpdateMetadata shows them,
+because it names the replicas of every partition.
 
-The log stays, as in Kafka: to delete what somebody may need is for people.
+The log stays, as in Kafka: only an operator may delete what may still be needed.
 """
 
 import math
 from collections.abc import Callable, Iterable
 
-from barnabas.messages.control import UpdateMetadataPartition
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.messages.control import UpdateMetadataPartition
+from barnabas_common.messages.sentinels import LEADER_DURING_DELETE, NO_EPOCH
+from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_broker.log.log_manager import LogManager
-from barnabas_broker.replica.metadata_cache import LEADER_DURING_DELETE, MetadataCache
-from barnabas_broker.replica.partitions import Partitions
+from barnabas_broker.log.manager.log_manager import LogManager
+from barnabas_broker.replica.metadata_cache import MetadataCache
+from barnabas_broker.replica.partition.partitions import Partitions
 
-# StopReplica follows the news that a replica is no longer assigned within milliseconds.
+# StopReplica follows the UpdateMetadata that no longer names a replica within milliseconds.
 GRACE_SECONDS = 10.0
 INTERVAL_SECONDS = 5.0
 
 
 def is_assigned_elsewhere(
-    broker_id: int, told: UpdateMetadataPartition | None, leader_epoch: int
+    broker_id: int, states: UpdateMetadataPartition | None, leader_epoch: int
 ) -> bool:
-    """Whether metadata that are no older than the role here name other brokers alone.
+    """Whether metadata that is no older than the role here names only other brokers.
 
     `leader_epoch` is that of the replica's role, -1 without one. Every change of an assignment
-    raises it, so that news of a role that was given since cannot be overlooked.
+    raises it, so metadata that is older than the role is recognized.
     """
     return (
-        told is not None
-        and told.leader != LEADER_DURING_DELETE
-        and broker_id not in told.replicas
-        and leader_epoch <= told.leader_epoch
+        states is not None
+        and states.leader != LEADER_DURING_DELETE
+        and broker_id not in states.replicas
+        and leader_epoch <= states.leader_epoch
     )
 
 
 class Strays:
-    """`note` what an UpdateMetadata names; `due` are those that were strays for long enough."""
+    """`note` takes the partitions of an UpdateMetadata; `due` returns strays after a grace time."""
 
     def __init__(
         self,
@@ -58,9 +59,9 @@ class Strays:
         self._now = now
         self._since: dict[TopicPartition, float] = {}
 
-    def note(self, told: Iterable[UpdateMetadataPartition]) -> None:
-        """After the cache has taken it over."""
-        for state in told:
+    def note(self, states: Iterable[UpdateMetadataPartition]) -> None:
+        """Take note of partitions; the metadata cache must have them already."""
+        for state in states:
             key = TopicPartition(state.topic, state.partition)
             if not self.is_stray(key):
                 self._since.pop(key, None)
@@ -68,15 +69,15 @@ class Strays:
                 self._since.setdefault(key, self._now())
 
     def is_stray(self, key: TopicPartition) -> bool:
-        """Whether a log is here that the controller assigns to others."""
+        """Whether a log is here that the controller assigns to other brokers."""
         partition = self._partitions.get(key)
-        leader_epoch = -1 if partition is None else partition.leader_epoch
+        leader_epoch = NO_EPOCH if partition is None else partition.leader_epoch
         return self._log_manager.get(key) is not None and is_assigned_elsewhere(
             self._broker_id, self._cache.partition(*key), leader_epoch
         )
 
     def due(self) -> list[TopicPartition]:
-        """Each once, until it is assigned here again."""
+        """Return each stray once, until it has been assigned here again."""
         latest = self._now() - GRACE_SECONDS
         due = [key for key, since in self._since.items() if since <= latest]
         self._since.update(dict.fromkeys(due, math.inf))

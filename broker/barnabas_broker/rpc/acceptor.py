@@ -1,21 +1,22 @@
-"""What every listener needs, whatever carries its streams: limits, open streams, an orderly end."""
+"""The part of a listener that does not depend on the transport: limits, open streams, shutdown."""
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from barnabas.runtime import Handler, Peer, Service, TaskScope
-from barnabas.runtime.stream import FrameStream
+from barnabas_common.runtime import Handler, Peer, Service, TaskScope
+from barnabas_common.transport.stream import FrameStream
 
 from barnabas_broker.rpc.credits import Credits
-from barnabas_broker.rpc.exchange import Door, End, Exchange
+from barnabas_broker.rpc.exchange import End, Exchange, ServiceEndpoint
+from barnabas_broker.rpc.idle_streams import end_idle_streams
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds in bytes: of one message, and of what is in progress on a stream and on a broker."""
+    """Bounds in bytes: of one message, and of the requests in progress on a stream and a broker."""
 
     max_message_bytes: int = 64 * MIB
     stream_bytes: int = 32 * MIB
@@ -40,23 +41,27 @@ class Acceptor:
     async def serve(
         self, service: Service, stream: FrameStream, remote_address: str
     ) -> tuple[End, str]:
-        """Serve one stream to its end; returns why it ended, and a text for the peer."""
+        """Serve one stream until it ends; return why it ended, and a text for the peer."""
         if self._closing:
             return End.CLOSED, End.CLOSED.value
-        door = Door(service, self._handlers[service], self._limits.max_message_bytes)
+        endpoint = ServiceEndpoint(service, self._handlers[service], self._limits.max_message_bytes)
         peer = Peer(self.name, remote_address)
-        exchange = Exchange(stream, door, peer, self._credits(service), self._tasks)
+        exchange = Exchange(stream, endpoint, peer, self._credits(service), self._tasks)
         self._exchanges[exchange] = None
         try:
             return await exchange.run()
         finally:
             del self._exchanges[exchange]
 
-    def _credits(self, service: Service) -> list[Credits]:
-        """The broker's own traffic does not share the bound of its clients'.
+    def end_idle_streams(self, max_idle: float) -> None:
+        """From now on, end streams that are idle for `max_idle` seconds."""
+        self._tasks.spawn(end_idle_streams(self._exchanges, max_idle), "idle streams")
 
-        Produce requests hold their credits until followers have fetched what they brought. Were
-        followers' fetches to wait for the same credits, a full broker would never become empty.
+    def _credits(self, service: Service) -> list[Credits]:
+        """The credits of one stream; traffic between brokers does not share those of clients.
+
+        Produce requests hold their credits until followers have fetched the records. If followers'
+        fetches waited for the same credits, a full broker could never make progress.
         """
         own = Credits(self._limits.stream_bytes)
         if service in (Service.REPLICA, Service.CONTROL):

@@ -1,7 +1,7 @@
 """Byte credits: a bound on the memory that requests in progress may take.
 
-A stream is not read while its credits, or those it shares with others, are used up; gRPC's flow
-control then holds the sender back. One message may overdraw them, so that any message fits.
+A stream is not read while its credits, or those it shares with other streams, are used up; gRPC's
+flow control then delays the sender. One message may overdraw them, so that any message fits.
 """
 
 import asyncio

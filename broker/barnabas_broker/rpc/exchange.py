@@ -1,11 +1,11 @@
-"""One stream being served: frames in, a task for each request, answers out as they complete.
+"""Serving one stream: frames in, a task for each request, answers out as they complete.
 
 The gRPC server and the simulator's network both serve their streams through here. What must hold:
 
-- A request that was read is carried through even if its sender is gone; only the listener's end
-  cancels it. A handler must never stop half-way because somebody else's connection broke.
-- Requests are begun in the order they arrived. Answers may overtake one another.
-- The bytes of requests in progress and of answers not yet taken are bounded by `Credits`.
+- A request that was read is carried through even if its sender has disconnected; only the end of
+  the listener cancels it. A handler never stops half-way because a connection broke.
+- Requests are started in the order of their arrival. Answers may overtake one another.
+- `Credits` bound the bytes of requests in progress and of answers that were not sent yet.
 """
 
 import asyncio
@@ -15,17 +15,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from barnabas.messages.codec import REQUESTS, RESPONSES, Frame, MalformedFrame
-from barnabas.messages.failure import Failure
-from barnabas.runtime import DropConnection, Handler, Peer, Service, TaskScope
-from barnabas.runtime.stream import FrameStream, StreamBroken
+from barnabas_common.messages.failure import Failure
+from barnabas_common.runtime import DropConnection, Handler, Message, Peer, Service, TaskScope
+from barnabas_common.transport.codec import REQUESTS, RESPONSES, Frame, MalformedFrame
+from barnabas_common.transport.stream import FrameStream, StreamBroken
 
 from barnabas_broker.rpc.credits import Credits
 
 logger = logging.getLogger(__name__)
 
-# What a request costs besides its bytes: its task, its objects, its place in a purgatory. It
-# bounds how many small requests (parked fetches) one stream may have open.
+# The cost of a request in addition to its bytes: its task, its objects, its place in a purgatory.
+# It bounds the number of small requests (parked fetches) that one stream may have open.
 REQUEST_OVERHEAD = 16 * 1024
 
 
@@ -36,11 +36,12 @@ class End(Enum):
     DROPPED = "the connection was dropped by a request that wants no answer"
     MALFORMED = "malformed frame"
     CLOSED = "the listener is closing"
+    IDLE = "the client sent no request within connections.max.idle.ms"
 
 
 @dataclass(frozen=True)
-class Door:
-    """What a stream leads to: a service, who serves it, and the largest message it takes."""
+class ServiceEndpoint:
+    """What a stream leads to: a service, its handler, and the largest message it takes."""
 
     service: Service
     handler: Handler
@@ -53,28 +54,29 @@ class Exchange:
     def __init__(
         self,
         stream: FrameStream,
-        door: Door,
+        endpoint: ServiceEndpoint,
         peer: Peer,
         credits: Sequence[Credits],
         tasks: TaskScope,
     ) -> None:
         self._stream = stream
-        self._door = door
+        self._endpoint = endpoint
         self._peer = peer
         self._credits = credits
         self._tasks = tasks
-        self._requests = REQUESTS[door.service]
-        self._responses = RESPONSES[door.service]
+        self._requests = REQUESTS[endpoint.service]
+        self._responses = RESPONSES[endpoint.service]
         self._answers: deque[bytes] = deque()
         self._writing = False
         self._in_progress = 0
+        self._used = True
         self._idle = asyncio.Event()
         self._idle.set()
         self._end: asyncio.Future[tuple[End, str]] = asyncio.get_running_loop().create_future()
         self._reader: asyncio.Task[None] | None = None
 
     async def run(self) -> tuple[End, str]:
-        """Serve until the stream ends; returns why, and a text for the peer."""
+        """Serve until the stream ends; return why it ended, and a text for the peer."""
         self._reader = self._tasks.spawn(self._read(), f"reader of {self._peer.address}")
         try:
             return await self._end
@@ -83,7 +85,7 @@ class Exchange:
             self._reader.cancel()
 
     async def drain(self) -> None:
-        """Read no more, and return when every request in progress is answered."""
+        """Stop reading, and return when every request in progress is answered."""
         if self._reader is not None:
             self._reader.cancel()
         await self._idle.wait()
@@ -91,6 +93,15 @@ class Exchange:
     def close(self) -> None:
         """End the stream; requests still in progress get no answer."""
         self._finish(End.CLOSED)
+
+    def take_used(self) -> bool:
+        """Whether a request was in progress at any time since the last call."""
+        used, self._used = self._used or self._in_progress > 0, False
+        return used
+
+    def close_idle(self) -> None:
+        """End the stream because it is not used."""
+        self._finish(End.IDLE)
 
     def _finish(self, end: End, text: str = "") -> None:
         if not self._end.done():
@@ -113,52 +124,53 @@ class Exchange:
         self._finish(End.PEER_LEFT)
 
     def _begin(self, data: bytes) -> None:
-        """Start one request as a task of its own; raises `MalformedFrame`."""
+        """Start a task for one request; raises `MalformedFrame`."""
         frame = self._requests.decode(data)
         self._take(len(data) + REQUEST_OVERHEAD)
         self._in_progress += 1
+        self._used = True
         self._idle.clear()
         self._tasks.spawn(self._serve(frame, len(data)), type(frame.message).__name__)
 
     async def _serve(self, frame: Frame, size: int) -> None:
+        """Have one request handled, and send its answer if it wants one."""
         try:
             try:
-                answer = await self._handle(frame)
+                response = await self._endpoint.handler(frame.message, self._peer)
+            except DropConnection:
+                self._finish(End.DROPPED)
+                return
+            except Exception as error:
+                response = self._failed(frame, error)
             finally:
                 self._give_back(size + REQUEST_OVERHEAD)
-            if answer is not None:
-                await self._write(answer)
-        except DropConnection:
-            self._finish(End.DROPPED)
+            if response is not None:
+                await self._write(self._encode(frame, response))
         finally:
             self._in_progress -= 1
             if self._in_progress == 0:
                 self._idle.set()
 
-    async def _handle(self, frame: Frame) -> bytes | None:
-        """The encoded answer to a request, or None if it wants none."""
-        name = type(frame.message).__name__
+    def _encode(self, frame: Frame, response: Message) -> bytes:
+        """Encode a response, or a failure instead of one that cannot be sent."""
         try:
-            response = await self._door.handler(frame.message, self._peer)
-            if response is None:
-                return None
             answer = self._responses.encode(frame.correlation_id, response)
-        except DropConnection:
-            raise
         except Exception as error:
-            logger.exception("%s of %s failed", name, self._peer)
-            return self._failure(frame, f"{name} met {type(error).__name__}: {error}")
-        if len(answer) > self._door.max_message_bytes:
-            text = f"the answer to {name} is over the limit: {len(answer)} bytes"
-            logger.error("%s, for %s", text, self._peer)
-            return self._failure(frame, text)
-        return answer
-
-    def _failure(self, frame: Frame, text: str) -> bytes:
+            return self._responses.encode(frame.correlation_id, self._failed(frame, error))
+        if len(answer) <= self._endpoint.max_message_bytes:
+            return answer
+        name = type(frame.message).__name__
+        text = f"the answer to {name} is over the limit: {len(answer)} bytes"
+        logger.error("%s, for %s", text, self._peer)
         return self._responses.encode(frame.correlation_id, Failure(text))
 
+    def _failed(self, frame: Frame, error: Exception) -> Failure:
+        name = type(frame.message).__name__
+        logger.exception("%s of %s failed", name, self._peer)
+        return Failure(f"{name} met {type(error).__name__}: {error}")
+
     async def _write(self, answer: bytes) -> None:
-        """Put an answer in line; whoever finds nobody writing writes all there are."""
+        """Queue an answer; if no other task is writing, write all that are queued."""
         self._take(len(answer))
         self._answers.append(answer)
         if self._writing:

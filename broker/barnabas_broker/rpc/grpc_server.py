@@ -1,7 +1,7 @@
-"""Listeners over gRPC: the server's side of `barnabas.runtime.grpc_network`.
+"""Listeners over gRPC: the server's side of `barnabas_common.transport.grpc_network`.
 
 One gRPC server for each listener, with generic handlers named after the services: no generated
-stubs. gRPC moves bytes; frames, requests and answers are the business of `rpc.exchange`.
+stubs. gRPC moves bytes; `rpc.exchange` handles frames, requests and answers.
 """
 
 import asyncio
@@ -14,12 +14,17 @@ from typing import Any
 from urllib.parse import unquote
 
 import grpc
-from barnabas.runtime import Address, Handler, Listener, Service
-from barnabas.runtime.grpc_network import ACCEPTED, COMMON_OPTIONS, method
-from barnabas.runtime.stream import StreamBroken
+from barnabas_common.runtime import Address, Handler, Listener, Service
+from barnabas_common.transport.grpc_network import ACCEPTED, COMMON_OPTIONS, method
+from barnabas_common.transport.stream import StreamBroken
 from grpc import aio
 
 from barnabas_broker.rpc.acceptor import Acceptor, Limits
+from barnabas_broker.rpc.client_connections import (
+    HANDSHAKE_OPTIONS,
+    ConnectionLimits,
+    count_established,
+)
 from barnabas_broker.rpc.credits import Credits
 from barnabas_broker.rpc.exchange import End
 
@@ -27,34 +32,46 @@ logger = logging.getLogger(__name__)
 
 _OPTIONS: list[tuple[str, int]] = [
     *COMMON_OPTIONS,
-    # On by default: a second broker would bind a taken port in silence and share its connections.
+    *HANDSHAKE_OPTIONS,
+    # On by default: a second broker would bind a used port without an error and share connections.
     ("grpc.so_reuseport", 0),
-    # Clients' keep-alive pings are welcome; by default they are answered with "too many pings".
+    # Allow clients' keep-alive pings; by default they are answered with "too many pings".
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
     ("grpc.http2.max_ping_strikes", 0),
 ]
-# What gRPC raises from a write to a client that has gone, depending on the moment.
+# What gRPC raises from a write to a client that has disconnected, depending on the moment.
 _WRITE_ERRORS = (grpc.RpcError, aio.InternalError, aio.UsageError, asyncio.InvalidStateError)
 _STATUS = {
     End.DROPPED: grpc.StatusCode.CANCELLED,
     End.MALFORMED: grpc.StatusCode.INVALID_ARGUMENT,
     End.CLOSED: grpc.StatusCode.UNAVAILABLE,
+    End.IDLE: grpc.StatusCode.UNAVAILABLE,
     End.PEER_LEFT: grpc.StatusCode.CANCELLED,
 }
 
 
 class GrpcListen:
-    """Binds listeners over gRPC; implements `Listen`. All of them share one bound on memory."""
+    """Binds listeners over gRPC; implements `Listen`. They share one bound on memory.
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    `connections` limits each client listener: each one that does not serve brokers.
+    """
+
+    def __init__(
+        self, limits: Limits | None = None, connections: ConnectionLimits | None = None
+    ) -> None:
         self._limits = limits or Limits()
+        self._connections = connections or ConnectionLimits()
+        self._client_ports: list[int] = []
         self._credits = Credits(self._limits.broker_bytes)
 
     async def __call__(
         self, name: str, address: Address, handlers: Mapping[Service, Handler]
     ) -> Listener:
         limit = self._limits.max_message_bytes
+        for_clients = Service.CONTROL not in handlers
         options = [*_OPTIONS, ("grpc.max_receive_message_length", limit)]
+        if for_clients:
+            options += self._connections.options(address)
         server = aio.server(options=options)
         acceptor = Acceptor(name, handlers, self._limits, self._credits)
         for service in handlers:
@@ -65,12 +82,25 @@ class GrpcListen:
             await server.stop(None)
             raise
         await server.start()
+        if for_clients:
+            self._client_ports.append(bound.port)
+            if self._connections.max_idle is not None:
+                acceptor.end_idle_streams(self._connections.max_idle)
         logger.info("listener %s serves at %s", name, bound)
         return _GrpcListener(bound, server, acceptor)
 
+    def count_connections(self) -> tuple[int, int] | None:
+        """The connections of all client listeners, and their limit; see `CountConnections`.
+
+        Blocks for some milliseconds.
+        """
+        count = count_established(self._client_ports)
+        limit = self._connections.max_connections * len(self._client_ports)
+        return None if count is None else (count, limit)
+
 
 def grpc_listen(max_message_bytes: int = Limits.max_message_bytes) -> GrpcListen:
-    """Binds listeners that take and give messages up to this size."""
+    """Return a `Listen` for messages up to this size."""
     return GrpcListen(Limits(max_message_bytes=max_message_bytes))
 
 
@@ -83,7 +113,7 @@ class _GrpcListener:
         self._acceptor = acceptor
 
     async def close(self, grace: float = 0.0) -> None:
-        # stop() closes the port at once, then waits for the streams that the acceptor ends.
+        # stop() closes the port immediately, then waits for the streams that the acceptor ends.
         stopping = asyncio.ensure_future(self._server.stop(grace + 1.0))
         await self._acceptor.close(grace)
         await stopping
@@ -102,12 +132,7 @@ class _ServerStream:
     async def write(self, frame: bytes) -> None:
         try:
             await self._context.write(frame)
-        except (
-            grpc.RpcError,
-            aio.InternalError,
-            aio.UsageError,
-            asyncio.InvalidStateError,
-        ) as error:
+        except _WRITE_ERRORS as error:
             raise StreamBroken(str(error)) from error
 
     def close(self) -> None:
@@ -127,8 +152,8 @@ def _generic_handler(service: Service, acceptor: Acceptor) -> grpc.GenericRpcHan
 
 
 def _bind(server: aio.Server, address: Address) -> int:
-    """Bind the server; returns the port. Raises `OSError` that names the address and the cause."""
-    # gRPC says only that it failed, and says it on stderr: a plain socket is asked first.
+    """Bind the server; return the port. Raises `OSError` that names the address and the cause."""
+    # gRPC reports only that it failed, and on stderr: a plain socket is bound first.
     _check_free(address)
     host = f"[{address.host}]" if ":" in address.host else address.host
     try:
@@ -136,7 +161,7 @@ def _bind(server: aio.Server, address: Address) -> int:
     except RuntimeError:
         port = 0
     if port == 0:
-        raise OSError(errno.EADDRINUSE, f"cannot listen on {address}: the port was taken just now")
+        raise OSError(errno.EADDRINUSE, f"cannot listen on {address}: its port was just taken")
     return int(port)
 
 

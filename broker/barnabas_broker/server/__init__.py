@@ -1,4 +1,4 @@
-"""A broker as a whole: which real part is behind each seam, and start and stop in order."""
+"""A broker as a whole: the real part behind each seam, and the order of start and stop."""
 
 from barnabas_broker.server.main import run
 

@@ -1,6 +1,6 @@
-"""One broker: its parts, started in Kafka's order and stopped in the reverse one.
+"""One broker: its parts, started in Kafka's order and stopped in the reverse order.
 
-`Broker` names no real clock, socket, file or ZooKeeper: `main.py` hands it the real ones, the
+`Broker` names no real clock, socket, file or ZooKeeper: `main.py` passes the real ones, the
 simulator its own.
 """
 
@@ -9,24 +9,28 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from barnabas.error_code import ErrorCode
-from barnabas.errors import TransportError
-from barnabas.events import EventKind, EventLog
-from barnabas.messages.control import ControlledShutdownRequest, ControlledShutdownResponse
-from barnabas.runtime import Listen, Listener, Runtime, Service
-from barnabas_controller import znodes
+from barnabas_common.errors import TransportError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind, EventLog
+from barnabas_common.messages.control import ControlledShutdownRequest, ControlledShutdownResponse
+from barnabas_common.runtime import Listen, Listener, Runtime, Service
 from barnabas_controller.config import ControllerConfig
+from barnabas_controller.store import znodes
 from barnabas_controller.zookeeper.session import Connect
 
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.router import handlers_of
 from barnabas_broker.config import Config, DynamicConfig, keys
 from barnabas_broker.disk.disk import Disk
-from barnabas_broker.log.log_manager import LogManager
+from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.replica_manager import ReplicaContext, ReplicaManager
 from barnabas_broker.server.config_changes import ConfigChanges, ConfigListeners
+from barnabas_broker.server.connection_watch import ConnectionWatch, CountConnections
+from barnabas_broker.server.isr_writer import LeaderFacts, ZooKeeperIsrWriter
+from barnabas_broker.server.log_dir_stamps import LogDirStamps
 from barnabas_broker.server.membership import Membership, MembershipConfig
+from barnabas_broker.server.session_file import SessionFile
 from barnabas_broker.server.start_report import report_start
 
 logger = logging.getLogger(__name__)
@@ -34,16 +38,20 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class World:
-    """What is real in production and simulated in a simulation."""
+    """The parts that are real in production and simulated in a simulation.
+
+    `count_connections` is None where the number of connections is not limited.
+    """
 
     runtime: Runtime
     disk: Disk
     listen: Listen
     connect_zookeeper: Connect
+    count_connections: CountConnections | None = None
 
 
 class Broker:
-    """`start`, then `failed` until it has something to say, then `stop`."""
+    """`start` it, wait for `failed` or a stop request, then `stop` it."""
 
     def __init__(self, config: Config, world: World) -> None:
         config.check_broker()
@@ -55,14 +63,27 @@ class Broker:
         self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.events = EventLog(self.broker_id, world.runtime.clock.wall_ms)
         self.log_manager = LogManager(
-            self.config, world.runtime, world.disk, on_directory_failure=self._directory_failed
+            self.config,
+            world.runtime,
+            world.disk,
+            on_directory_failure=self._directory_failed,
+            on_descriptors=self._descriptors_changed,
         )
+        self._connection_watch: ConnectionWatch | None = None
+        self._session_file = SessionFile(world.disk, self.log_manager.live_log_dirs)
         self.metadata_cache = MetadataCache()
         self.membership = Membership(
             world.runtime,
             world.connect_zookeeper,
             self._membership_config(),
             self._fail,
+            self.events,
+        )
+        self.log_dir_stamps = LogDirStamps(
+            self.log_manager,
+            lambda: self.membership.store,
+            self.broker_id,
+            self.config[keys.LOG_DIR_STAMP_INTERVAL_MS] / 1000,
             self.events,
         )
         self.replica_manager = ReplicaManager(
@@ -76,6 +97,10 @@ class Broker:
                 topic_config=lambda topic: self.config_changes.topic_overrides(topic),
                 events=self.events,
                 ask_for_roles=self.membership.ask_for_roles,
+                replica_lost=self.membership.reregister_after_loss,
+                isr_writer=ZooKeeperIsrWriter(
+                    lambda: self.membership.store, self._leader_facts(), self.events
+                ),
             )
         )
         self.config_changes = ConfigChanges(
@@ -83,17 +108,17 @@ class Broker:
         )
 
     async def start(self) -> None:
-        """Take the directories, join the cluster, serve.
+        """Lock the directories, join the cluster, answer requests.
 
-        Raises what makes a start impossible: InvalidConfig, DirectoryLocked, a data directory of
-        another cluster or broker, a taken port or data directories that all fail (OSError),
-        DuplicateBrokerId, ZooKeeperUnreachable.
-        Whatever was opened until then is closed again, also when the start is cancelled.
+        Raises InvalidConfig, DirectoryLocked, DuplicateBrokerId, ZooKeeperUnreachable, an error for
+        a data directory of another cluster or broker, and OSError for a used port or if all data
+        directories fail. If the start fails or is cancelled, all that was opened is closed.
         """
         try:
             await self._start()
         except BaseException:
-            await self._close_doors()
+            await self._close_listeners()
+            await self.log_dir_stamps.close()
             await self.config_changes.close()
             await self.membership.leave()
             self.log_manager.unlock_directories()
@@ -101,33 +126,45 @@ class Broker:
 
     async def _start(self) -> None:
         self.log_manager.lock_directories()
-        predecessor = self.log_manager.read_kept_session()
+        predecessor = self._session_file.read()
         cluster_id = await self.membership.connect(predecessor)
         self.log_manager.check_identity(cluster_id)
+        await self.log_dir_stamps.compare()
         await self.log_manager.start()
         report_start(self.events, self.log_manager, is_first=predecessor is None)
         await self.replica_manager.start()
         await self._open_listeners(cluster_id)
+        self._watch_connections()
         await self.membership.join(self._registration())
         await self.log_manager.write_history(self.membership.unbroken_since)
+        await self.log_dir_stamps.start()
         logger.info("broker %d serves", self.broker_id)
 
     async def stop(self) -> None:
-        """Hand leadership over, then stop the parts; every log is flushed and closed."""
+        """Move leaderships, then stop the parts; every log is flushed and closed."""
         why = self.failed.result() if self.failed.done() else "it was told to stop"
         self.events.record(EventKind.BROKER_STOPPING, why)
         if self.config[keys.CONTROLLED_SHUTDOWN_ENABLE] and self.membership.broker_epoch >= 0:
             await self._controlled_shutdown()
         self.events.close()
+        await self.log_dir_stamps.close()
         await self.config_changes.close()
-        await self._close_doors(grace=0.5)
+        await self._close_listeners(grace=0.5)
         await self.replica_manager.shutdown()
         await self.log_manager.stop()
         await self.membership.leave()
         self.log_manager.unlock_directories()
         logger.info("broker %d stopped", self.broker_id)
 
-    async def _close_doors(self, grace: float = 0.0) -> None:
+    def _watch_connections(self) -> None:
+        if self._world.count_connections is not None:
+            count, offload = self._world.count_connections, self._runtime.offload
+            self._connection_watch = ConnectionWatch(self.events, offload, count)
+            self._connection_watch.start()
+
+    async def _close_listeners(self, grace: float = 0.0) -> None:
+        if self._connection_watch is not None:
+            await self._connection_watch.close()
         for listener in self._listeners:
             await listener.close(grace)
 
@@ -143,7 +180,7 @@ class Broker:
             cluster_id=cluster_id,
             registered=self.membership.registered,
             events=self.events,
-            register_anew=self.membership.register_anew,
+            reregister=self.membership.reregister,
         )
         for listener in self.config.listeners:
             inter_broker = listener.name == self.config.inter_broker_listener
@@ -173,12 +210,24 @@ class Broker:
             is_new=history.is_new,
         )
 
+    def _leader_facts(self) -> LeaderFacts:
+        config = self._controller_config
+        return LeaderFacts(
+            broker_id=self.broker_id,
+            broker_epoch=lambda: self.membership.broker_epoch,
+            hears_a_broker=lambda: self.replica_manager.hears_a_broker(),
+            topic_id=lambda partition: self.replica_manager.topic_id(partition),
+            min_insync=lambda: config().min_insync_replicas,
+            eligible_leader_replicas=config().eligible_leader_replicas_enable,
+            take_role=lambda request: self.replica_manager.become_leader_or_follower(request),
+        )
+
     def _membership_config(self) -> MembershipConfig:
         return MembershipConfig(
             session_timeout_ms=self.config[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
             connection_timeout_ms=self.config.zookeeper_connection_timeout_ms,
             controller=self._controller_config,
-            keep_session=self.log_manager.keep_session,
+            keep_session=self._session_file.write,
             on_session=lambda store: self.config_changes.follow(store),
             suspects=lambda: self.metadata_cache.suspects,
             highest_epoch=lambda: self.replica_manager.highest_controller_epoch,
@@ -232,10 +281,10 @@ class Broker:
             logger.warning("controlled shutdown, attempt %d: %s", attempt, problem)
             if attempt < retries:
                 await asyncio.sleep(pause)
-        logger.warning("stopping without having handed over every leadership")
+        logger.warning("stopping without having moved every leadership")
 
     async def _ask_controlled_shutdown(self) -> str | None:
-        """What went wrong, or None when nothing is led here any more that others could lead."""
+        """Ask the controller once; return what went wrong, or None once all leaderships moved."""
         controller_id = self.metadata_cache.controller_id
         address = self.metadata_cache.address_of(controller_id, self.config.inter_broker_listener)
         if address is None:
@@ -253,18 +302,30 @@ class Broker:
         if response.error_code:
             return f"controller {controller_id}: {ErrorCode(response.error_code).name}"
         if response.remaining:
-            return f"{len(response.remaining)} partitions have no in-sync replica to hand over to"
+            return f"{len(response.remaining)} partitions have no other in-sync replica"
         return None
 
     def _directory_failed(self, directory: str, error: OSError) -> None:
         self.events.record(EventKind.LOG_DIRECTORY_FAILED, str(error), directory=directory)
         self.replica_manager.directory_failed(directory)
-        if self.log_manager.living_directories():
+        if self.log_manager.live_log_dirs():
             self.membership.ask_for_roles()
         else:
             self._fail(f"all log directories have failed; the last: {directory}: {error}")
 
+    def _descriptors_changed(self, error: OSError | None) -> None:
+        """None: there are some again, so the roles that were refused are requested again."""
+        if error is not None:
+            self.events.record(
+                EventKind.DESCRIPTORS_EXHAUSTED,
+                f"{error}; work that needs a file is refused or delayed, and nothing is lost"
+                " (raise the limit of open files, or lower max.connections)",
+            )
+        else:
+            self.events.record(EventKind.DESCRIPTORS_FREED, "files can be opened again")
+            self.membership.ask_for_roles()
+
     def _fail(self, reason: str) -> None:
-        """The broker cannot go on; whoever runs it stops it."""
+        """Report that the broker cannot continue; the caller of `start` then stops it."""
         if not self.failed.done():
             self.failed.set_result(reason)

@@ -1,9 +1,9 @@
 """Dynamic configuration: the broker follows `/config`, one ZooKeeper session after the other.
 
-With every new session everything is read anew, after the watch on `/config/changes` is armed: what
-was announced while there was no session cannot be missed. From then on each notification has the
-entity it names read anew. An entity that cannot be understood keeps its last good values, and its
-znode is watched until it is mended.
+With every new session everything is read again, after the watch on `/config/changes` is armed, so
+that no change is missed that was announced while there was no session. From then on the entity that
+a notification names is read again. An entity that is malformed keeps its last valid values, and its
+znode is watched until it is repaired.
 """
 
 import asyncio
@@ -11,19 +11,19 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from barnabas.events import EventKind, EventLog
-from barnabas.runtime import TaskScope
-from barnabas_controller.config_store import (
+from barnabas_common.events import EventKind, EventLog
+from barnabas_common.runtime import TaskScope
+from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.store.config_store import (
     BROKER_DEFAULT,
     ConfigNotifications,
     broker_entity,
     entity_path,
     topic_entity,
 )
-from barnabas_controller.errors import MalformedZnode
-from barnabas_controller.gathering import in_chunks
-from barnabas_controller.store import Store
-from barnabas_controller.znodes import decode_config
+from barnabas_controller.store.store import Store
+from barnabas_controller.store.znodes import decode_config
+from barnabas_controller.zookeeper.requests import in_chunks
 from barnabas_controller.zookeeper.session import SessionExpired, WatchEvent
 
 from barnabas_broker.config import (
@@ -39,9 +39,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ConfigListeners:
-    """Who is told: `configure_logs(topic, config_of)` changes the open logs of a topic, or of all
-    for None; `topic_changed` and `broker_changed` are for everything else; `usable_again` is called
-    when a topic whose logs could not be opened for want of its settings has them."""
+    """The functions that apply changes.
+
+    `configure_logs(topic, config_of)` changes the open logs of a topic, or of all topics for None;
+    `topic_changed` and `broker_changed` apply everything else. `usable_again` is called when a
+    topic has valid settings whose logs could not be opened without them.
+    """
 
     open_topics: Callable[[], list[str]]
     configure_logs: Callable[[str | None, Callable[[str], LogConfig]], Awaitable[None]]
@@ -51,20 +54,20 @@ class ConfigListeners:
 
 
 class _Following:
-    """One session: what is to be read in it, and the alarm that says so."""
+    """One session: the entities to read in it, and the event that is set when there are some."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.alarm = asyncio.Event()
-        self.mended: dict[str, None] = {}
+        self.repaired: dict[str, None] = {}
         self._seen: dict[str, int] = {}
         self._notifications = ConfigNotifications(store)
 
     async def news(self) -> list[str]:
-        """The entities to read anew."""
-        mended, self.mended = self.mended, {}
+        """The entities to read again."""
+        repaired, self.repaired = self.repaired, {}
         announced = await self._notifications.news(lambda _: self.alarm.set())
-        return list({**mended, **dict.fromkeys(announced)})
+        return list({**repaired, **dict.fromkeys(announced)})
 
     async def read(self, entity: str) -> dict[str, str]:
         """Raises MalformedZnode."""
@@ -76,11 +79,11 @@ class _Following:
             overrides = decode_config(path, found[0])
         return overrides
 
-    async def watch_until_mended(self, entity: str) -> None:
-        """Read the entity again when it is not as it was read."""
+    async def watch_until_repaired(self, entity: str) -> None:
+        """Have the entity read again when it differs from what was read."""
 
         def changed(_: WatchEvent | None = None) -> None:
-            self.mended[entity] = None
+            self.repaired[entity] = None
             self.alarm.set()
 
         stat = await self.store.exists(entity_path(entity), changed)
@@ -89,7 +92,7 @@ class _Following:
 
 
 class ConfigChanges:
-    """`follow` every new session; `close` at the end. Before the first, only defaults are known."""
+    """`follow` every new session; `close` at the end. Without one only defaults are known."""
 
     def __init__(
         self,
@@ -111,10 +114,10 @@ class ConfigChanges:
         self._tasks = TaskScope("config changes")
 
     async def follow(self, store: Store) -> None:
-        """Read everything in a new session, then follow it until it is over."""
+        """Read everything in a new session, then follow the changes until it ends."""
         following = _Following(store)
         self._following = following
-        await following.news()  # arms the watch; all that is told is read below
+        await following.news()  # arms the watch; everything is read below
         for entity in self._brokers:
             await self._read_broker(following, entity)
         topics = self._listeners.open_topics()
@@ -126,17 +129,17 @@ class ConfigChanges:
         await self._tasks.close()
 
     async def topic_overrides(self, topic: str) -> dict[str, str]:
-        """What a topic's log is opened with: read now, or the last good values.
+        """Return the settings to open a topic's logs with: those read now, or the last valid ones.
 
-        Raises SessionExpired also between two sessions, for none is not the same as unknown, and
-        InvalidConfig if there are no good values.
+        Raises SessionExpired, also between two sessions, because no overrides is not the same as
+        unknown overrides; and InvalidConfig if there are no valid values.
         """
         if self._following is None:
             raise SessionExpired("no session yet to read the topic's configuration with")
         overrides = await self._read_topic(self._following, topic)
         if overrides is None:
             self._unusable[topic] = None
-            raise InvalidConfig("its settings cannot be understood, and no earlier ones are known")
+            raise InvalidConfig("its settings are malformed, and no earlier ones are known")
         return overrides
 
     # ---- following
@@ -149,7 +152,7 @@ class ConfigChanges:
                 for entity in await following.news():
                     await self._apply(following, entity)
         except SessionExpired:
-            logger.info("the configuration is followed no more: the session is over")
+            logger.info("the configuration is no longer followed: the session has ended")
 
     async def _apply(self, following: _Following, entity: str) -> None:
         kind, _, name = entity.partition("/")
@@ -163,7 +166,6 @@ class ConfigChanges:
 
     async def _apply_topic(self, topic: str, overrides: dict[str, str]) -> None:
         text = ", ".join(f"{key}={value}" for key, value in overrides.items()) or "no overrides"
-        logger.info("topic %s: %s", topic, text)
         cause = f"{entity_path(topic_entity(topic))} was changed"
         self._events.record(EventKind.CONFIG_CHANGED, cause, topic=topic, overrides=text)
         await self._listeners.configure_logs(topic, self._log_config)
@@ -188,7 +190,6 @@ class ConfigChanges:
             await self._refuse(following, entity, str(error))
             return
         text = ", ".join(f"{key}={value}" for key, value in overrides.items()) or "no overrides"
-        logger.info("%s: %s", entity, text)
         cause = f"{entity_path(entity)} was changed"
         self._events.record(EventKind.CONFIG_CHANGED, cause, entity=entity, overrides=text)
         self._listeners.broker_changed()
@@ -200,7 +201,7 @@ class ConfigChanges:
             self._listeners.topic_changed(topic, overrides)
 
     async def _read_topic(self, following: _Following, topic: str) -> dict[str, str] | None:
-        """The overrides, the last good ones, or None if there never were any good ones."""
+        """The overrides, the last valid ones, or None if there never were valid ones."""
         entity = topic_entity(topic)
         overrides = await self._read(following, entity)
         if overrides is not None:
@@ -216,10 +217,9 @@ class ConfigChanges:
             return await following.read(entity)
         except MalformedZnode as error:
             following.store.report(error)
-            await following.watch_until_mended(entity)
+            await following.watch_until_repaired(entity)
             return None
 
     async def _refuse(self, following: _Following, entity: str, problem: str) -> None:
-        logger.error("%s: %s; the last good values stay", entity_path(entity), problem)
         self._events.record(EventKind.CONFIG_REFUSED, problem, path=entity_path(entity))
-        await following.watch_until_mended(entity)
+        await following.watch_until_repaired(entity)

@@ -1,8 +1,8 @@
-"""A broker's place in the cluster: its ZooKeeper session, its registration, its controller.
+"""A broker's membership in the cluster: its ZooKeeper session, registration and controller.
 
-All three live and die together. When the session expires, the controller is stopped first (it must
-not act any more), then a new session is opened, the broker registers under a new broker epoch, and
-a new controller stands for election.
+The three start and end together. When the session expires, the controller is stopped first because
+it must not act any more. Then a new session is opened, the broker registers under a new broker
+epoch, and a new controller takes part in the election.
 """
 
 import asyncio
@@ -11,15 +11,19 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
-from barnabas.events import EventKind, EventLog
-from barnabas.runtime import Runtime, TaskScope
-from barnabas_controller import znodes
+from barnabas_common.events import EventKind, EventLog
+from barnabas_common.runtime import Runtime, TaskScope
+from barnabas_controller.brokers.registration import (
+    ensure_cluster_id,
+    register_broker,
+    reregister,
+)
 from barnabas_controller.config import ControllerConfig
 from barnabas_controller.controller import Controller, ControllerSetup
 from barnabas_controller.errors import DuplicateBrokerId
-from barnabas_controller.registration import ensure_cluster_id, register_anew, register_broker
-from barnabas_controller.store import Store
-from barnabas_controller.znodes import UNBROKEN_SINCE_REGISTRATION
+from barnabas_controller.store import znodes
+from barnabas_controller.store.store import Store
+from barnabas_controller.store.znodes import UNBROKEN_SINCE_REGISTRATION
 from barnabas_controller.zookeeper.session import (
     EXPIRED_AT_SERVER,
     Connect,
@@ -29,14 +33,19 @@ from barnabas_controller.zookeeper.session import (
     ZooKeeperUnreachable,
 )
 
+from barnabas_broker.disk.disk import is_out_of_descriptors
+from barnabas_broker.server.zookeeper_outage import ZooKeeperOutage
+
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class MembershipConfig:
-    """`keep_session(id, password)` stores the session so that a successor can close it.
+    """`keep_session(id, password)` stores the session so that the next process can close it.
+
     `on_session` is awaited with every new session, before the broker registers in it. `suspects`
-    are those of the controller, by id with the broker epoch."""
+    returns the broker epochs of the brokers that the controller suspects, by id.
+    """
 
     session_timeout_ms: int
     connection_timeout_ms: int
@@ -50,8 +59,8 @@ class MembershipConfig:
 class Membership:
     """Joins the cluster and stays in it until `leave`.
 
-    `broker_epoch` is -1 until `registered` is set. `on_lost` is called when the membership cannot
-    be regained (another broker has taken the id), with the reason.
+    `broker_epoch` is -1 until `registered` is set. `on_lost` is called with the reason if the
+    membership cannot be regained, for example because another broker uses the id.
     """
 
     def __init__(
@@ -71,14 +80,17 @@ class Membership:
         self._session: Session | None = None
         self._expired = asyncio.Event()
         self._tasks = TaskScope("membership")
+        self._last_zxid = 0
+        self._outage = ZooKeeperOutage(runtime.clock, events, config.session_timeout_ms / 1000)
         self.store: Store | None = None
         self.controller: Controller | None = None
         self.broker_epoch = -1
         self._given_up_epoch = -1
         self.registered = asyncio.Event()
+        self._registration_changed = asyncio.Event()
 
     async def connect(self, predecessor: tuple[int, bytes] | None) -> str:
-        """Open a session, after closing the predecessor's; returns the cluster's id."""
+        """Open a session, after closing the previous process's; return the cluster id."""
         if predecessor is not None:
             await self._close_predecessor(predecessor)
         store = await self._open_session()
@@ -98,69 +110,99 @@ class Membership:
         return self._broker.unbroken_since if self._broker is not None else -1
 
     async def leave(self) -> None:
-        """Stop the controller, close the session: the registration vanishes at once."""
+        """Stop the controller and close the session, which removes the registration."""
         await self._tasks.close()
         await self._stop_controller()
         if self._session is not None:
             await self._session.close()
         self.store = None
 
-    def register_anew(self, broker_epoch: int, why: str) -> None:
-        """Take a new broker epoch, if this is still the present one; returns at once."""
+    def reregister(self, broker_epoch: int, why: str) -> None:
+        """Register again if `broker_epoch` is still the present one; returns immediately."""
         if broker_epoch == self.broker_epoch != self._given_up_epoch and self.store is not None:
             self._given_up_epoch = broker_epoch
-            self._tasks.spawn(self._register_anew(self.store, why), "register anew")
+            self._tasks.spawn(self._reregister(self.store, why), "register again")
 
-    async def _register_anew(self, store: Store, why: str) -> None:
+    def reregister_after_loss(self, why: str) -> None:
+        """Register again as a broker whose logs have lost something; returns immediately."""
+        if self._broker is not None:
+            self._broker = replace(self._broker, unbroken_since=UNBROKEN_SINCE_REGISTRATION)
+            self.reregister(self.broker_epoch, why)
+
+    async def _reregister(self, store: Store, why: str) -> None:
         assert self._broker is not None
-        logger.warning("registering anew, for %s", why)
         try:
-            epoch = await register_anew(store, self._broker, self._runtime.clock.wall_ms())
+            epoch = await reregister(store, self._broker, self._runtime.clock.wall_ms())
         except SessionExpired:
-            return  # a new session is on its way, and with it a new registration
+            return  # the new session will bring a new registration
         except DuplicateBrokerId as error:
-            self._on_lost(f"cannot register anew: {error}")
+            self._on_lost(f"cannot register again: {error}")
             return
         if store is self.store:
             self.broker_epoch = epoch
+            self._count_as_unbroken()
             self._events.record(EventKind.REGISTERED_ANEW, why, broker_epoch=epoch)
 
-    def ask_for_roles(self) -> None:
-        """Have the controller tell this broker all its roles once more; returns at once.
+    async def _keep_registered(self, store: Store) -> None:
+        """Register again when the broker's znode is deleted while its session lives on.
 
-        The answers say which replicas are gone, a disk having failed, or usable again. A note that
-        cannot be written is not needed: whatever prevents it, a new session or a new controller,
-        has every broker told its roles anew.
+        ZooKeeper deletes it with the session only; but an operator's tool can. A broker that did
+        not notice would be dead to the cluster until its restart.
+        """
+        assert self._broker is not None
+        path = znodes.broker_path(self._broker.broker_id)
+        with contextlib.suppress(SessionExpired):
+            while store is self.store:
+                changed = self._registration_changed = asyncio.Event()
+                if await store.exists(path, lambda _: self._registration_changed.set()) is None:
+                    await store.create_persistent_paths()
+                    await self._reregister(store, f"{path} was deleted while its session lives")
+                else:
+                    await changed.wait()
+
+    def ask_for_roles(self) -> None:
+        """Have the controller send this broker all its roles again; returns immediately.
+
+        The broker's answers then show which replicas have failed with a disk, or are usable again.
+        If the notification cannot be written it is not needed: the new session that follows makes
+        the controller send all roles too.
         """
         if self._broker is not None and self.store is not None:
-            note = self._note_log_dir_failure(self.store, self._broker.broker_id)
-            self._tasks.spawn(note, "note to the controller")
+            notification = self._propagate_log_dir_event(self.store, self._broker.broker_id)
+            self._tasks.spawn(notification, "log dir event")
 
     def reconfigure_controller(self) -> None:
-        """Have the controller module act by the settings of now."""
+        """Apply the present settings to the controller of this broker."""
         if self.controller is not None:
             self.controller.reconfigure(self._config.controller())
 
-    async def _note_log_dir_failure(self, store: Store, broker_id: int) -> None:
+    async def _propagate_log_dir_event(self, store: Store, broker_id: int) -> None:
         with contextlib.suppress(SessionExpired):
-            await store.note_log_dir_failure(broker_id)
+            await store.propagate_log_dir_event(broker_id)
 
     async def _close_predecessor(self, kept: tuple[int, bytes]) -> None:
-        """An earlier process on this directory is dead (we hold its lock); end its session now."""
+        """Close the session of the previous process, which has ended: this one has its lock."""
         try:
             session = await self._connect(
                 self._config.session_timeout_ms, self._config.connection_timeout_ms, kept
             )
         except SessionExpired:
             return
-        logger.info("closing the ZooKeeper session %#x of this broker's predecessor", kept[0])
+        logger.info("closing the ZooKeeper session %#x of the previous process", kept[0])
         await session.close()
 
     async def _open_session(self) -> Store:
         session = await self._connect(
-            self._config.session_timeout_ms, self._config.connection_timeout_ms
+            self._config.session_timeout_ms,
+            self._config.connection_timeout_ms,
+            last_zxid=self._last_zxid,
         )
-        self._config.keep_session(session.session_id, session.password)
+        try:
+            self._config.keep_session(session.session_id, session.password)
+        except OSError:
+            await session.close()
+            raise
+        self._tasks.spawn(self._outage.watch(session), "ZooKeeper outage")
         self._session = session
         self._expired = asyncio.Event()
         expired = self._expired
@@ -177,13 +219,15 @@ class Membership:
             self._broker,
             self._runtime.clock.wall_ms(),
             previous_session_id,
-            # One session, and the server's own granularity: a dead predecessor is gone by then.
+            # One session timeout, and ZooKeeper's granularity: the session of a process that was
+            # killed has expired by then.
             wait_seconds=self._config.session_timeout_ms * 1.5 / 1000,
         )
-        if self._broker.unbroken_since == UNBROKEN_SINCE_REGISTRATION:
-            # Of the next session's registration too: this process has lost nothing since.
-            self._broker = replace(self._broker, unbroken_since=self.broker_epoch)
+        if self._broker.unbroken_since > self.broker_epoch:
+            await self._forget_history()
+        self._count_as_unbroken()
         self.registered.set()
+        self._tasks.spawn(self._keep_registered(self.store), "keep registered")
         self.controller = Controller(
             ControllerSetup(
                 self._runtime,
@@ -197,6 +241,29 @@ class Membership:
         )
         await self.controller.start()
 
+    def _count_as_unbroken(self) -> None:
+        """For later registrations too: this process has lost nothing since its loss was known."""
+        assert self._broker is not None
+        if self._broker.unbroken_since == UNBROKEN_SINCE_REGISTRATION:
+            self._broker = replace(self._broker, unbroken_since=self.broker_epoch)
+
+    async def _forget_history(self) -> None:
+        """Register again as a broker that may have lost something since it last registered.
+
+        Broker epochs only grow, so the history was written under another one: ZooKeeper has been
+        restored from an older copy, and its numbers cannot be compared with the earlier ones.
+        """
+        assert self.store is not None and self._broker is not None
+        why = (
+            f"nothing was lost since broker epoch {self._broker.unbroken_since}, but it is only"
+            f" {self.broker_epoch} now: ZooKeeper was restored from an older copy"
+        )
+        self._broker = replace(self._broker, unbroken_since=UNBROKEN_SINCE_REGISTRATION)
+        self.broker_epoch = await reregister(
+            self.store, self._broker, self._runtime.clock.wall_ms()
+        )
+        self._events.record(EventKind.REGISTERED_ANEW, why, broker_epoch=self.broker_epoch)
+
     async def _stop_controller(self) -> None:
         controller, self.controller = self.controller, None
         if controller is not None:
@@ -206,10 +273,12 @@ class Membership:
         while True:
             await self._expired.wait()
             why = self._session.end_cause if self._session else EXPIRED_AT_SERVER
-            logger.warning("%s: this broker is no longer registered", why)
             self._events.record(EventKind.SESSION_LOST, why, broker_epoch=self.broker_epoch)
             previous = self._session.session_id if self._session else 0
+            if self._session is not None:
+                self._last_zxid = max(self._last_zxid, self._session.last_zxid)
             self.store = None
+            self._registration_changed.set()  # ends the watch of the lost session
             await self._stop_controller()
             try:
                 await self._config.on_session(await self._open_session_patiently())
@@ -221,7 +290,7 @@ class Membership:
                 )
             except SessionExpired:
                 self._expired.set()
-            except OSError as error:  # the disk would not keep the session
+            except OSError as error:  # the session could not be stored on disk
                 self._on_lost(f"cannot rejoin the cluster: {error}")
                 return
             except Exception as error:
@@ -234,5 +303,9 @@ class Membership:
             try:
                 return await self._open_session()
             except ZooKeeperUnreachable as error:
-                logger.warning("still without ZooKeeper: %s", error)
-                await asyncio.sleep(0.5)
+                self._outage.failed(error)
+            except OSError as error:
+                if not is_out_of_descriptors(error):
+                    raise
+                logger.warning("cannot rejoin the cluster yet: %s", error)
+            await asyncio.sleep(0.5)

@@ -1,26 +1,27 @@
-"""The first events of every life of a broker: how the one before it ended, and what that cost."""
+"""The first events of a broker after its start: how its last run ended, and what that cost."""
 
-from barnabas.events import EventKind, EventLog
+from barnabas_common.events import EventKind, EventLog
 
-from barnabas_broker.log.log import Log
-from barnabas_broker.log.log_manager import LogManager
+from barnabas_broker.log.manager.log_manager import LogManager
+from barnabas_broker.log.unified_log import UnifiedLog
 
 
 def report_start(events: EventLog, log_manager: LogManager, is_first: bool) -> None:
-    """Once all logs are loaded; `is_first`: nobody ever ran on these directories."""
+    """Call once all logs are loaded; `is_first`: no broker ever ran on these directories."""
     if is_first:
         how = "its first start on this directory"
-    elif log_manager.left_in_order:
+    elif log_manager.had_clean_shutdown:
         how = "it was started again; its last run had ended in order"
     else:
         how = "it was started again; its last run had not ended in order (killed, or crashed)"
-        if log_manager.in_doubt:
-            how += f"; a flush had failed in {', '.join(log_manager.in_doubt)}: all that was not"
-            how += " flushed there is written anew, and counts as lost"
+        if log_manager.log_dirs_with_failed_flush:
+            failed = ", ".join(log_manager.log_dirs_with_failed_flush)
+            how += f"; a flush had failed in {failed}: all that was not"
+            how += " flushed there is written again, and counts as lost"
         elif log_manager.history().unbroken_since is None:
             how += "; its machine may have lost its power, and with it what was not flushed"
     logs = log_manager.logs()
-    in_order = is_first or log_manager.left_in_order
+    in_order = is_first or log_manager.had_clean_shutdown
     events.record(EventKind.BROKER_STARTED, how, first=is_first, in_order=in_order, logs=len(logs))
     for path, fault in log_manager.damaged_checkpoints().items():
         events.record(EventKind.CHECKPOINT_DAMAGED, fault, file=path)
@@ -32,7 +33,7 @@ def report_start(events: EventLog, log_manager: LogManager, is_first: bool) -> N
         _report_log(events, log)
 
 
-def _report_log(events: EventLog, log: Log) -> None:
+def _report_log(events: EventLog, log: UnifiedLog) -> None:
     if log.damaged_epochs:
         events.record(
             EventKind.CHECKPOINT_DAMAGED,

@@ -1,11 +1,12 @@
 """The admin client."""
 
+from barnabas_common.messages.topics import NewTopic
+
 from barnabas.admin.admin import Admin
 from barnabas.admin.config import AdminConfig, AdminOptions
 from barnabas.admin.config_resource import ConfigResource
 from barnabas.admin.descriptions import BrokerReplicas, ClusterDescription
 from barnabas.admin.events import BrokerEvents, EventStream, Interruption
-from barnabas.messages.topics import NewTopic
 
 __all__ = ["Admin", "AdminConfig", "AdminOptions", "BrokerEvents", "BrokerReplicas",
            "ClusterDescription", "ConfigResource", "EventStream", "Interruption",

@@ -1,32 +1,21 @@
 """The admin client: topics, the cluster, configurations, replicas.
 
-Any broker answers most requests, and brokers write to ZooKeeper themselves; what must wait for its
-turn among the controller's own events goes to the controller. A request that may have been applied
-(the connection broke) is not sent a second time: the caller learns that nobody knows.
+Any broker answers most requests, and brokers write to ZooKeeper themselves; requests that need the
+controller's event queue go to the controller. A request that may have been applied (the connection
+broke) is not sent a second time: the caller gets `MaybeApplied`.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Self, Unpack
+from typing import Unpack
 
-from barnabas.admin import config_requests, controller_requests, descriptions, topic_requests
-from barnabas.admin.config import AdminConfig, AdminOptions
-from barnabas.admin.config_resource import ConfigResource, alter_resource
-from barnabas.admin.descriptions import BrokerReplicas, ClusterDescription
-from barnabas.admin.events import BrokerEvents, EventStream
-from barnabas.admin.explaining import view_of
-from barnabas.cluster import Cluster
-from barnabas.cluster.by_leader import list_offsets
-from barnabas.cluster.default_runtime import default_runtime
-from barnabas.cluster.lifetime import Lifetime
-from barnabas.cluster.options import DEFAULT_BOOTSTRAP
-from barnabas.errors import BarnabasError, raise_for
-from barnabas.explain import Explanation, explain
-from barnabas.messages.configs import ConfigDescription, DescribeConfigsRequest
-from barnabas.messages.metadata import MetadataRequest, TopicMetadata
-from barnabas.messages.offsets import LATEST_TIMESTAMP, ListedOffset
-from barnabas.messages.reassignments import OngoingReassignment
-from barnabas.messages.topics import (
+from barnabas_common.errors import BarnabasError, raise_for
+from barnabas_common.messages.configs import ConfigDescription, DescribeConfigsRequest
+from barnabas_common.messages.metadata import MetadataRequest, TopicMetadata
+from barnabas_common.messages.offsets import LATEST_TIMESTAMP, ListedOffset
+from barnabas_common.messages.reassignments import OngoingReassignment
+from barnabas_common.messages.replicas import DescribeReplicasRequest
+from barnabas_common.messages.topics import (
     ConfigEntry,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -34,12 +23,24 @@ from barnabas.messages.topics import (
     NewTopic,
     TopicResult,
 )
-from barnabas.runtime import Runtime
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.runtime import Runtime
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.admin import config_requests, controller_requests, topic_requests
+from barnabas.admin.config import AdminConfig, AdminOptions
+from barnabas.admin.config_resource import ConfigResource, alter_resource
+from barnabas.admin.descriptions import BrokerReplicas, ClusterDescription, replicas_of
+from barnabas.admin.events import BrokerEvents, EventStream, recorded_events
+from barnabas.admin.explaining import view_of
+from barnabas.cluster import Cluster
+from barnabas.cluster.by_leader import list_offsets
+from barnabas.cluster.client import Client
+from barnabas.cluster.options import DEFAULT_BOOTSTRAP
+from barnabas.explain import Explanation, explain
 
 
-class Admin:
-    """Looks after topics; options are those of `AdminConfig`, by keyword."""
+class Admin(Client):
+    """Administers a cluster; options are those of `AdminConfig`, by keyword."""
 
     def __init__(
         self,
@@ -48,31 +49,9 @@ class Admin:
         runtime: Runtime | None = None,
         **options: Unpack[AdminOptions],
     ) -> None:
-        self._config = AdminConfig.of(options)
-        self._cluster_config = self._config.cluster(bootstrap_servers)
-        self._given_runtime = runtime
-        self._lifetime = Lifetime("Admin", self._start)
-        self._patience = self._config.default_api_timeout_ms / 1000
-
-    async def start(self) -> Self:
-        """Find the cluster; `NoBrokerReachableError` within seconds if nobody answers."""
-        await self._lifetime.ensure()
-        return self
-
-    async def __aenter__(self) -> Self:
-        return await self.start()
-
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        if self._lifetime.end():
-            await self._cluster.close()
+        config = AdminConfig.of(options)
+        super().__init__(config.cluster(bootstrap_servers), runtime)
+        self._patience = config.default_api_timeout_ms / 1000
 
     # Topics
 
@@ -87,7 +66,9 @@ class Admin:
         timeout_ms: int = 30_000,
         validate_only: bool = False,
     ) -> TopicResult:
-        """Create a topic and wait until its partitions have leaders, at most `timeout_ms`.
+        """Create a topic and wait until its partitions have leaders and every broker knows it.
+
+        `RequestTimedOutError` after `timeout_ms`: the topic exists, a leader is still missing.
 
         -1 takes the brokers' `num.partitions` and `default.replication.factor`. `assignments`
         names the brokers of each partition instead. Raises what the broker refused:
@@ -108,14 +89,20 @@ class Admin:
     async def create_topics(
         self, topics: Iterable[NewTopic], *, timeout_ms: int = 30_000, validate_only: bool = False
     ) -> list[TopicResult]:
-        """Create several topics; raises the first refusal, once all the others are created."""
+        """Create several topics; returns when every broker that can be reached knows them.
+
+        Raises the first refusal, once all the others are created.
+        """
         request = CreateTopicsRequest(timeout_ms, validate_only, list(topics))
-        return await topic_requests.change_topics(await self._ready(), request, self._patience)
+        return await topic_requests.create_topics(await self._ready(), request, self._patience)
 
     async def delete_topics(self, topics: Iterable[str], *, timeout_ms: int = 30_000) -> None:
-        """Delete topics with their records; raises the first refusal, once the others are gone."""
+        """Delete topics with their records; returns when no reachable broker knows them.
+
+        Raises the first refusal, once the rest is deleted.
+        """
         request = DeleteTopicsRequest(timeout_ms, list(topics))
-        await topic_requests.change_topics(await self._ready(), request, self._patience)
+        await topic_requests.delete_topics(await self._ready(), request, self._patience)
 
     async def create_partitions(
         self,
@@ -126,10 +113,10 @@ class Admin:
         timeout_ms: int = 30_000,
         validate_only: bool = False,
     ) -> None:
-        """Have a topic grow to `count` partitions, and wait until the new ones have leaders.
+        """Grow a topic to `count` partitions, and wait until the new ones have leaders.
 
-        `assignments` names the brokers of each new partition. Records stay where they are: those
-        of a key may be in another partition from now on. Raises `InvalidPartitionsError`,
+        `assignments` names the brokers of each new partition. Records stay where they are: new
+        records of a key may go to another partition. Raises `InvalidPartitionsError`,
         `ReassignmentInProgressError`, `UnknownTopicOrPartitionError`, ...
         """
         new = NewPartitions(topic, count, topic_requests.assigned(assignments))
@@ -146,10 +133,10 @@ class Admin:
         *,
         timeout_ms: int = 30_000,
     ) -> dict[TopicPartition, BarnabasError | None]:
-        """Have leaders elected: of these partitions, or of all that need it.
+        """Elect leaders: of these partitions, or of all that need it.
 
-        "preferred" hands leadership to the first replica of the assignment, if it is in sync.
-        "unclean" gives a partition without a leader any replica that lives, in sync or not:
+        "preferred" moves leadership to the first replica of the assignment, if it is in sync.
+        "unclean" makes any online replica the leader of a partition without one, in sync or not:
         acknowledged records may be lost. Returns for each partition None, or why it has no such
         leader: `ElectionNotNeededError`, `PreferredLeaderNotAvailableError`,
         `EligibleLeadersNotAvailableError`, `UnknownTopicOrPartitionError`, `InvalidTopicError`
@@ -162,19 +149,19 @@ class Admin:
     async def alter_partition_reassignments(
         self, reassignments: Mapping[TopicPartition, Sequence[int] | None]
     ) -> None:
-        """Begin to move partitions to these brokers, the preferred leader first; None cancels.
+        """Start to move partitions to these brokers, the preferred leader first; None cancels.
 
-        Returns when the controller has taken it up, not when it is done: see
+        Returns when the controller has accepted it, not when it is done: see
         `list_partition_reassignments`. Raises the first refusal
         (`InvalidReplicaAssignmentError`, `NoReassignmentInProgressError`,
-        `UnknownTopicOrPartitionError`), once the others have begun.
+        `UnknownTopicOrPartitionError`), once the others have started.
         """
         await controller_requests.reassign(await self._ready(), reassignments, self._patience)
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OngoingReassignment]:
-        """What is being reassigned now: of these partitions, or of all."""
+        """The reassignments in progress: of these partitions, or of all."""
         return await controller_requests.ongoing_reassignments(
             await self._ready(), partitions, self._patience
         )
@@ -183,7 +170,8 @@ class Admin:
 
     async def list_topics(self) -> list[str]:
         """The names of all topics, internal ones included, in order."""
-        return await descriptions.list_topics(await self._ready())
+        response = await (await self._ready()).refresh(MetadataRequest(all_topics=True))
+        return sorted(topic.topic for topic in response.topics)
 
     async def describe_topics(self, topics: Iterable[str] | None = None) -> list[TopicMetadata]:
         """Partitions, leaders, replicas and ISR of these topics, or of all.
@@ -191,15 +179,22 @@ class Admin:
         Raises `UnknownTopicOrPartitionError` if one does not exist.
         """
         named = None if topics is None else list(topics)
-        return await descriptions.describe_topics(await self._ready(), named)
+        request = MetadataRequest(named or [], all_topics=named is None)
+        response = await (await self._ready()).refresh(request)
+        for topic in response.topics:
+            raise_for(topic.error_code, f"topic {topic.topic!r}")
+        found = {topic.topic: topic for topic in response.topics}
+        return [found[name] for name in (sorted(found) if named is None else named)]
 
     async def describe_topic(self, topic: str) -> TopicMetadata:
         """`describe_topics` of one."""
         return (await self.describe_topics([topic]))[0]
 
     async def describe_cluster(self) -> ClusterDescription:
-        """The live brokers and the controller, as the asked broker knows them."""
-        return await descriptions.describe_cluster(await self._ready())
+        """The registered brokers and the controller, as the asked broker knows them."""
+        response = await (await self._ready()).refresh(MetadataRequest())
+        brokers = sorted(response.brokers, key=lambda broker: broker.broker_id)
+        return ClusterDescription(response.cluster_id, response.controller_id, brokers)
 
     # Configurations
 
@@ -214,7 +209,7 @@ class Admin:
         return await config_requests.describe(await self._ready(), request, broker_id)
 
     async def describe_cluster_default_configs(self) -> list[ConfigDescription]:
-        """What is set for all brokers, by overrides that brokers' own come before."""
+        """The settings for all brokers; a broker's own override comes before them."""
         request = DescribeConfigsRequest(cluster_default=True)
         return await config_requests.describe(await self._ready(), request)
 
@@ -227,10 +222,11 @@ class Admin:
         subtract: Mapping[str, str] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """Change settings of a topic or of brokers while they run; None deletes an override.
+        """Change settings of a topic or of running brokers; None deletes an override.
 
-        `append` and `subtract` are for lists. All changes are made, or none. Brokers act by them
-        within moments of the return. Raises `InvalidConfigError`, `InvalidRequestError`,
+        `append` and `subtract` are for lists. The change is atomic. Settings of brokers are in
+        force at the return, in every broker that can be reached; those of a topic shortly after.
+        Raises `InvalidConfigError`, `InvalidRequestError`,
         `UnknownTopicOrPartitionError`.
         """
         altered = alter_resource(resource, changes or {}, append, subtract)
@@ -239,31 +235,39 @@ class Admin:
     # Replicas, events, offsets
 
     async def describe_replicas(self, topics: Iterable[str] = ()) -> list[BrokerReplicas]:
-        """What every live broker says of its own replicas of these topics (none named: of all).
+        """Every registered broker's own replicas of these topics, or of all if none is named.
 
         A broker that does not answer is in the list too, with its error.
         """
-        return await descriptions.describe_replicas(await self._ready(), list(topics))
+        request = DescribeReplicasRequest(list(topics))
+        brokers = (await self.describe_cluster()).brokers
+        return await asyncio.gather(
+            *(replicas_of(self._cluster, broker.broker_id, request) for broker in brokers)
+        )
 
     async def describe_events(self, topics: Iterable[str] = ()) -> list[BrokerEvents]:
-        """What every live broker remembers: changes of state with their causes, oldest first.
+        """The recorded events of every registered broker, oldest first, with their causes.
 
         With topics named, only of these and of the brokers themselves. A broker that does not
         answer is in the list too, with its error.
         """
-        return await descriptions.describe_events(await self._ready(), list(topics))
+        named = list(topics)
+        brokers = (await self.describe_cluster()).brokers
+        return await asyncio.gather(
+            *(recorded_events(self._cluster, broker.broker_id, named) for broker in brokers)
+        )
 
     async def events(
         self, topics: Iterable[str] = (), *, from_beginning: bool = False
     ) -> EventStream:
-        """The events of all brokers as they come: `async with await admin.events() as stream`."""
+        """The events of all brokers as they occur: `async with await admin.events() as stream`."""
         await self.describe_cluster()
         return EventStream(self._cluster, list(topics), from_beginning)
 
     async def explain(self, topic: str, partition: int) -> Explanation:
         """Why a partition is as it is: its leader, its ISR, its high watermark.
 
-        Works with brokers missing, and says what could not be asked. Raises
+        Works with missing brokers, and names those that could not be asked. Raises
         `UnknownTopicOrPartitionError`.
         """
         cluster = await self._ready()
@@ -284,14 +288,6 @@ class Admin:
         wanted = {TopicPartition(topic, p.partition): LATEST_TIMESTAMP for p in partitions}
         return {tp: found.offset for tp, found in (await self.list_offsets(wanted)).items()}
 
-    async def _start(self) -> None:
-        self._cluster = Cluster(self._cluster_config, self._given_runtime or default_runtime())
-        try:
-            await self._cluster.start()
-        except BaseException:
-            await self._cluster.close()
-            raise
-
     async def _ready(self) -> Cluster:
-        await self._lifetime.ensure()
+        await self._ensure_started()
         return self._cluster

@@ -1,15 +1,11 @@
 """The admin client's options."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TypedDict
 
 from barnabas.cluster import ClusterConfig
-from barnabas.cluster.options import (
-    check_int,
-    check_known,
-    parse_bootstrap_servers,
-)
+from barnabas.cluster.options import config_of, parse_bootstrap_servers
 
 
 class AdminOptions(TypedDict, total=False):
@@ -32,14 +28,8 @@ class AdminConfig:
 
     @classmethod
     def of(cls, options: AdminOptions) -> "AdminConfig":
-        """Checked options; raises `InvalidArgumentError` naming the one at fault."""
-        check_known(options, [field.name for field in fields(cls)])
-        config = cls(**options)
-        for name in ("request_timeout_ms", "default_api_timeout_ms"):
-            check_int(name, getattr(config, name), 1)
-        for name in ("retry_backoff_ms", "retry_backoff_max_ms"):
-            check_int(name, getattr(config, name), 0)
-        return config
+        """Check the options; raises `InvalidArgumentError` naming the invalid one."""
+        return config_of(cls, options, _MINIMA)
 
     def cluster(self, bootstrap_servers: str | Sequence[str]) -> ClusterConfig:
         return ClusterConfig(
@@ -49,3 +39,11 @@ class AdminConfig:
             retry_backoff_max_ms=self.retry_backoff_max_ms,
             allow_auto_create_topics=False,
         )
+
+
+_MINIMA = {
+    "request_timeout_ms": 1,
+    "default_api_timeout_ms": 1,
+    "retry_backoff_ms": 0,
+    "retry_backoff_max_ms": 0,
+}

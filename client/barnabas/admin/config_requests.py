@@ -1,12 +1,10 @@
 """Reading and changing the settings of topics and of brokers.
 
-A broker's own are asked of that broker, the others of any.
+Requests about one broker's settings go to that broker, the others to any.
 """
 
-from barnabas.admin.config_resource import ConfigResource
-from barnabas.cluster import Cluster
-from barnabas.errors import BrokerNotAvailableError, LeaderNotAvailableError, raise_for
-from barnabas.messages.configs import (
+from barnabas_common.errors import BrokerNotAvailableError, LeaderNotAvailableError, raise_for
+from barnabas_common.messages.configs import (
     AlterConfigResource,
     ConfigDescription,
     DescribeConfigsRequest,
@@ -14,7 +12,11 @@ from barnabas.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from barnabas.runtime import Channel, Service
+from barnabas_common.runtime import Channel, Service
+
+from barnabas.admin.config_resource import ConfigResource
+from barnabas.admin.visibility import wait_until_in_force
+from barnabas.cluster import Cluster
 
 
 async def describe(
@@ -35,7 +37,7 @@ async def describe(
 async def alter(
     cluster: Cluster, resource: ConfigResource, altered: AlterConfigResource, validate_only: bool
 ) -> None:
-    """Make all changes, or none; raises the refusal."""
+    """Make the changes, atomically, and wait until they are in force; raises the refusal."""
     request = IncrementalAlterConfigsRequest(validate_only, [altered])
     response: IncrementalAlterConfigsResponse
     if resource.resource_type == "broker" and resource.name:
@@ -45,13 +47,15 @@ async def alter(
         response = await cluster.ask(request, cluster.request_timeout)
     for result in response.resources:
         raise_for(result.error_code, result.error_message or str(resource))
+    if resource.resource_type == "broker" and not validate_only:
+        await wait_until_in_force(cluster, resource, altered)
 
 
 def _channel(cluster: Cluster, broker_id: int) -> Channel:
-    """To the broker whose settings are meant. Raises `BrokerNotAvailableError`."""
+    """The channel to the broker with these settings. Raises `BrokerNotAvailableError`."""
     try:
         return cluster.channel(broker_id, Service.ADMIN)
     except LeaderNotAvailableError:
-        living = ", ".join(map(str, sorted(cluster.metadata.brokers)))
-        message = f"there is no broker {broker_id}; those that are there: {living}"
+        registered = ", ".join(map(str, sorted(cluster.metadata.brokers)))
+        message = f"broker {broker_id} is not registered; registered brokers: {registered}"
         raise BrokerNotAvailableError(message) from None

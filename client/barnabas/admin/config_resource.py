@@ -1,15 +1,15 @@
-"""What has settings, and how a change of them is written down."""
+"""The things that have settings, and a change of them as a message."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from barnabas.messages.configs import AlterConfig, AlterConfigResource
+from barnabas_common.messages.configs import AlterConfig, AlterConfigResource
 
 
 @dataclass(frozen=True)
 class ConfigResource:
-    """A topic, a broker, or with the empty name of a broker all brokers."""
+    """A topic, a broker, or, with the type of a broker and an empty name, all brokers."""
 
     resource_type: str
     name: str
@@ -36,7 +36,7 @@ def alter_resource(
     append: Mapping[str, str] | None = None,
     subtract: Mapping[str, str] | None = None,
 ) -> AlterConfigResource:
-    """The changes of one resource as they travel; None deletes an override."""
+    """The changes of one resource as a message; None deletes an override."""
     return AlterConfigResource(
         resource.resource_type,
         resource.name,

@@ -1,14 +1,10 @@
-"""Elections and reassignments: what waits for its turn among the controller's own events."""
+"""Elections and reassignments: requests that go through the controller's event queue."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from barnabas.admin.events import NETWORK_MARGIN
-from barnabas.cluster import Cluster
-from barnabas.cluster.by_controller import ask_controller
-from barnabas.cluster.options import check_int
-from barnabas.errors import BarnabasError, error_for, raise_for
-from barnabas.messages.elections import ElectLeadersRequest, ElectLeadersResponse
-from barnabas.messages.reassignments import (
+from barnabas_common.errors import BarnabasError, error_for, raise_for
+from barnabas_common.messages.elections import ElectLeadersRequest, ElectLeadersResponse
+from barnabas_common.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ListPartitionReassignmentsRequest,
@@ -17,7 +13,12 @@ from barnabas.messages.reassignments import (
     PartitionName,
     ReassignPartition,
 )
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.admin.events import NETWORK_MARGIN
+from barnabas.cluster import Cluster
+from barnabas.cluster.by_controller import ask_controller
+from barnabas.cluster.options import check_int
 
 
 async def elect(
@@ -49,7 +50,7 @@ async def reassign(
     reassignments: Mapping[TopicPartition, Sequence[int] | None],
     patience: float,
 ) -> None:
-    """Begin to move partitions; None cancels. Raises the first refusal."""
+    """Start to move partitions; None cancels. Raises the first refusal."""
     request = AlterPartitionReassignmentsRequest(
         [
             ReassignPartition(*partition, list(replicas or ()), replicas is None)
@@ -68,7 +69,7 @@ async def reassign(
 async def ongoing_reassignments(
     cluster: Cluster, partitions: Iterable[TopicPartition] | None, patience: float
 ) -> dict[TopicPartition, OngoingReassignment]:
-    """Of these partitions, or of all."""
+    """The reassignments of these partitions, or of all."""
     request = ListPartitionReassignmentsRequest(partitions is None, _names(partitions))
     response: ListPartitionReassignmentsResponse = await ask_controller(
         cluster, request, cluster.request_timeout, patience

@@ -1,4 +1,4 @@
-"""Reading the events of all brokers: what they remember, and what comes."""
+"""Reading the events of all brokers: the recorded ones, and new ones as they occur."""
 
 import asyncio
 import heapq
@@ -7,18 +7,19 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from barnabas.cluster import Cluster
-from barnabas.errors import BarnabasError
-from barnabas.events import Event
-from barnabas.events.wire import events_of
-from barnabas.messages.events import DescribeEventsRequest, DescribeEventsResponse
-from barnabas.runtime import Service, TaskScope
+from barnabas_common.errors import BarnabasError
+from barnabas_common.events import Event
+from barnabas_common.events.wire import events_of
+from barnabas_common.messages.events import DescribeEventsRequest, DescribeEventsResponse
+from barnabas_common.runtime import Service, TaskScope
 
-# What the network may take on top of the time the broker is given.
+from barnabas.cluster import Cluster
+
+# Seconds that the network may take on top of the time the broker is given.
 NETWORK_MARGIN = 5.0
-# How long a reader waits at a broker for news; a broker that is gone is noticed sooner.
+# How long a broker may hold a request for new events; one that stopped is noticed sooner.
 PATIENCE_MS = 5_000
-# An event is held back so long for an older one of another broker to come in.
+# An event is held back for this many seconds, so that an older one of another broker can arrive.
 HOLD_BACK = 0.3
 RETRY_PAUSE = 0.3
 LOOK_FOR_BROKERS_EVERY = 1.0
@@ -27,9 +28,10 @@ FROM_NOW_ON = -1
 
 @dataclass(frozen=True)
 class BrokerEvents:
-    """What a broker remembers of its present life, oldest first, or why it did not tell.
+    """The events of a broker's present incarnation, oldest first, or the error of the request.
 
-    `forgotten_ms`: wall clock of the newest change of state it has forgotten, 0: none.
+    `forgotten_ms`: wall clock of the newest change of state it has dropped, 0: none. `life` names
+    the incarnation, `until` the last event.
     """
 
     broker_id: int
@@ -42,7 +44,7 @@ class BrokerEvents:
 
 @dataclass(frozen=True)
 class Interruption:
-    """Something a reader of a broker's events must know: `what` is a sentence about it."""
+    """A gap or a pause in a broker's events: `what` is a sentence about it."""
 
     broker_id: int
     time_ms: int
@@ -50,8 +52,8 @@ class Interruption:
     missed: int = 0
 
 
-async def remembered(cluster: Cluster, broker_id: int, topics: Sequence[str]) -> BrokerEvents:
-    """Everything one broker remembers, page by page."""
+async def recorded_events(cluster: Cluster, broker_id: int, topics: Sequence[str]) -> BrokerEvents:
+    """All recorded events of one broker, page by page."""
     events: list[Event] = []
     request = DescribeEventsRequest(topics=list(topics))
     end = None
@@ -85,11 +87,11 @@ async def _ask(
 
 
 class EventStream:
-    """The events of all brokers as they come, in the order of their clocks; to be entered.
+    """The events of all brokers as they occur, ordered by their clocks; used with `async with`.
 
-    Brokers may die and come back meanwhile; the first events of one that is back may come late, for
-    it answers only when it serves. A reader that is too slow gets an `Interruption` in
-    place of what a broker has forgotten.
+    Brokers may stop and restart in between; the first events of a restarted one may come late,
+    because it answers only when it serves. A reader that is too slow gets an `Interruption` in
+    place of the events that a broker has dropped.
     """
 
     def __init__(self, cluster: Cluster, topics: Sequence[str], from_beginning: bool) -> None:
@@ -104,7 +106,7 @@ class EventStream:
 
     async def __aenter__(self) -> Self:
         known = sorted(self._cluster.metadata.brokers)
-        answers = await asyncio.gather(*(self._begin(broker_id) for broker_id in known))
+        answers = await asyncio.gather(*(self._position_of(broker_id) for broker_id in known))
         for answer in answers:
             for event in answer.events:
                 self._hold(event)
@@ -120,9 +122,9 @@ class EventStream:
     ) -> None:
         await self._tasks.close()
 
-    async def _begin(self, broker_id: int) -> BrokerEvents:
+    async def _position_of(self, broker_id: int) -> BrokerEvents:
         if self._from_beginning:
-            return await remembered(self._cluster, broker_id, self._topics)
+            return await recorded_events(self._cluster, broker_id, self._topics)
         try:
             request = DescribeEventsRequest(after=FROM_NOW_ON)
             now = await _ask(self._cluster, broker_id, request)
@@ -161,14 +163,14 @@ class EventStream:
             self._cluster.request_refresh()
             await asyncio.sleep(LOOK_FOR_BROKERS_EVERY)
 
-    def _follow(self, broker_id: int, begin: BrokerEvents) -> None:
+    def _follow(self, broker_id: int, start: BrokerEvents) -> None:
         if broker_id not in self._followed:
             self._followed[broker_id] = None
-            self._tasks.spawn(self._read(broker_id, begin), f"of broker {broker_id}")
+            self._tasks.spawn(self._read(broker_id, start), f"of broker {broker_id}")
 
-    async def _read(self, broker_id: int, begin: BrokerEvents) -> None:
+    async def _read(self, broker_id: int, start: BrokerEvents) -> None:
         place = DescribeEventsRequest(
-            begin.life, begin.until, max_wait_ms=PATIENCE_MS, topics=self._topics
+            start.life, start.until, max_wait_ms=PATIENCE_MS, topics=self._topics
         )
         answers = True
         while True:
@@ -178,7 +180,7 @@ class EventStream:
                 if answers:
                     await self._interrupt(broker_id, f"does not answer: {error}")
                 answers = False
-                self._cluster.suspect(broker_id)
+                self._cluster.note_failure(broker_id)
                 self._cluster.request_refresh()
                 await asyncio.sleep(RETRY_PAUSE)
                 continue
@@ -186,7 +188,7 @@ class EventStream:
                 await self._interrupt(broker_id, "answers again")
             answers = True
             if response.missed:
-                what = f"had already forgotten {response.missed} events when they were asked for"
+                what = f"had already dropped {response.missed} events when they were requested"
                 await self._interrupt(broker_id, what, response.missed)
             place.life, place.after = response.life, response.until
             for event in events_of(response):

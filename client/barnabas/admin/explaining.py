@@ -1,19 +1,16 @@
-"""Asking everybody about one partition, to explain it."""
+"""Asking all brokers about one partition, to explain it."""
 
 import asyncio
 
-from barnabas.admin.events import BrokerEvents, remembered
+from barnabas_common.errors import BarnabasError, UnknownTopicOrPartitionError
+from barnabas_common.messages.metadata import MetadataResponse, PartitionMetadata
+from barnabas_common.messages.replicas import DescribeReplicasRequest, ReplicaDescription
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.admin.descriptions import replicas_of
+from barnabas.admin.events import BrokerEvents, recorded_events
 from barnabas.cluster import Cluster
-from barnabas.errors import BarnabasError, UnknownTopicOrPartitionError
 from barnabas.explain import PartitionView
-from barnabas.messages.metadata import MetadataResponse, PartitionMetadata
-from barnabas.messages.replicas import (
-    DescribeReplicasRequest,
-    DescribeReplicasResponse,
-    ReplicaDescription,
-)
-from barnabas.runtime import Service
-from barnabas.topic_partition import TopicPartition
 
 TIMEOUT = 3.0
 
@@ -21,7 +18,7 @@ TIMEOUT = 3.0
 async def view_of(
     cluster: Cluster, metadata: MetadataResponse, topic_partition: TopicPartition
 ) -> PartitionView:
-    """What the live brokers say now; those that do not answer in time are noted as silent.
+    """The answers of the registered brokers now; those that do not answer in time are noted.
 
     Raises `UnknownTopicOrPartitionError` if the topic has no such partition.
     """
@@ -54,14 +51,13 @@ async def _ask(
 ) -> tuple[BrokerEvents, ReplicaDescription | None]:
     try:
         async with asyncio.timeout(TIMEOUT):
-            channel = cluster.channel(broker_id, Service.ADMIN)
             request = DescribeReplicasRequest([wanted.topic])
-            answer: DescribeReplicasResponse = await channel.call(request, TIMEOUT)
-            events = await remembered(cluster, broker_id, [wanted.topic])
+            answer = await replicas_of(cluster, broker_id, request)
+            if answer.error is not None:
+                return BrokerEvents(broker_id, error=answer.error), None
+            events = await recorded_events(cluster, broker_id, [wanted.topic])
     except TimeoutError:
         late = BarnabasError(f"no answer within {TIMEOUT:g} s")
         return BrokerEvents(broker_id, error=late), None
-    except BarnabasError as error:
-        return BrokerEvents(broker_id, error=error), None
     found = [r for r in answer.replicas if (r.topic, r.partition) == wanted]
     return events, found[0] if found else None

@@ -1,10 +1,9 @@
-"""Where the replicas of partitions should be, given the brokers they may use: pure, and thrifty.
+"""Where the replicas of partitions should be, given the brokers they may use: pure functions.
 
-Only what must move is moved: replicas on brokers that are not to be used, then as many as it takes
-until no broker has two more than another; Kafka's own tool deals all of them out anew. A new
-replica goes to the broker with the fewest, on a rack the partition is not on yet if there is one.
-Who leads is then a matter of order within each list, which costs nothing: it is turned until the
-preferred leaders are spread too.
+As few replicas as possible move: those on brokers that must not be used, then as many as needed
+until no broker has two more than another. (Kafka's tool assigns all of them again.) A new replica
+goes to the broker with the fewest, on a rack that the partition is not on yet, if there is one.
+Finally each list is reordered, which moves nothing, until the preferred leaders are spread too.
 
 The JSON of a plan is that of `kafka-reassign-partitions`.
 """
@@ -13,8 +12,8 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from barnabas.errors import InvalidArgumentError
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.topic_partition import TopicPartition
 
 Assignment = Mapping[TopicPartition, Sequence[int]]
 Plan = dict[TopicPartition, list[int]]
@@ -77,7 +76,7 @@ def _even_out(plan: Plan, load: "Counter[int]", racks: Mapping[int, str]) -> boo
 
 
 def _spread_leaders(plan: Plan, brokers: Sequence[int]) -> None:
-    """Put another replica first where the present one leads more than its share."""
+    """Put another replica first if the present first one leads more than its share."""
     leads = Counter(dict.fromkeys(brokers, 0))
     leads.update(replicas[0] for replicas in plan.values() if replicas)
     for replicas in plan.values():
@@ -104,7 +103,7 @@ def format_plan(plan: Assignment, indent: int | None = None) -> str:
 
 
 def parse_plan(text: str) -> Plan:
-    """The plan in this JSON; raises InvalidArgumentError that says what is wrong with it."""
+    """Parse a plan in JSON; raises InvalidArgumentError that says what is invalid."""
     try:
         content = json.loads(text)
     except ValueError as error:

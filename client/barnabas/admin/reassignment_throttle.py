@@ -1,14 +1,12 @@
-"""Throttles of reassignments (KIP-73): set before one begins, lifted when none is under way."""
+"""Throttles of reassignments (KIP-73): set before one starts, lifted when none is in progress."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.admin.admin import Admin
 from barnabas.admin.config_resource import ConfigResource
-from barnabas.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from barnabas.admin.admin import Admin
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LEADERS = "leader.replication.throttled.replicas"
@@ -18,7 +16,7 @@ FOLLOWERS = "follower.replication.throttled.replicas"
 def throttled_replicas(
     now: Mapping[TopicPartition, Sequence[int]], targets: Mapping[TopicPartition, Sequence[int]]
 ) -> dict[str, dict[str, str]]:
-    """The two lists of each topic that has replicas to copy: whoever may send and who receives."""
+    """The two lists of each topic with replicas to copy: the possible senders and the receivers."""
     leaders: dict[str, list[str]] = defaultdict(list)
     followers: dict[str, list[str]] = defaultdict(list)
     for partition, target in sorted(targets.items()):
@@ -34,10 +32,10 @@ def throttled_replicas(
 
 
 async def set_throttle(
-    admin: "Admin", targets: Mapping[TopicPartition, Sequence[int]], rate: int
+    admin: Admin, targets: Mapping[TopicPartition, Sequence[int]], rate: int
 ) -> None:
-    """Have the replicas that these reassignments copy, and those under way, copied at `rate` bytes
-    a second on each broker and in each direction."""
+    """Limit the copying by these reassignments, and by those in progress, to `rate` bytes a second
+    on each broker and in each direction."""
     topics = await admin.describe_topics({partition.topic for partition in targets})
     now = {
         TopicPartition(topic.topic, found.partition): list(found.replicas)
@@ -56,8 +54,8 @@ async def set_throttle(
         await admin.incremental_alter_configs(ConfigResource.topic(topic), lists)
 
 
-async def lift_throttle(admin: "Admin", topics: Iterable[str]) -> list[str]:
-    """Take the throttles of these topics away, and the rates; returns the topics that had one."""
+async def lift_throttle(admin: Admin, topics: Iterable[str]) -> list[str]:
+    """Remove the throttles of these topics, and the rates; returns the topics that had one."""
     lifted = []
     for topic in topics:
         described = {config.name: config for config in await admin.describe_configs(topic)}

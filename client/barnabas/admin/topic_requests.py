@@ -1,5 +1,5 @@
-"""Creating, growing and deleting topics: any broker takes the first and the last, and the
-controller has the second, for it must wait for its turn among reassignments.
+"""Creating, deleting and growing topics. Any broker accepts the first two; the controller grows
+topics, because its event queue orders that with reassignments.
 
 A request that may have been applied is not sent again; one that was refused because there is no
 controller is.
@@ -7,24 +7,25 @@ controller is.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from barnabas.admin.events import NETWORK_MARGIN
-from barnabas.cluster import Cluster
-from barnabas.cluster.by_controller import ask_controller
-from barnabas.cluster.options import check_int
-from barnabas.error_code import ErrorCode
-from barnabas.errors import NotControllerError, raise_for
-from barnabas.messages.topics import (
+from barnabas_common.errors import NotControllerError, raise_for
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
-    CreateTopicsResponse,
     DeleteTopicsRequest,
-    DeleteTopicsResponse,
     NewPartitions,
     ReplicaAssignment,
     TopicResult,
 )
+
+from barnabas.admin.events import NETWORK_MARGIN
+from barnabas.admin.visibility import has_partitions, is_gone, wait_until_known
+from barnabas.cluster import Cluster
+from barnabas.cluster.by_controller import ask_controller
+from barnabas.cluster.options import check_int
 
 
 def assigned(assignments: Mapping[int, Sequence[int]] | None) -> list[ReplicaAssignment]:
@@ -32,37 +33,81 @@ def assigned(assignments: Mapping[int, Sequence[int]] | None) -> list[ReplicaAss
     return [ReplicaAssignment(p, list(ids)) for p, ids in (assignments or {}).items()]
 
 
-async def change_topics(
-    cluster: Cluster, request: CreateTopicsRequest | DeleteTopicsRequest, patience: float
+async def create_topics(
+    cluster: Cluster, request: CreateTopicsRequest, patience: float
 ) -> list[TopicResult]:
-    """Ask, and again for `patience` s while the asked broker knows no controller.
+    """Create the topics, and wait until every broker knows them.
 
     Raises the first refusal, once the others are carried out.
     """
+    began = cluster.clock.monotonic()
+    results = await _change_topics(cluster, request, patience)
+    if not request.validate_only:
+        counts = {result.topic: result.partitions for result in results if not result.error_code}
+        left = _left(cluster, began, request.timeout_ms)
+        await wait_until_known(cluster, counts, has_partitions(counts), left)
+    return _all_or_raise(results)
+
+
+async def delete_topics(cluster: Cluster, request: DeleteTopicsRequest, patience: float) -> None:
+    """Delete the topics, and wait until no broker knows them; raises as `create_topics`."""
+    began = cluster.clock.monotonic()
+    results = await _change_topics(cluster, request, patience)
+    gone = [result.topic for result in results if not result.error_code]
+    await wait_until_known(cluster, gone, is_gone, _left(cluster, began, request.timeout_ms))
+    _all_or_raise(results)
+
+
+async def _change_topics(
+    cluster: Cluster, request: CreateTopicsRequest | DeleteTopicsRequest, patience: float
+) -> list[TopicResult]:
+    """Send the request, and again for `patience` s what the asked broker could not do without a
+    controller. What was done is not sent again: its second answer would be a refusal."""
     timeout = _timeout(request.timeout_ms)
     deadline = cluster.clock.monotonic() + patience
     failures = 0
+    done: dict[str, TopicResult] = {}
     while True:
         response = await cluster.ask(request, timeout)
-        if not _controller_is_missing(response):
-            return _all_or_raise(list(response.topics))
+        missing = {r.topic for r in response.topics if r.error_code == ErrorCode.NOT_CONTROLLER}
+        done |= {result.topic: result for result in response.topics}
+        if not missing:
+            return list(done.values())
         failures += 1
         pause = cluster.backoff.seconds(failures)
         if cluster.clock.monotonic() + pause >= deadline:
             raise NotControllerError("there is no controller now")
         await asyncio.sleep(pause)
+        request = _only(request, missing)
+
+
+def _only(
+    request: CreateTopicsRequest | DeleteTopicsRequest, names: set[str]
+) -> CreateTopicsRequest | DeleteTopicsRequest:
+    if isinstance(request, DeleteTopicsRequest):
+        return replace(request, topics=[name for name in request.topics if name in names])
+    return replace(request, topics=[new for new in request.topics if new.topic in names])
+
+
+def _left(cluster: Cluster, began: float, timeout_ms: int) -> float:
+    return max(0.0, began + timeout_ms / 1000 - cluster.clock.monotonic())
 
 
 async def grow_topic(
     cluster: Cluster, new: NewPartitions, timeout_ms: int, validate_only: bool, patience: float
 ) -> None:
-    """Have the controller give a topic more partitions."""
+    """Ask the controller to give a topic more partitions, and wait until every broker knows."""
     check_int("count", new.count, 1)
     request = CreatePartitionsRequest(timeout_ms, validate_only, [new])
+    began = cluster.clock.monotonic()
     response: CreatePartitionsResponse = await ask_controller(
         cluster, request, _timeout(timeout_ms), patience, _controller_is_missing
     )
     _all_or_raise(response.topics)
+    if not validate_only:
+        counts = {new.topic: new.count}
+        left = _left(cluster, began, timeout_ms)
+        await wait_until_known(cluster, counts, has_partitions(counts), left)
 
 
 def _timeout(timeout_ms: int) -> float:
@@ -70,9 +115,7 @@ def _timeout(timeout_ms: int) -> float:
     return timeout_ms / 1000 + NETWORK_MARGIN
 
 
-def _controller_is_missing(
-    response: CreateTopicsResponse | DeleteTopicsResponse | CreatePartitionsResponse,
-) -> bool:
+def _controller_is_missing(response: CreatePartitionsResponse) -> bool:
     return any(topic.error_code == ErrorCode.NOT_CONTROLLER for topic in response.topics)
 
 

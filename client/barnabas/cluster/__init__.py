@@ -1,4 +1,4 @@
-"""The client's view of the cluster: where the brokers are and who leads what."""
+"""The client's view of the cluster: the brokers' addresses and the partitions' leaders."""
 
 from barnabas.cluster.cluster import Cluster, ClusterConfig
 from barnabas.cluster.metadata import ClusterMetadata, Leader, TopicInfo

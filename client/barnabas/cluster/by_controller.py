@@ -1,18 +1,19 @@
-"""Ask the controller, wherever it is now: for requests that only it answers."""
+"""Ask the controller, wherever it is now: for requests that only the controller answers."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from barnabas_common.errors import LeaderNotAvailableError, NotControllerError, TransportError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.metadata import MetadataRequest
+from barnabas_common.runtime import Service
+
 from barnabas.cluster.cluster import Cluster, may_ask_another
-from barnabas.error_code import ErrorCode
-from barnabas.errors import LeaderNotAvailableError, NotControllerError, TransportError
-from barnabas.messages.metadata import MetadataRequest
-from barnabas.runtime import Service
 
 
 def whole_request_refused(response: Any) -> bool:
-    """The broker asked is not the controller, and says so for the request as a whole."""
+    """Whether the broker refused the whole request because it is not the controller."""
     return bool(response.error_code == ErrorCode.NOT_CONTROLLER)
 
 
@@ -23,12 +24,12 @@ async def ask_controller(
     patience: float,
     not_controller: Callable[[Any], bool] = whole_request_refused,
 ) -> Any:
-    """The controller's answer, within `timeout` s of each question (see `Cluster.time_for`).
+    """The controller's answer; each attempt takes up to `timeout` s (see `Cluster.time_for`).
 
-    Looks for another controller for up to `patience` s while the broker asked is not one, or
-    cannot be reached. Raises NotControllerError if none was found, and MaybeApplied for a request
-    that was sent and not answered: nobody knows whether it counts, so it is not sent again (unless
-    it only reads).
+    Looks for another controller for up to `patience` s while the asked broker is not the
+    controller, or does not answer. Raises NotControllerError if none was found, and MaybeApplied
+    for a request that was sent and not answered: it may have been applied, so it is not sent again
+    (unless it only reads).
     """
     deadline = cluster.clock.monotonic() + patience
     failures = 0
@@ -42,9 +43,9 @@ async def ask_controller(
                 return response
             why = "there is no controller now"
         except LeaderNotAvailableError:
-            cluster.suspect(controller_id)
+            cluster.note_failure(controller_id)
         except TransportError as error:
-            cluster.suspect(controller_id)
+            cluster.note_failure(controller_id)
             if not may_ask_another(request, error):
                 raise
             why = f"the controller, broker {controller_id}, does not answer: {error}"

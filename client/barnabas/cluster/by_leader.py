@@ -1,6 +1,6 @@
-"""Ask the leaders of many partitions at once, and again where leaders move, until a deadline.
+"""Ask the leaders of many partitions concurrently, and again where leaders move, until a deadline.
 
-Used for ListOffsets and OffsetForLeaderEpoch by consumer and admin: each leader gets one request
+Consumer and admin use it for ListOffsets and OffsetForLeaderEpoch: each leader gets one request
 with all its partitions.
 """
 
@@ -8,10 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from barnabas.cluster.cluster import Cluster
-from barnabas.cluster.metadata import Leader
-from barnabas.error_code import ErrorCode
-from barnabas.errors import (
+from barnabas_common.errors import (
     BarnabasError,
     KafkaError,
     LeaderNotAvailableError,
@@ -20,15 +17,19 @@ from barnabas.errors import (
     UnknownTopicOrPartitionError,
     error_for,
 )
-from barnabas.messages.offsets import (
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.offsets import (
     ListedOffset,
     ListOffsetsPartition,
     ListOffsetsRequest,
 )
-from barnabas.runtime import Service
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.runtime import Service
+from barnabas_common.topic_partition import TopicPartition
 
-# Builds one leader's request from its partitions and the leadership the client believes in.
+from barnabas.cluster.cluster import Cluster
+from barnabas.cluster.metadata import Leader
+
+# Builds one leader's request from its partitions and the leaders in the client's metadata.
 BuildRequest = Callable[[Sequence[tuple[TopicPartition, Leader]]], Any]
 
 
@@ -39,9 +40,9 @@ async def ask_leaders(
     timeout: float,
     on_answer: Callable[[TopicPartition, Any], None] = lambda partition, answer: None,
 ) -> dict[TopicPartition, Any]:
-    """Every partition's answer, in the order asked for; `on_answer` gets each when it comes.
+    """Every partition's answer, in the order of `partitions`; `on_answer` gets each as it arrives.
 
-    Retries what may succeed later; raises the first refusal that cannot, or
+    Retries retriable failures; raises the first other refusal, or
     `RequestTimedOutError` with the last failure after `timeout` seconds.
     """
     wanted = list(dict.fromkeys(partitions))
@@ -52,7 +53,7 @@ async def ask_leaders(
         missing = [tp for tp in wanted if tp not in found]
         if not missing:
             return {tp: found[tp] for tp in wanted}
-        await _know_topics(cluster, missing, deadline - cluster.clock.monotonic())
+        await _check_partitions(cluster, missing, deadline - cluster.clock.monotonic())
         failure = await _ask_once(cluster, missing, build, found)
         for tp in missing:
             if tp in found:
@@ -91,7 +92,7 @@ async def list_offsets(
     return await ask_leaders(cluster, timestamps, build, timeout, on_answer)
 
 
-async def _know_topics(
+async def _check_partitions(
     cluster: Cluster, partitions: Sequence[TopicPartition], timeout: float
 ) -> None:
     for topic, partition in partitions:
@@ -109,7 +110,7 @@ async def _ask_once(
     build: BuildRequest,
     found: dict[TopicPartition, Any],
 ) -> BarnabasError | None:
-    """One request to each leader; returns a failure worth a retry, if there was one."""
+    """Send one request to each leader; returns a retriable failure, if there was one."""
     by_leader: dict[int, list[tuple[TopicPartition, Leader]]] = {}
     failure: BarnabasError | None = None
     for tp in partitions:
@@ -137,11 +138,11 @@ async def _ask_once(
 
 
 async def _ask_leader(cluster: Cluster, broker_id: int, request: Any) -> Any:
-    """The answers of one leader, or the transport's failure."""
+    """The answers of one leader, or why there are none."""
     try:
         channel = cluster.channel(broker_id, Service.DATA)
         response = await channel.call(request, cluster.request_timeout)
     except (TransportError, KafkaError) as error:
-        cluster.suspect(broker_id)
+        cluster.note_failure(broker_id)
         return error
     return response.partitions

@@ -1,7 +1,7 @@
 """The client's view of the cluster, kept fresh: bootstrap, metadata refresh, channels by broker id.
 
-Producer, consumer and admin each own one. Knowledge itself is `ClusterMetadata`; this class only
-moves it: it asks when something looks stale, spaces the questions, and tells its listeners.
+Producer, consumer and admin each have one. `ClusterMetadata` is the data; this class refreshes it
+when something looks stale, spaces the requests, and notifies its listeners.
 """
 
 import asyncio
@@ -9,36 +9,37 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from barnabas.cluster.backoff import Backoff
-from barnabas.cluster.connections import Connections, unreachable
-from barnabas.cluster.metadata import ClusterMetadata, Leader, TopicInfo
-from barnabas.error_code import ErrorCode
-from barnabas.errors import (
+from barnabas_common.errors import (
     BarnabasError,
     LeaderNotAvailableError,
     Refused,
     TransportError,
     error_for,
 )
-from barnabas.messages.configs import DescribeConfigsRequest
-from barnabas.messages.metadata import MetadataRequest, MetadataResponse
-from barnabas.messages.reassignments import ListPartitionReassignmentsRequest
-from barnabas.runtime import Address, Channel, Message, Runtime, Service, TaskScope
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.configs import DescribeConfigsRequest
+from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas_common.messages.reassignments import ListPartitionReassignmentsRequest
+from barnabas_common.runtime import Address, Channel, Message, Runtime, Service, TaskScope
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.cluster.backoff import Backoff
+from barnabas.cluster.connections import Connections, unreachable
+from barnabas.cluster.metadata import ClusterMetadata, Leader, TopicInfo
 
 logger = logging.getLogger(__name__)
 
 # Long enough for a connection across the world, short enough that a wrong address fails in seconds.
 ASK_TIMEOUT = 3.0
-# How long a topic may be unknown before that is believed: brokers hear of a new topic one by one.
+# How long a topic may be unknown before that is final: brokers learn of a new topic one by one.
 UNKNOWN_TOPIC_GRACE = 2.0
-# They change nothing, so they may be asked twice: nobody waits long for a broker that stands still.
+# Requests that change nothing: they are sent to another broker if one does not answer soon.
 _READING = (MetadataRequest, DescribeConfigsRequest, ListPartitionReassignmentsRequest)
 
 
 @dataclass(frozen=True)
 class ClusterConfig:
-    """What the three clients have in common; times in milliseconds."""
+    """The options that the three clients have in common; times in milliseconds."""
 
     bootstrap_servers: tuple[Address, ...]
     request_timeout_ms: int = 30_000
@@ -51,7 +52,7 @@ class ClusterConfig:
 class Cluster:
     """Bootstrap, metadata and channels of one client.
 
-    `metadata` is replaced whole on every update; listeners run right after.
+    `metadata` is replaced as a whole on every update; then the listeners run.
     """
 
     def __init__(self, config: ClusterConfig, runtime: Runtime) -> None:
@@ -68,11 +69,11 @@ class Cluster:
         self._topics: dict[str, None] = {}
         self._wanted = asyncio.Event()
         self._listeners: list[Callable[[], None]] = []
-        self._suspects: dict[Address, None] = {}
+        self._failed_recently: dict[Address, None] = {}
         self._answered_last: Address | None = None
 
     async def start(self) -> None:
-        """Find the cluster; raises `NoBrokerReachableError` within seconds if nobody answers."""
+        """Find the cluster; `NoBrokerReachableError` within seconds if no broker answers."""
         response = await self._connections.first_answer(
             self.config.bootstrap_servers, MetadataRequest(), self._ask_timeout()
         )
@@ -92,18 +93,18 @@ class Cluster:
         self._topics.update(dict.fromkeys(topics))
 
     def request_refresh(self) -> None:
-        """Something looked stale: ask again soon (in the background, spaced by the backoff)."""
+        """Refresh stale metadata soon, in the background, spaced by the backoff."""
         self._wanted.set()
 
-    def suspect(self, broker_id: int) -> None:
-        """A call to this broker failed in transit: ask the others first, and ask now."""
+    def note_failure(self, broker_id: int) -> None:
+        """A call to this broker failed in transit: prefer other brokers, and refresh now."""
         broker = self.metadata.brokers.get(broker_id)
         if broker is not None:
-            self._suspects[Address(broker.host, broker.port)] = None
+            self._failed_recently[Address(broker.host, broker.port)] = None
         self.request_refresh()
 
     def learn_leader(self, topic_partition: TopicPartition, broker_id: int, epoch: int) -> bool:
-        """Apply a leader named in a refusal; True if it was news."""
+        """Apply a leader named in a refusal; True if it is newer than the known one."""
         metadata = self.metadata.with_leader(topic_partition, Leader(broker_id, epoch))
         if metadata is self.metadata:
             return False
@@ -119,10 +120,10 @@ class Cluster:
         return self._connections.channel(Address(broker.host, broker.port), service)
 
     async def topic(self, name: str, timeout: float) -> TopicInfo:
-        """The topic's partitions, asked for until known or `timeout` seconds have passed.
+        """The topic's partitions, requested until known or `timeout` seconds have passed.
 
-        Raises the broker's refusal; `UnknownTopicOrPartitionError` comes early, once a topic has
-        been unknown for longer than brokers need to hear of a new one.
+        Raises the broker's refusal; `UnknownTopicOrPartitionError` earlier, once a topic has been
+        unknown for longer than brokers need to learn of a new one.
         """
         start = self.clock.monotonic()
         failures = 0
@@ -141,13 +142,13 @@ class Cluster:
         return self.metadata.topics[name]
 
     async def ask(self, request: Message, timeout: float | None = None) -> Message:
-        """Send an Admin request to a broker that answers: the one that answered last comes first.
+        """Send an Admin request to a broker that answers; the one that answered last is first.
 
-        Brokers hear of changes one by one; who stays with one broker is never told of an older
-        state than it has seen, and finds the topic that it has just created.
+        Brokers learn of changes one by one: a client that stays with one broker sees no older
+        state than before, and finds the topic that it has just created.
 
-        A broker that may have applied the request is not followed by another: `MaybeApplied`
-        is raised, unless the request only reads.
+        If a broker may have applied the request, no other is asked: `MaybeApplied` is raised,
+        unless the request only reads.
         """
         failures: dict[Address, BarnabasError] = {}
         for address in self._candidates():
@@ -156,17 +157,17 @@ class Cluster:
                 answer = await channel.call(request, self.time_for(request, timeout))
             except TransportError as error:
                 failures[address] = error
-                self._suspects[address] = None
+                self._failed_recently[address] = None
                 if not may_ask_another(request, error):
                     raise
             else:
-                self._suspects.pop(address, None)
+                self._failed_recently.pop(address, None)
                 self._answered_last = address
                 return answer
         raise unreachable(failures)
 
     async def refresh(self, request: MetadataRequest) -> MetadataResponse:
-        """Ask now, merge the answer, and return it."""
+        """Send the request, merge the answer into the metadata, and return it."""
         response: MetadataResponse = await self.ask(request)
         self._merge(response)
         return response
@@ -180,7 +181,7 @@ class Cluster:
             self.last_failure = error
 
     def _refusal(self, name: str, waited: float, timeout: float) -> BarnabasError | None:
-        """Why to give up on a topic, if it is time to."""
+        """The error to raise about an unknown topic, once its time is over."""
         code = self.metadata.errors.get(name, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         unknown = code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         retriable = ErrorCode(code).retriable
@@ -217,10 +218,10 @@ class Cluster:
             await asyncio.sleep(self.backoff.seconds(failures))
 
     def _ask_others_first(self) -> None:
-        """The one that answered last may be one that nobody tells anything any more, and those that
-        could not be reached may be well again."""
+        """Nothing changed: the broker that answered last may be isolated, and those that failed
+        may have recovered."""
         last, self._answered_last = self._answered_last, None
-        self._suspects = {} if last is None else {last: None}
+        self._failed_recently = {} if last is None else {last: None}
 
     def _merge(self, response: MetadataResponse) -> None:
         self._replace(self.metadata.merged(response))
@@ -231,14 +232,16 @@ class Cluster:
             listener()
 
     def _candidates(self) -> list[Address]:
-        """The broker that answered last, then from a random one on, suspects after the rest."""
+        """The broker that answered last, then from a random one on; failed ones come last."""
         brokers = [Address(b.host, b.port) for b in self.metadata.brokers.values()]
         if brokers:
             turn = self._randomness.randrange(len(brokers))
             brokers = brokers[turn:] + brokers[:turn]
         every = list(dict.fromkeys([*brokers, *self.config.bootstrap_servers]))
         last = self._answered_last
-        return sorted(every, key=lambda address: (address in self._suspects, address != last))
+        return sorted(
+            every, key=lambda address: (address in self._failed_recently, address != last)
+        )
 
     @property
     def request_timeout(self) -> float:
@@ -246,7 +249,7 @@ class Cluster:
         return self.config.request_timeout_ms / 1000
 
     def time_for(self, request: Message, timeout: float | None) -> float:
-        """Seconds for one broker's answer: `timeout`, or a few where another may be asked."""
+        """Seconds for one broker's answer: `timeout`, or a few if another broker may be asked."""
         if timeout is None or isinstance(request, _READING):
             return self._ask_timeout()
         return timeout
@@ -256,5 +259,5 @@ class Cluster:
 
 
 def may_ask_another(request: Message, error: TransportError) -> bool:
-    """Whether a request that failed in transit may be given to another broker."""
+    """Whether a request that failed in transit may be sent to another broker."""
     return isinstance(error, Refused) or isinstance(request, _READING)

@@ -1,14 +1,14 @@
-"""Channels to brokers, and one question asked of many addresses at once.
+"""Channels to brokers, and one request sent to many addresses concurrently.
 
 A channel belongs to an address and a service; it connects when first used and reconnects by
-itself, so channels are opened once and kept until the client closes.
+itself, so channels are kept until the client is closed.
 """
 
 import asyncio
 from collections.abc import Sequence
 
-from barnabas.errors import BarnabasError, NoBrokerReachableError
-from barnabas.runtime import Address, Channel, Message, Network, Service, TaskScope
+from barnabas_common.errors import BarnabasError, NoBrokerReachableError
+from barnabas_common.runtime import Address, Channel, Message, Network, Service, TaskScope
 
 
 class Connections:
@@ -34,10 +34,10 @@ class Connections:
     async def first_answer(
         self, addresses: Sequence[Address], request: Message, timeout: float
     ) -> Message:
-        """Ask every address at once and return the first answer.
+        """Ask all addresses concurrently and return the first answer.
 
-        One dead or silent address must not delay the others. Raises `NoBrokerReachableError`
-        naming each address and its failure when none answers within `timeout` seconds.
+        One address that does not answer must not delay the others. Raises `NoBrokerReachableError`
+        naming each address and its failure if none answers within `timeout` seconds.
         """
         outcomes: asyncio.Queue[tuple[Address, Message | BarnabasError]] = asyncio.Queue()
 

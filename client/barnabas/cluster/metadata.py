@@ -1,25 +1,22 @@
 """What a client knows of the cluster: brokers, topics, leaders and their epochs. Plain data.
 
-Brokers answer from caches that may lag behind one another, so an answer is merged, never believed
-whole: for each partition the highest leader epoch seen is kept and a lower one is ignored, unless
-the topic's id changed, that is, the topic was deleted and created anew (KIP-516).
+Brokers answer from caches that may lag behind one another, so an answer is merged: for each
+partition the highest leader epoch is kept and a lower one is ignored, unless the topic's id
+changed, that is, the topic was deleted and created again (KIP-516).
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import NamedTuple
 
-from barnabas.error_code import ErrorCode
-from barnabas.messages.metadata import (
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.metadata import (
     BrokerInfo,
     MetadataResponse,
     PartitionMetadata,
     TopicMetadata,
 )
-from barnabas.topic_partition import TopicPartition
-
-NO_LEADER = -1
+from barnabas_common.topic_partition import TopicPartition
 
 
 class Leader(NamedTuple):
@@ -43,25 +40,21 @@ class TopicInfo:
         return len(self.partitions)
 
 
-def _empty() -> Mapping[str, int]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class ClusterMetadata:
-    """One immutable state of knowledge; `merged` and `with_leader` return the next one.
+    """Immutable; `merged` and `with_leader` return the next state.
 
-    `errors` holds the error code of each topic the last answer about it refused.
+    `errors` holds the error code of each topic that the last answer refused.
     """
 
     cluster_id: str = ""
     controller_id: int = -1
     brokers: Mapping[int, BrokerInfo] = field(default_factory=dict)
     topics: Mapping[str, TopicInfo] = field(default_factory=dict)
-    errors: Mapping[str, int] = field(default_factory=_empty)
+    errors: Mapping[str, int] = field(default_factory=dict)
 
     def leader(self, topic_partition: TopicPartition) -> Leader | None:
-        """Who leads the partition now, if that is known and the broker's address too."""
+        """The partition's leader, if it and its address are known."""
         partition = self.partition(topic_partition)
         if partition is None or partition.leader_id not in self.brokers:
             return None
@@ -83,10 +76,10 @@ class ClusterMetadata:
         ]
 
     def merged(self, response: MetadataResponse) -> "ClusterMetadata":
-        """This knowledge and a broker's answer; topics it does not name stay as they are."""
+        """This metadata and a broker's answer; topics it does not name stay as they are."""
         topics = dict(self.topics)
         errors = dict(self.errors)
-        if not response.brokers:  # from one that has not heard from the controller yet
+        if not response.brokers:  # from a broker without metadata from the controller yet
             errors |= {a.topic: a.error_code for a in response.topics if a.topic not in topics}
             return replace(self, errors=errors)
         for answer in response.topics:
@@ -105,7 +98,7 @@ class ClusterMetadata:
         )
 
     def with_leader(self, topic_partition: TopicPartition, leader: Leader) -> "ClusterMetadata":
-        """This knowledge and a leader a broker named when it refused a request (KIP-951)."""
+        """This metadata and a leader that a broker named when it refused a request (KIP-951)."""
         old = self.partition(topic_partition)
         if old is None or leader.broker_id < 0 or leader.epoch <= old.leader_epoch:
             return self
@@ -126,7 +119,7 @@ def _merged_topic(old: TopicInfo | None, answer: TopicMetadata) -> TopicInfo:
         _newest(known.get(partition.partition), partition)
         for partition in sorted(answer.partitions, key=lambda p: p.partition)
     ]
-    # A broker whose cache lags may not have heard of the last partitions yet.
+    # A broker whose cache lags may not know the last partitions yet.
     partitions += [known[number] for number in sorted(known) if number >= len(partitions)]
     return TopicInfo(answer.topic, answer.topic_id, answer.is_internal, tuple(partitions))
 

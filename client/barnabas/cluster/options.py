@@ -1,22 +1,34 @@
-"""Checks of the options a caller gives, each error naming the option and what it may be."""
+"""Checks of a caller's options; each error names the option and its legal values."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
+from typing import Any, TypeVar
 
-from barnabas.errors import InvalidArgumentError
-from barnabas.runtime import Address
+from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.runtime import Address
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 
 
-def check_known(given: Iterable[str], known: Sequence[str]) -> None:
-    """Refuse an option that does not exist, and offer the nearest one that does."""
-    for name in given:
-        if name in known:
-            continue
-        near = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise InvalidArgumentError(f"there is no option {name!r}{hint}")
+T = TypeVar("T")
+
+
+def config_of(cls: type[T], options: Mapping[str, Any], minima: Mapping[str, int]) -> T:
+    """The config dataclass `cls` of these options, each int at least its minimum.
+
+    Raises `InvalidArgumentError` naming the invalid option; of an unknown one, the nearest name.
+    """
+    known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InvalidArgumentError(f"there is no option {name!r}{hint}")
+    config = cls(**options)
+    for name, minimum in minima.items():
+        check_int(name, getattr(config, name), minimum)
+    return config
 
 
 def check_int(name: str, value: object, minimum: int, maximum: int = 2**63 - 1) -> None:
@@ -46,7 +58,7 @@ def check_str(name: str, value: object) -> None:
 
 
 def parse_bootstrap_servers(value: str | Sequence[str]) -> tuple[Address, ...]:
-    """`"host:port,host:port"` or a list of such; at least one address, none twice."""
+    """Parse `"host:port,host:port"` or a list of such; at least one address, no duplicates."""
     parts = value.split(",") if isinstance(value, str) else list(value)
     texts = [part.strip() for part in parts if part.strip()]
     if not texts:

@@ -1,11 +1,11 @@
-"""Columns to Arrow, for pandas, Polars and Spark. The only module that imports pyarrow."""
+"""Columns as Arrow tables, for pandas, Polars and Spark. Only this module imports pyarrow."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.errors import ClientError
-from barnabas.record.reader import Columns
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors import ClientError
+from barnabas_common.record.reader import Columns
+from barnabas_common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow

@@ -1,22 +1,23 @@
-"""Fetched and not yet taken: chunks in the order they arrived, and errors in their place."""
+"""Records that were fetched and not taken yet: chunks in arrival order, and errors in place."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from barnabas.consumer.chunk import Chunk
-from barnabas.consumer.positions import PartitionPosition
+from barnabas_common.errors import BarnabasError, CorruptMessageError
+from barnabas_common.record.reader import Columns
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.consumer.completed_fetch import CompletedFetch
 from barnabas.consumer.record import ConsumerRecord
-from barnabas.errors import BarnabasError, CorruptMessageError
-from barnabas.record.reader import Columns
-from barnabas.topic_partition import TopicPartition
+from barnabas.consumer.subscription_state import TopicPartitionState
 
 
 class _Failure(NamedTuple):
-    """An error to raise when its turn comes; it is no longer true after a seek."""
+    """An error to raise in its place; a seek makes it stale."""
 
-    state: PartitionPosition
+    state: TopicPartitionState
     version: int
     error: BarnabasError
 
@@ -26,37 +27,37 @@ class _Failure(NamedTuple):
 
 
 class FetchBuffer:
-    """Between the fetchers and the application. `on_room()`: a partition may fetch again."""
+    """Lies between the fetchers and the application. `on_room()`: a partition may fetch again."""
 
     def __init__(self) -> None:
         self.on_room: Callable[[], None] = lambda: None
-        self._entries: deque[Chunk | _Failure] = deque()
+        self._entries: deque[CompletedFetch | _Failure] = deque()
         self._arrived = asyncio.Event()
         self._closed: BarnabasError | None = None
 
     @property
     def size(self) -> int:
         """Bytes buffered in all."""
-        return sum(e.size for e in self._entries if isinstance(e, Chunk) and not e.stale)
+        return sum(e.size for e in self._entries if isinstance(e, CompletedFetch) and not e.stale)
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: CompletedFetch) -> None:
         self._entries.append(chunk)
         self._arrived.set()
 
-    def add_failure(self, state: PartitionPosition, error: BarnabasError) -> None:
+    def add_failure(self, state: TopicPartitionState, error: BarnabasError) -> None:
         """Raise `error` once everything fetched before it was taken."""
         state.blocked = True
         self._entries.append(_Failure(state, state.version, error))
         self._arrived.set()
 
     def close(self, error: BarnabasError) -> None:
-        """Drop everything; whoever waits or takes from now on gets `error`."""
+        """Drop everything; waiting and later callers get `error`."""
         self._entries.clear()
         self._closed = error
         self._arrived.set()
 
     async def wait(self, timeout: float | None) -> bool:
-        """Wait until something is there; False after `timeout` seconds (None: for ever)."""
+        """Wait until there is something to take; False after `timeout` seconds (None: forever)."""
         self._drop_stale()
         if self._entries:
             return True
@@ -69,7 +70,7 @@ class FetchBuffer:
         return True
 
     def take(self, limit: int) -> list[ConsumerRecord]:
-        """Up to `limit` records, those of one partition in order; raises an error in its turn."""
+        """Up to `limit` records, those of one partition in order; raises an error in its place."""
         records: list[ConsumerRecord] = []
         while len(records) < limit:
             chunk = self._head(raising=not records)
@@ -85,11 +86,11 @@ class FetchBuffer:
             if records:
                 records.extend(some)
             else:
-                records = some  # most often one batch is all there is to take: no copy
+                records = some  # usually there is one batch to take: no copy
         return records
 
     def take_columns(self) -> list[tuple[TopicPartition, Columns]]:
-        """Everything that is there, as columns, chunk by chunk."""
+        """All buffered records, as columns, chunk by chunk."""
         taken: list[tuple[TopicPartition, Columns]] = []
         while (chunk := self._head(raising=not taken)) is not None:
             try:
@@ -102,15 +103,15 @@ class FetchBuffer:
                 taken.append((chunk.state.topic_partition, columns))
         return taken
 
-    def _head(self, raising: bool) -> Chunk | None:
-        """The chunk whose turn it is; raises the error whose turn it is, if `raising`."""
+    def _head(self, raising: bool) -> CompletedFetch | None:
+        """The first chunk; raises the error that comes first instead, if `raising`."""
         if self._closed is not None:
             raise self._closed
         self._drop_stale()
         if not self._entries:
             return None
         head = self._entries[0]
-        if isinstance(head, Chunk):
+        if isinstance(head, CompletedFetch):
             return head
         if not raising:
             return None
@@ -121,11 +122,11 @@ class FetchBuffer:
         self.on_room()
         raise head.error
 
-    def _replace_head(self, chunk: Chunk, error: BarnabasError) -> None:
+    def _replace_head(self, chunk: CompletedFetch, error: BarnabasError) -> None:
         self._entries[0] = _Failure(chunk.state, chunk.state.version, error)
         chunk.state.blocked = True
 
-    def _drop_head(self, chunk: Chunk) -> None:
+    def _drop_head(self, chunk: CompletedFetch) -> None:
         self._entries.popleft()
         chunk.state.buffered -= chunk.size
         self.on_room()

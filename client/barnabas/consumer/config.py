@@ -1,16 +1,15 @@
 """The consumer's options: Kafka's names in Python's spelling, and Kafka's defaults."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, TypedDict
 
 from barnabas.cluster import ClusterConfig
 from barnabas.cluster.options import (
     check_bool,
     check_choice,
-    check_int,
-    check_known,
     check_str,
+    config_of,
     parse_bootstrap_servers,
 )
 
@@ -42,9 +41,9 @@ class ConsumerOptions(TypedDict, total=False):
 class ConsumerConfig:
     """Sizes in bytes, times in milliseconds.
 
-    `auto_offset_reset`: where to begin without a position, and after an offset that is gone;
-    "none" raises instead. `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers when it has so
-    much, or after so long. `fetch_max_bytes` bounds one answer, and what is buffered here.
+    `auto_offset_reset`: where to start without a position, or if the offset no longer exists;
+    "none" raises instead. `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers when it has
+    that much, or after that time. `fetch_max_bytes` bounds one answer, and what is buffered here.
     `client_id`: the consumer's name in its tasks.
     """
 
@@ -66,21 +65,18 @@ class ConsumerConfig:
 
     @classmethod
     def of(cls, options: ConsumerOptions) -> "ConsumerConfig":
-        """Checked options; raises `InvalidArgumentError` naming the one at fault."""
-        check_known(options, [field.name for field in fields(cls)])
-        config = cls(**options)
+        """Check the options; raises `InvalidArgumentError` naming the invalid one."""
+        config = config_of(cls, options, _MINIMA)
         check_choice("auto_offset_reset", config.auto_offset_reset, _RESETS)
         check_choice("isolation_level", config.isolation_level, _ISOLATION)
         check_bool("check_crcs", config.check_crcs)
         check_bool("allow_auto_create_topics", config.allow_auto_create_topics)
         check_str("client_id", config.client_id)
-        for name, minimum in _MINIMA.items():
-            check_int(name, getattr(config, name), minimum)
         return config
 
     @property
     def isolation_code(self) -> int:
-        """As in the request: 0 read_uncommitted, 1 read_committed."""
+        """The number in the request: 0 read_uncommitted, 1 read_committed."""
         return _ISOLATION.index(self.isolation_level)
 
     def cluster(self, bootstrap_servers: str | Sequence[str]) -> ClusterConfig:

@@ -1,4 +1,4 @@
-"""The consumer: reads partitions in order of their offsets, fetching ahead of the application.
+"""The consumer: reads partitions in offset order, fetching ahead of the application.
 
 async with Consumer("flights", auto_offset_reset="earliest") as consumer:
     async for record in consumer:
@@ -7,39 +7,39 @@ async with Consumer("flights", auto_offset_reset="earliest") as consumer:
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
-from barnabas.cluster import Cluster
-from barnabas.cluster.by_leader import list_offsets
-from barnabas.cluster.default_runtime import default_runtime
-from barnabas.cluster.lifetime import Lifetime
-from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int
-from barnabas.consumer.buffer import FetchBuffer
-from barnabas.consumer.config import ConsumerConfig, ConsumerOptions
-from barnabas.consumer.fetcher import Fetcher
-from barnabas.consumer.position_keeper import PositionKeeper
-from barnabas.consumer.positions import PartitionPosition, Positions
-from barnabas.consumer.record import ConsumerRecord
-from barnabas.errors import (
+from barnabas_common.errors import (
     ClientError,
     ClosedError,
     InvalidArgumentError,
     OffsetOutOfRangeError,
 )
-from barnabas.messages.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
-from barnabas.runtime import Runtime
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.messages.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
+from barnabas_common.runtime import Runtime
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.cluster.by_leader import list_offsets
+from barnabas.cluster.client import Client
+from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int
+from barnabas.consumer.buffer import FetchBuffer
+from barnabas.consumer.config import ConsumerConfig, ConsumerOptions
+from barnabas.consumer.fetcher import Fetcher
+from barnabas.consumer.offset_fetcher import OffsetFetcher
+from barnabas.consumer.record import ConsumerRecord
+from barnabas.consumer.subscription_state import SubscriptionState, TopicPartitionState
 
 if TYPE_CHECKING:
     import pyarrow
 
 
-class Consumer:
+class Consumer(Client):
     """Reads all partitions of the given topics, or those given to `assign`, without a group.
 
     Options are those of `ConsumerConfig`, by keyword. A consumer belongs to one event loop and
-    starts with `async with`, `start()` or the first call that needs the cluster.
+    starts with `async with`, `start()` or the first call that needs the cluster; to start is to
+    find its topics and first positions too, and raises `UnknownTopicOrPartitionError` if a topic
+    does not exist.
     """
 
     def __init__(
@@ -53,41 +53,19 @@ class Consumer:
             if not isinstance(topic, str) or not topic:
                 raise InvalidArgumentError(f"a topic is a non-empty str, not {topic!r}")
         self._config = ConsumerConfig.of(options)
-        self._cluster_config = self._config.cluster(bootstrap_servers)
-        self._given_runtime = runtime
+        super().__init__(self._config.cluster(bootstrap_servers), runtime)
         self._topics = tuple(dict.fromkeys(topics))
-        self._positions = Positions(self._config.auto_offset_reset)
+        self._positions = SubscriptionState(self._config.auto_offset_reset)
         self._buffer = FetchBuffer()
-        self._lifetime = Lifetime("Consumer", self._start)
         self._timeout = self._config.default_api_timeout_ms / 1000
         # Polled by the iteration, not yet returned by it.
         self.pending: deque[ConsumerRecord] = deque()
 
-    async def start(self) -> Self:
-        """Find the cluster, the topics and the first positions.
-
-        Raises `NoBrokerReachableError` within seconds if nobody answers,
-        `UnknownTopicOrPartitionError` if a topic does not exist.
-        """
-        await self._lifetime.ensure()
-        return self
-
-    async def __aenter__(self) -> Self:
-        return await self.start()
-
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
     async def close(self) -> None:
         """Stop fetching. An `async for` over this consumer ends."""
-        if not self._lifetime.end():
+        if not self._end():
             return
-        await self._keeper.close()
+        await self._offset_fetcher.close()
         await self._fetcher.close()
         await self._cluster.close()
         self._buffer.close(ClosedError("the consumer is closed"))
@@ -95,7 +73,7 @@ class Consumer:
     # What to read
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read exactly these partitions; those that were assigned before keep their position."""
+        """Read exactly these partitions; those that stay assigned keep their position."""
         if self._topics:
             raise ClientError(
                 "this consumer reads all partitions of its topics: to assign, make one without"
@@ -105,7 +83,7 @@ class Consumer:
             check_int(f"partition of {tp.topic!r}", tp.partition, 0)
         self._positions.assign(dict.fromkeys(assigned))
         self._drop_pending(None)
-        if self._lifetime.loop is not None:
+        if self._loop is not None:
             self._cluster.watch(tp.topic for tp in assigned)
             self._wake()
 
@@ -115,19 +93,19 @@ class Consumer:
 
     async def partitions_for(self, topic: str) -> list[TopicPartition]:
         """All partitions of a topic."""
-        await self._lifetime.ensure()
+        await self._ensure_started()
         info = await self._cluster.topic(topic, self._timeout)
         return [TopicPartition(topic, number) for number in range(info.partition_count)]
 
     # Where to read
 
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
-        """Go on from `offset`; one that is out of range is met by `auto_offset_reset` later."""
+        """Continue at `offset`; if it is out of range, `auto_offset_reset` applies later."""
         check_int("offset", offset, 0)
         state = self._assigned(partition)
         state.seek(offset)
         self._drop_pending(state.topic_partition)
-        if self._lifetime.loop is not None:
+        if self._loop is not None:
             self._wake()
 
     async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -135,36 +113,36 @@ class Consumer:
         await self._seek_to(EARLIEST_TIMESTAMP, partitions)
 
     async def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Go behind the last offset, as of now, of these partitions, or of all assigned ones."""
+        """Go to the present end of these partitions, or of all assigned ones."""
         await self._seek_to(LATEST_TIMESTAMP, partitions)
 
     async def position(self, partition: TopicPartition | tuple[str, int]) -> int:
         """The offset of the next record this consumer will return from the partition."""
-        await self._lifetime.ensure()
+        await self._ensure_started()
         state = self._assigned(partition)
         for record in self.pending:
             if record.topic_partition == state.topic_partition:
                 return record.offset
         if not state.known:
             self._check_defined([state.topic_partition] if state.reset_to is None else [])
-            await self._keeper.settled()
+            await self._offset_fetcher.settled()
         if not state.known:
             self._buffer.take(1)  # raises why
         return state.position
 
     def high_watermark(self, partition: TopicPartition | tuple[str, int]) -> int:
-        """The end of what consumers may read, as of the last fetch; -1 before the first."""
+        """The high watermark as of the last fetch; -1 before the first."""
         return self._assigned(partition).high_watermark
 
     async def lag(self, partition: TopicPartition | tuple[str, int]) -> int:
-        """How many offsets lie between the position and the high watermark; -1 while unknown."""
+        """The number of offsets from the position to the high watermark; -1 while unknown."""
         end = self.high_watermark(partition)
         return -1 if end < 0 else max(end - await self.position(partition), 0)
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """The first offset there is, by partition."""
+        """The first offset in the log, by partition."""
         return await self._offsets(dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -174,10 +152,10 @@ class Consumer:
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, ListedOffset | None]:
-        """The first record at or after each timestamp (ms); None where there is none so late."""
+        """The first record at or after each timestamp (ms); None if there is none."""
         for tp, timestamp in timestamps.items():
             check_int(f"the timestamp of {tp[0]}-{tp[1]}", timestamp, 0)
-        await self._lifetime.ensure()
+        await self._ensure_started()
         wanted = {TopicPartition(*tp): timestamp for tp, timestamp in timestamps.items()}
         found = await list_offsets(
             self._cluster, wanted, self._config.isolation_code, self._timeout
@@ -191,14 +169,14 @@ class Consumer:
     ) -> list[ConsumerRecord]:
         """The next records, at most `max_records` (default `max_poll_records`).
 
-        Returns as soon as there is any; an empty list after `timeout_ms` (None: waits for ever).
+        Returns as soon as there is any; an empty list after `timeout_ms` (None: waits forever).
         The records of one partition are in order and together.
 
         Raises `OffsetOutOfRangeError` (only with `auto_offset_reset="none"`),
-        `CorruptMessageError`, or another refusal that retrying cannot cure; what was fetched
-        before the error is returned first.
+        `CorruptMessageError`, or another error that is not retriable; records that were fetched
+        before it are returned first.
         """
-        await self._lifetime.ensure()
+        await self._ensure_started()
         limit = self._config.max_poll_records if max_records is None else max_records
         check_int("max_records", limit, 1)
         if self.pending:
@@ -216,17 +194,17 @@ class Consumer:
                 return []
 
     async def poll_arrow(self, timeout_ms: int | None = None) -> "pyarrow.Table":
-        """All that was fetched so far as an Arrow table, without an object per record.
+        """All records fetched so far as an Arrow table, without an object for each record.
 
         Columns: key, value, topic, partition, offset, timestamp (ms), timestampType. An empty
         table after `timeout_ms`. Needs pyarrow; raises as `poll` does.
         """
         from barnabas.consumer.arrow import table_of
 
-        await self._lifetime.ensure()
+        await self._ensure_started()
         self._check_assigned()
         if self.pending:
-            raise ClientError("records of an unfinished iteration are left: poll() them first")
+            raise ClientError("records of an unfinished iteration remain: poll() them first")
         chunks = self._buffer.take_columns()
         if not chunks and await self._buffer.wait(
             None if timeout_ms is None else timeout_ms / 1000
@@ -250,34 +228,30 @@ class Consumer:
         while not self.pending:
             self.pending.extend(await self.poll())
 
-    async def _start(self) -> None:
-        runtime = self._given_runtime or default_runtime()
-        self._cluster = Cluster(self._cluster_config, runtime)
+    async def _open(self) -> None:
         self._fetcher = Fetcher(self._config, self._cluster, self._positions, self._buffer)
-        self._keeper = PositionKeeper(
+        self._offset_fetcher = OffsetFetcher(
             self._config, self._cluster, self._positions, self._buffer, self._fetcher
         )
-        self._fetcher.on_reset = self._keeper.wake
+        self._fetcher.on_reset = self._offset_fetcher.wake
         self._buffer.on_room = self._wake
         try:
-            await self._cluster.start()
             for topic in self._topics:
                 await self._cluster.topic(topic, self._timeout)
             self._cluster.watch(tp.topic for tp in self._positions.states)
             self._assign_topics()
             self._cluster.on_update(self._assign_topics)
             self._fetcher.start()
-            self._keeper.start()
-            # From here on "latest" means: what is produced after the consumer was started.
-            await self._keeper.settled()
+            self._offset_fetcher.start()
+            # From here on "latest" means the records produced after the consumer was started.
+            await self._offset_fetcher.settled()
         except BaseException:
-            await self._keeper.close()
+            await self._offset_fetcher.close()
             await self._fetcher.close()
-            await self._cluster.close()
             raise
 
     def _assign_topics(self) -> None:
-        """All partitions of the topics, as far as they are known; there may be new ones."""
+        """Assign all known partitions of the topics; there may be new ones."""
         if not self._topics:
             return
         partitions = self._cluster.metadata.partitions_of(self._topics)
@@ -287,10 +261,10 @@ class Consumer:
 
     def _wake(self) -> None:
         self._fetcher.wake()
-        self._keeper.wake()
+        self._offset_fetcher.wake()
 
     def _check_assigned(self) -> None:
-        if self._lifetime.closed:
+        if self._closed:
             raise ClosedError("the consumer is closed")
         if not self._positions.states:
             raise ClientError("nothing to read: name topics, or assign() partitions")
@@ -304,7 +278,7 @@ class Consumer:
                 "seek first"
             )
 
-    def _assigned(self, partition: TopicPartition | tuple[str, int]) -> PartitionPosition:
+    def _assigned(self, partition: TopicPartition | tuple[str, int]) -> TopicPartitionState:
         tp = TopicPartition(*partition)
         state = self._positions.states.get(tp)
         if state is None:
@@ -312,20 +286,20 @@ class Consumer:
         return state
 
     async def _seek_to(self, timestamp: int, partitions: Sequence[TopicPartition]) -> None:
-        await self._lifetime.ensure()
+        await self._ensure_started()
         states = [self._assigned(tp) for tp in partitions or self.assignment()]
         wanted = {state.topic_partition: timestamp for state in states}
         for tp, offset in (await self._offsets(wanted)).items():
             self.seek(tp, offset)
 
     async def _offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        await self._lifetime.ensure()
+        await self._ensure_started()
         named = {TopicPartition(*tp): timestamp for tp, timestamp in wanted.items()}
         found = await list_offsets(self._cluster, named, self._config.isolation_code, self._timeout)
         return {tp: answer.offset for tp, answer in found.items()}
 
     def _drop_pending(self, partition: TopicPartition | None) -> None:
-        """Forget iterated records of a partition that was sought, or of those taken away."""
+        """Drop pending records of the given partition, and of partitions no longer assigned."""
         keep = self._positions.states
         self.pending = deque(
             record

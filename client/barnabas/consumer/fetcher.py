@@ -1,8 +1,8 @@
-"""Keeps the buffer full: one loop per broker, one fetch in flight each, ahead of the application.
+"""Keeps the buffer full: one loop for each broker, one fetch in flight each.
 
 A partition is left out while its buffer is full, so memory is bounded and a slow application slows
-the fetching. A loop that has to leave one out does not let its fetch park at the broker: the
-partition may be wanted again long before the other ones have data.
+the fetching. A fetch without such a partition must not wait at the broker: the partition may be
+needed again long before the others have data.
 """
 
 import asyncio
@@ -10,33 +10,40 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
+from barnabas_common.errors import BarnabasError, CorruptMessageError, TransportError, error_for
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.fetch import (
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+)
+from barnabas_common.record.batch import CorruptBatch, batches
+from barnabas_common.runtime import Service, TaskScope
+from barnabas_common.topic_partition import TopicPartition
+
 from barnabas.cluster import Cluster
 from barnabas.consumer.buffer import FetchBuffer
-from barnabas.consumer.chunk import Chunk
+from barnabas.consumer.completed_fetch import CompletedFetch, advice
 from barnabas.consumer.config import ConsumerConfig
-from barnabas.consumer.positions import (
+from barnabas.consumer.subscription_state import (
     RESET_TIMESTAMPS,
     FetchStep,
-    PartitionPosition,
-    Positions,
-    judge_fetched,
+    SubscriptionState,
+    TopicPartitionState,
+    fetch_step,
 )
-from barnabas.error_code import ErrorCode
-from barnabas.errors import BarnabasError, CorruptMessageError, TransportError, error_for
-from barnabas.messages.fetch import FetchedPartition, FetchPartition, FetchRequest, FetchResponse
-from barnabas.record.batch import CorruptBatch, batches
-from barnabas.runtime import Service, TaskScope
-from barnabas.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 
 class _Asked(NamedTuple):
-    """What was asked about a partition, to recognise an answer that is out of date."""
+    """The request about a partition, to recognize an outdated answer."""
 
-    state: PartitionPosition
+    state: TopicPartitionState
     version: int
     offset: int
+    broker_id: int
 
 
 class _Plan(NamedTuple):
@@ -48,10 +55,14 @@ class _Plan(NamedTuple):
 
 
 class Fetcher:
-    """All the loops of one consumer, and what they share."""
+    """All loops of one consumer, and their shared state."""
 
     def __init__(
-        self, config: ConsumerConfig, cluster: Cluster, positions: Positions, buffer: FetchBuffer
+        self,
+        config: ConsumerConfig,
+        cluster: Cluster,
+        positions: SubscriptionState,
+        buffer: FetchBuffer,
     ) -> None:
         self.config = config
         self.cluster = cluster
@@ -59,7 +70,7 @@ class Fetcher:
         self.buffer = buffer
         self._tasks = TaskScope(config.client_id or "consumer")
         self._brokers: dict[int, BrokerFetcher] = {}
-        # Set by the consumer: a position has to be looked up.
+        # Set by the consumer; called when a position must be looked up.
         self.on_reset: Callable[[], None] = lambda: None
 
     def start(self) -> None:
@@ -70,7 +81,7 @@ class Fetcher:
         await self._tasks.close()
 
     def wake(self) -> None:
-        """Positions, leaders or room have changed: every loop looks again."""
+        """Let every loop check again: positions, leaders or buffer space have changed."""
         for broker_id in self.cluster.metadata.brokers:
             if broker_id not in self._brokers:
                 broker = self._brokers[broker_id] = BrokerFetcher(broker_id, self)
@@ -82,11 +93,11 @@ class Fetcher:
             self.cluster.request_refresh()
 
     def on_answer(self, asked: _Asked, answer: FetchedPartition) -> None:
-        """One partition's part of a response."""
+        """Apply one partition's part of a response."""
         state = asked.state
         if state.version != asked.version or state.fetch_offset != asked.offset:
-            return  # an old leader may answer after the new one has
-        step = judge_fetched(answer, self.positions.policy)
+            return  # an old leader may answer after the new one
+        step = fetch_step(answer, self.positions.policy)
         if step is FetchStep.ACCEPT:
             self._accept(asked, answer)
         elif step is FetchStep.RESET:
@@ -95,10 +106,12 @@ class Fetcher:
             self._retry(state, answer)
         else:
             message = f"{state.topic_partition} at offset {asked.offset}"
+            if answer.error_code == ErrorCode.CORRUPT_MESSAGE:
+                message += f": damaged {advice(asked.broker_id)}"
             self.buffer.add_failure(state, error_for(answer.error_code, message))
 
-    def pause(self, state: PartitionPosition) -> None:
-        """Leave a partition out for a moment, longer with each failure in a row."""
+    def pause(self, state: TopicPartitionState) -> None:
+        """Leave a partition out for a while, longer with each failure in a row."""
         state.failures += 1
         pause = self.cluster.backoff.seconds(state.failures)
         state.not_before = self.cluster.clock.monotonic() + pause
@@ -113,23 +126,25 @@ class Fetcher:
         try:
             headers = [header for _, header in batches(answer.records)]
         except CorruptBatch as error:
-            self._corrupt(state, str(error))
+            self._corrupt(asked, str(error))
             return
         last = headers[-1] if headers else None
         if last is None or last.next_offset <= state.fetch_offset:
-            self._corrupt(state, "no whole batch from the offset asked for was returned")
+            self._corrupt(asked, "no whole batch from the requested offset was returned")
             return
-        chunk = Chunk(state, answer.records, self.config.check_crcs)
+        chunk = CompletedFetch(state, answer.records, self.config.check_crcs, asked.broker_id)
         state.fetched(last.next_offset, last.partition_leader_epoch, chunk.size)
         self.buffer.add(chunk)
 
-    def _corrupt(self, state: PartitionPosition, reason: str) -> None:
-        message = f"{state.topic_partition} at offset {state.fetch_offset}: {reason}"
+    def _corrupt(self, asked: _Asked, reason: str) -> None:
+        state = asked.state
+        message = f"{state.topic_partition} at offset {state.fetch_offset}: {reason};"
+        message += f" damaged {advice(asked.broker_id)}"
         self.buffer.add_failure(state, CorruptMessageError(message))
 
     def _reset(self, asked: _Asked) -> None:
         state = asked.state
-        # What is buffered is still good; jump only when the application has arrived here.
+        # The buffered records are still valid; reset once the application has read them.
         if state.buffered:
             self.pause(state)
             return
@@ -142,7 +157,7 @@ class Fetcher:
         self.cluster.request_refresh()
         self.on_reset()
 
-    def _retry(self, state: PartitionPosition, answer: FetchedPartition) -> None:
+    def _retry(self, state: TopicPartitionState, answer: FetchedPartition) -> None:
         code = ErrorCode(answer.error_code)
         news = self.cluster.learn_leader(
             state.topic_partition, answer.current_leader_id, answer.current_leader_epoch
@@ -176,7 +191,7 @@ class BrokerFetcher:
                 await self._sleep(self._config.fetch_max_wait_ms / 1000)
 
     def _plan(self) -> tuple[_Plan | None, float | None]:
-        """The next fetch; or None, and how long to wait for one (None: until woken)."""
+        """The next fetch; or None, and how many seconds to wait (None: until woken)."""
         cluster = self._fetcher.cluster
         now = cluster.clock.monotonic()
         led = self._fetcher.positions.led_by(self._broker_id, cluster.metadata)
@@ -198,13 +213,13 @@ class BrokerFetcher:
                 held_back = True
             else:
                 tp = state.topic_partition
-                asked[tp] = _Asked(state, state.version, state.fetch_offset)
+                asked[tp] = _Asked(state, state.version, state.fetch_offset, self._broker_id)
                 partitions.append(self._question(state, epoch))
         if not partitions:
             return None, pause
         return _Plan(self._request(partitions, held_back), asked, held_back), None
 
-    def _question(self, state: PartitionPosition, leader_epoch: int) -> FetchPartition:
+    def _question(self, state: TopicPartitionState, leader_epoch: int) -> FetchPartition:
         return FetchPartition(
             *state.topic_partition,
             fetch_offset=state.fetch_offset,
@@ -222,7 +237,7 @@ class BrokerFetcher:
         )
 
     async def _fetch(self, plan: _Plan) -> bool:
-        """One exchange; True if it brought records."""
+        """Send the fetch; True if it returned records or errors."""
         try:
             channel = self._fetcher.cluster.channel(self._broker_id, Service.DATA)
             timeout = (self._config.request_timeout_ms + plan.request.max_wait_ms) / 1000
@@ -244,14 +259,14 @@ class BrokerFetcher:
     def _on_lost(self, plan: _Plan, error: BarnabasError) -> None:
         logger.info("broker %d did not answer a fetch: %s", self._broker_id, error)
         if isinstance(error, TransportError):
-            self._fetcher.cluster.suspect(self._broker_id)
+            self._fetcher.cluster.note_failure(self._broker_id)
         else:
             self._fetcher.cluster.request_refresh()
         for asked in plan.asked.values():
             self._fetcher.pause(asked.state)
 
     async def _sleep(self, seconds: float | None) -> None:
-        """Until woken, at most so long."""
+        """Wait until woken, at most `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self.wakeup.wait()

@@ -1,15 +1,15 @@
-"""One record as the application gets it."""
+"""One record as the application receives it."""
 
 from typing import NamedTuple
 
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition
 
 
 class ConsumerRecord(NamedTuple):
-    """A record and where it is stored: its partition, then the fields of `barnabas.record.Record`.
+    """A record and where it is stored: its partition, then the fields of a `Record`.
 
     `timestamp` in ms, of the producer (`timestamp_type` 0) or of the broker (1). A `value` of None
-    is a tombstone. `leader_epoch` is that of the leader that appended it.
+    is a tombstone. `leader_epoch` is the epoch of the leader that appended it.
     """
 
     topic: str

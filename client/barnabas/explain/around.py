@@ -1,14 +1,15 @@
-"""What happened to the brokers of a partition, what else happened to it, and what is not known."""
+"""What happened to the brokers of a partition, what else happened to it, and what is unknown."""
 
-from barnabas.events import Event, EventKind
+from barnabas_common.events import Event, EventKind
+
 from barnabas.explain.explanation import About, Sentence
 from barnabas.explain.history import number
 from barnabas.explain.view import PartitionView
 
 LATEST = 6
 
-# Told by the sections that ask why, or too often to be told at all.
-_TOLD_ELSEWHERE = frozenset(
+# Reported by other sections, or too frequent to be reported.
+_EXPLAINED_ELSEWHERE = frozenset(
     {
         EventKind.BECAME_LEADER,
         EventKind.BECAME_FOLLOWER,
@@ -27,28 +28,28 @@ _TOLD_ELSEWHERE = frozenset(
         EventKind.REQUEST_FENCED,
     }
 )
-# Of a broker: everyday life, or the business of other partitions.
-_EVERYDAY = frozenset({EventKind.BROKER_REGISTERED, EventKind.CONTROLLED_SHUTDOWN})
+# Of a broker: routine, or about other partitions.
+_ROUTINE = frozenset({EventKind.BROKER_REGISTERED, EventKind.CONTROLLED_SHUTDOWN})
 
 
 def brokers(view: PartitionView) -> list[Sentence]:
-    """The latest that is known of each broker with a replica, and of the controller."""
+    """The latest events of the brokers with a replica, and of the controller."""
     concerned = {*view.metadata.replicas, view.controller_id}
-    told = [
+    found = [
         event
         for event in view.events
         if event.topic_partition is None
-        and event.kind not in _TOLD_ELSEWHERE | _EVERYDAY
+        and event.kind not in _EXPLAINED_ELSEWHERE | _ROUTINE
         and "topic" not in event.details
         and _subject(event) in concerned
         and not event.details.get("first")
         and (event.kind is not EventKind.CONTROLLER_ELECTED or number(event, "previous") >= 0)
     ]
-    return [Sentence(About.BROKER, _of_broker(event), event.time_ms) for event in told[-LATEST:]]
+    return [Sentence(About.BROKER, _of_broker(event), event.time_ms) for event in found[-LATEST:]]
 
 
 def _subject(event: Event) -> int:
-    """The broker that an event is about: the controller tells of others."""
+    """The broker that an event is about: the controller reports on others."""
     broker = number(event, "broker")
     return event.broker_id if broker < 0 else broker
 
@@ -63,11 +64,11 @@ def _of_broker(event: Event) -> str:
         case EventKind.BROKER_STARTED:
             return f"{subject} started: {event.cause}"
         case EventKind.BROKER_STOPPING:
-            return f"{subject} began to stop: {event.cause}"
+            return f"{subject} began to shut down: {event.cause}"
         case EventKind.SESSION_LOST:
             return f"{subject} was no longer registered: {event.cause}"
         case EventKind.SESSION_REGAINED:
-            return f"{subject} came back into the cluster: {event.cause}"
+            return f"{subject} rejoined the cluster: {event.cause}"
         case EventKind.LOG_DIRECTORY_FAILED:
             directory = event.details.get("directory")
             return f"{subject} lost its log directory {directory}, which failed: {event.cause}"
@@ -81,50 +82,50 @@ def _of_broker(event: Event) -> str:
 
 
 def _overrides(event: Event) -> str:
-    """What is set now, when the event is about settings."""
+    """The present settings, if the event is about settings."""
     text = event.details.get("overrides")
     return f" ({text})" if text else ""
 
 
 def also(view: PartitionView) -> list[Sentence]:
     """What else happened to this partition or its topic."""
-    told = [
+    found = [
         event
         for event in view.events
-        if event.kind not in _TOLD_ELSEWHERE
+        if event.kind not in _EXPLAINED_ELSEWHERE
         and (
             event.topic_partition == view.topic_partition
             or event.details.get("topic") == view.topic_partition.topic
         )
     ]
     sentences: dict[str, Sentence] = {}
-    for event in told:  # each broker tells of a setting that changed: once is enough
+    for event in found:  # each broker reports a changed setting: once is enough
         text = f"{plain(event.kind)}: {event.cause}{_overrides(event)}"
         sentences.pop(text, None)
         sentences[text] = Sentence(About.ALSO, text, event.time_ms)
     return list(sentences.values())[-LATEST:]
 
 
-def doubts(view: PartitionView) -> list[Sentence]:
-    """What could not be asked, and what is forgotten."""
+def unknowns(view: PartitionView) -> list[Sentence]:
+    """Which brokers could not be asked, and which events were dropped."""
     sentences = [
         Sentence(
             About.DOUBT,
-            f"broker {broker} does not answer, what it knows is missing here: {why}",
+            f"broker {broker} does not answer, so what it knows is missing here: {why}",
         )
-        for broker, why in view.silent.items()
+        for broker, why in view.errors.items()
     ]
     for broker in view.metadata.replicas:
-        if broker not in view.live and broker not in view.silent:
-            text = f"broker {broker} is not there to be asked: what only it knew is missing here"
+        if broker not in view.live and broker not in view.errors:
+            text = f"broker {broker} is not registered, so what only it knew is missing here"
             sentences.append(Sentence(About.DOUBT, text))
     for broker, until in view.forgotten_ms.items():
         if until:
-            text = f"broker {broker} has forgotten what happened up to this moment"
+            text = f"broker {broker} has dropped its events up to this moment"
             sentences.append(Sentence(About.DOUBT, text, until))
     return sentences
 
 
 def plain(kind: EventKind) -> str:
-    """A kind as words."""
+    """A kind as text."""
     return kind.value.replace("-", " ")

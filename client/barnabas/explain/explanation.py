@@ -1,4 +1,4 @@
-"""What an explanation consists of: facts for programs, sentences for people."""
+"""What an explanation consists of: facts for programs, sentences for humans."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -19,7 +19,7 @@ class About(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """`time_ms`: wall clock of the event it tells of; 0 when it tells of how things are now."""
+    """`time_ms`: wall clock of the event it is about; 0 if it is about the present state."""
 
     about: About
     text: str
@@ -31,7 +31,7 @@ class Explanation:
     """`leader`, `leader_epoch`, `high_watermark` and `log_end_offset` are -1 where unknown.
 
     `held_back_by`: the followers that the high watermark waits for. `unreachable`: replicas whose
-    brokers could not be asked, so that something may be missing.
+    brokers could not be asked, so something may be missing.
     """
 
     topic: str

@@ -1,13 +1,14 @@
-"""Why each replica that is out of the ISR left it, and what keeps it out."""
+"""Why each replica outside the ISR left it, and what keeps it out."""
 
-from barnabas.events import Event, EventKind
+from barnabas_common.events import Event, EventKind
+
 from barnabas.explain.explanation import About, Sentence
 from barnabas.explain.history import IsrChange, isr_changes, last_entry, last_exit, number, numbers
 from barnabas.explain.view import PartitionView
 
 
 def in_sync(view: PartitionView) -> list[Sentence]:
-    """One sentence if all are in, else some for each that is not; then who came back last."""
+    """One sentence if all are in, else some for each that is not; then those that rejoined."""
     changes = isr_changes(view)
     missing = [broker for broker in view.metadata.replicas if broker not in view.isr]
     sentences = []
@@ -22,14 +23,33 @@ def in_sync(view: PartitionView) -> list[Sentence]:
         if entry is not None and exit_before is not None:
             text = f"broker {broker} had left the ISR: {_of(broker, exit_before.cause)}"
             sentences.append(Sentence(About.ISR, text, exit_before.time_ms))
-            text = f"broker {broker} came back into the ISR: {entry.cause}"
+            text = f"broker {broker} rejoined the ISR: {entry.cause}"
             sentences.append(Sentence(About.ISR, text, entry.time_ms))
-    return sentences
+        obstacle = _cannot_fetch(view, broker, 0)
+        if obstacle is not None and obstacle.topic_partition is None:
+            sentences.append(_obstacle(obstacle, broker))
+    return [*sentences, *_cut_from_controller(view)]
+
+
+def _cut_from_controller(view: PartitionView) -> list[Sentence]:
+    """Whether the leader could not reach the controller when it last asked for an ISR."""
+    last = None
+    kinds = (EventKind.CONTROLLER_UNREACHABLE, EventKind.CONTROLLER_REACHABLE)
+    for event in view.broker_events(*kinds):
+        if event.broker_id == view.leader_id:
+            last = event
+    if last is None or last.kind is EventKind.CONTROLLER_REACHABLE:
+        return []
+    text = (
+        f"broker {view.leader_id}, the leader, could not reach the controller at"
+        f" {last.details.get('controller_address')}: {last.cause}"
+    )
+    return [Sentence(About.ISR, text, last.time_ms)]
 
 
 def _out(view: PartitionView, broker: int, left: IsrChange | None) -> list[Sentence]:
     if left is None:
-        text = f"broker {broker} is out of the ISR; nobody remembers when it left"
+        text = f"broker {broker} is out of the ISR; when it left is no longer known"
         sentences = [Sentence(About.ISR, text)]
     else:
         text = f"broker {broker} is out of the ISR: {_of(broker, left.cause)}"
@@ -39,19 +59,21 @@ def _out(view: PartitionView, broker: int, left: IsrChange | None) -> list[Sente
 
 
 def _of(broker: int, cause: str) -> str:
-    """What concerns this broker, of a cause that tells of several that left together."""
-    own = [part for part in cause.split("; ") if part.startswith(f"broker {broker} has not")]
-    return "; ".join(own) or cause
+    """The parts about this broker, if a cause names several that left together."""
+    parts, own = cause.split("; "), f"broker {broker} has not"
+    if not any(part.startswith(own) for part in parts):
+        return cause
+    return "; ".join(p for p in parts if p.startswith(own) or not p.startswith("broker "))
 
 
 def _kept_out(view: PartitionView, broker: int, since: int) -> list[Sentence]:
-    """What stands in its way now."""
-    said = []
+    """What keeps the broker out of the ISR now."""
+    sentences = []
     replica, leader = view.replicas.get(broker), view.leader
     if broker not in view.live:
-        said.append(Sentence(About.ISR, f"broker {broker} is not registered in ZooKeeper now"))
+        sentences.append(Sentence(About.ISR, f"broker {broker} is not registered in ZooKeeper"))
     elif replica is not None and replica.offline:
-        said.append(Sentence(About.ISR, f"the log directory of broker {broker} has failed"))
+        sentences.append(Sentence(About.ISR, f"the log directory of broker {broker} has failed"))
     if leader is not None and broker in view.live:
         for follower in leader.followers:
             if follower.broker_id == broker:
@@ -59,13 +81,13 @@ def _kept_out(view: PartitionView, broker: int, since: int) -> list[Sentence]:
                 if follower.log_end_offset >= 0:
                     text = (
                         f"broker {broker} has fetched up to offset {follower.log_end_offset};"
-                        f" it may come back at the high watermark, {leader.high_watermark}"
+                        f" it may rejoin at the high watermark, {leader.high_watermark}"
                     )
-                said.append(Sentence(About.ISR, text))
+                sentences.append(Sentence(About.ISR, text))
     for event in (_refused(view, broker, since), _cannot_fetch(view, broker, since)):
         if event is not None:
-            said.append(_obstacle(event, broker))
-    return said
+            sentences.append(_obstacle(event, broker))
+    return sentences
 
 
 def _obstacle(event: Event, broker: int) -> Sentence:
@@ -79,9 +101,9 @@ def _obstacle(event: Event, broker: int) -> Sentence:
 
 
 def _refused(view: PartitionView, broker: int, since: int) -> Event | None:
-    """The last refusal to let it in after it left, if no change was accepted since."""
+    """The last refusal of an ISR with the broker, if no change was accepted since."""
     last = None
-    for event in view.told(EventKind.ISR_CHANGE_REFUSED, EventKind.ISR_CHANGED):
+    for event in view.partition_events(EventKind.ISR_CHANGE_REFUSED, EventKind.ISR_CHANGED):
         asked_for = numbers(event, "asked_for") or numbers(event, "proposed")
         refused = event.kind is EventKind.ISR_CHANGE_REFUSED and broker in asked_for
         last = event if refused and event.time_ms >= since else None
@@ -91,8 +113,8 @@ def _refused(view: PartitionView, broker: int, since: int) -> Event | None:
 def _cannot_fetch(view: PartitionView, broker: int, since: int) -> Event | None:
     """Why its fetches from the present leader fail, unless they work again.
 
-    A leader that is out of reach was so before the replica left; what the leader said of this one
-    partition counts after that only, for nobody tells when it is over.
+    An unreachable leader was so before the replica left. An error of this one partition counts
+    only from then on, because its end is not recorded.
     """
     last = None
     for event in view.events:

@@ -1,9 +1,9 @@
-"""From what the brokers are and have seen to sentences: no clock, no network, no guess.
+"""From the states and events of the brokers to sentences: no clock, no network, no guess.
 
-Each section answers one question from the view alone. Where the answer is not known it says so.
+Each section answers one question from the view alone, and says so if the answer is unknown.
 """
 
-from barnabas.explain.around import also, brokers, doubts
+from barnabas.explain.around import also, brokers, unknowns
 from barnabas.explain.explanation import Explanation
 from barnabas.explain.in_sync import in_sync
 from barnabas.explain.leading import leading
@@ -27,7 +27,7 @@ def explain(view: PartitionView) -> Explanation:
         high_watermark=leader.high_watermark if leader else -1,
         log_end_offset=leader.log_end_offset if leader else -1,
         held_back_by=list(leader.held_back_by) if leader else [],
-        unreachable=sorted({*view.silent, *(b for b in replicas if b not in view.live)}),
+        unreachable=sorted({*view.errors, *(b for b in replicas if b not in view.live)}),
         sentences=[
             *leading(view),
             *in_sync(view),
@@ -36,6 +36,6 @@ def explain(view: PartitionView) -> Explanation:
             *refused(view),
             *brokers(view),
             *also(view),
-            *doubts(view),
+            *unknowns(view),
         ],
     )

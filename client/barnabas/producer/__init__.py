@@ -1,4 +1,4 @@
-"""The producer: records in, batches out, one delivery handle a record."""
+"""The producer: records in, batches out, one delivery handle for each record."""
 
 from barnabas.producer.config import ProducerConfig, ProducerOptions
 from barnabas.producer.handle import DeliveryHandle, OnDelivery, RecordMetadata

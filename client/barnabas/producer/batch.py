@@ -1,88 +1,63 @@
-"""One batch of one partition on its way: filled, closed, sent (perhaps often), then done.
+"""One batch of one partition: filled, closed, sent (possibly several times), then done.
 
-A batch is done exactly once, with its base offset or its error; all its records' handles and
-callbacks get their outcome from it. A batch that is too large for the broker is split: its
-records then live in two new batches, and handles find them through `locate`.
+A batch that is too large for the broker is split: two batches with half the records each replace
+it.
 """
 
-import asyncio
-import logging
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from enum import Enum
 
-from barnabas.errors import BarnabasError
-from barnabas.producer.handle import DeliveryHandle, OnDelivery, RecordMetadata
-from barnabas.record.builder import BatchBuilder
-from barnabas.record.reader import read_batch
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.errors import BarnabasError
+from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.record.reader import read_batch
+from barnabas_common.record.record import Headers
+from barnabas_common.topic_partition import TopicPartition
 
-logger = logging.getLogger(__name__)
+from barnabas.producer.handle import BatchResult, DeliveryHandle, OnDelivery
 
 
-class _Callback(NamedTuple):
-    place: int
-    timestamp: int
-    function: OnDelivery
+class BatchState(Enum):
+    """The states of a batch; `_NEXT` has the legal transitions."""
+
+    OPEN = "takes records"
+    CLOSED = "waits to be sent, for the first time or again"
+    IN_FLIGHT = "is in a request that is not answered yet"
+    SPLIT = "was too large, and two batches replace it"
+    DONE = "was delivered or given up"
+
+
+# A batch can expire, or its producer be closed, in every state that is not final.
+_NEXT = {
+    BatchState.OPEN: (BatchState.CLOSED, BatchState.DONE),
+    BatchState.CLOSED: (BatchState.IN_FLIGHT, BatchState.DONE),
+    BatchState.IN_FLIGHT: (BatchState.CLOSED, BatchState.SPLIT, BatchState.DONE),
+    BatchState.SPLIT: (),
+    BatchState.DONE: (),
+}
 
 
 class ProducerBatch:
-    """`append` and `size` belong to the accumulator while the batch is open.
+    """`size` in bytes before compression, `count` in records, `created` in monotonic seconds.
 
-    `offsets` is how many offsets the batch takes up in the log; `reserved` how many bytes of the
-    producer's buffer it holds; `lingered` that its linger time is over; `solo` that it must travel
-    alone; `observed` that somebody was told of its error.
+    `payload` has the bytes once the batch is closed, `offsets` the number of offsets they take up
+    in the log. `reserved`: how many bytes of the producer's buffer it holds. `lingered`: its
+    linger time is over. `solo`: it must be the only batch of its partition in a request.
     """
 
-    __slots__ = (
-        "_builder",
-        "_callbacks",
-        "_parts",
-        "_waiters",
-        "append",
-        "attempts",
-        "base_offset",
-        "compression",
-        "count",
-        "created",
-        "done",
-        "error",
-        "last_failure",
-        "lingered",
-        "log_append_time",
-        "observed",
-        "offsets",
-        "payload",
-        "prebuilt",
-        "reserved",
-        "size",
-        "solo",
-        "topic_partition",
-    )
+    __slots__ = ("_builder", "_compression", "attempts", "count", "created", "last_failure",
+                 "lingered", "offsets", "payload", "reserved", "result", "size", "solo", "state",
+                 "topic_partition")  # fmt: skip
 
     def __init__(self, topic_partition: TopicPartition, compression: str, created: float) -> None:
         self.topic_partition = topic_partition
-        self.compression = compression
         self.created = created
-        self._builder: BatchBuilder | None = BatchBuilder(compression)
-        self.append: Callable[..., int] = self._builder.append
-        self.size = 0
-        self.count = 0
-        self.offsets = 0
-        self.payload: bytes | None = None
-        self.prebuilt = False
-        self.reserved = 0
-        self.lingered = False
-        self.solo = False
-        self.attempts = 0
+        self.state = BatchState.OPEN
+        self.result = BatchResult(topic_partition)
+        self.size = self.count = self.offsets = self.reserved = self.attempts = 0
+        self.payload = b""
+        self.lingered = self.solo = False
         self.last_failure: BarnabasError | None = None
-        self.done = False
-        self.base_offset = -1
-        self.log_append_time = -1
-        self.error: BarnabasError | None = None
-        self.observed = False
-        self._waiters: list[asyncio.Future[None]] = []
-        self._callbacks: list[_Callback] = []
-        self._parts: Sequence[tuple[int, ProducerBatch]] = ()
+        self._compression: str | None = compression
+        self._builder = BatchBuilder(compression)
 
     @classmethod
     def of_payload(
@@ -93,122 +68,86 @@ class ProducerBatch:
         offsets: int,
         created: float,
     ) -> "ProducerBatch":
-        """Record batches built by the caller: sent as they are, never split."""
+        """A closed batch of bytes built by the caller: sent as they are, never split."""
         batch = cls(topic_partition, "none", created)
-        batch._builder = None
+        batch._compression = None
         batch.payload = payload
-        batch.size = len(payload)
+        batch.size = batch.reserved = len(payload)
         batch.count = count
         batch.offsets = offsets
-        batch.prebuilt = True
+        batch.state = BatchState.CLOSED
         return batch
 
-    def handle(self, timestamp: int, on_delivery: OnDelivery | None) -> DeliveryHandle:
-        """The handle of the record just appended."""
+    @property
+    def done(self) -> bool:
+        return self.state is BatchState.DONE
+
+    @property
+    def splittable(self) -> bool:
+        return self.count > 1 and self._compression is not None
+
+    def append(
+        self,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        on_delivery: OnDelivery | None = None,
+    ) -> DeliveryHandle:
+        """Add a record to the open batch; raises as `BatchBuilder.append` does."""
         index = self.count
+        self.size = self._builder.append(timestamp_ms, key, value, headers)
         self.count = index + 1
         if on_delivery is not None:
-            self._callbacks.append(_Callback(index, timestamp, on_delivery))
-        return DeliveryHandle(self, index, timestamp)
+            self.result.on_delivery(index, timestamp_ms, on_delivery)
+        return DeliveryHandle(self.result, index, timestamp_ms)
 
-    def build(self) -> bytes:
-        """Close the batch, once, and return its bytes."""
-        if self.payload is None:
-            assert self._builder is not None
-            self.payload = self._builder.build()
-            self.offsets = self.count
-            self._builder = None
-            del self.append
-        return self.payload
+    def close(self) -> None:
+        """Take no more records, and build the payload."""
+        self._enter(BatchState.CLOSED)
+        self.payload = self._builder.build()
+        self.offsets = self.count
+        del self._builder
+
+    def sent(self) -> None:
+        """Count the attempt: the batch is part of a request now."""
+        self._enter(BatchState.IN_FLIGHT)
+        self.attempts += 1
+
+    def put_back(self) -> None:
+        """Wait to be sent again."""
+        self._enter(BatchState.CLOSED)
 
     def complete(self, base_offset: int, log_append_time: int) -> None:
-        """Delivered: every handle gets its offset."""
-        self.base_offset = base_offset
-        self.log_append_time = log_append_time
-        self._finish()
+        """End as delivered."""
+        self._enter(BatchState.DONE)
+        self.result.complete(base_offset, log_append_time)
 
     def fail(self, error: BarnabasError) -> None:
-        """Given up: every handle gets the error."""
-        self.error = error
-        self.observed = bool(self._callbacks)
-        self._finish()
+        """End as given up."""
+        self._enter(BatchState.DONE)
+        self.result.fail(error)
 
     def split(self) -> "list[ProducerBatch]":
-        """Two batches with half the records each, in order, in place of this one."""
-        records = list(read_batch(self.build()))
+        """Two closed batches with half the records each, in order, that replace this one."""
+        assert self._compression is not None
+        self._enter(BatchState.SPLIT)
+        records = list(read_batch(self.payload))
         middle = len(records) // 2
         parts = []
-        for first, some in ((0, records[:middle]), (middle, records[middle:])):
-            part = ProducerBatch(self.topic_partition, self.compression, self.created)
+        for some in (records[:middle], records[middle:]):
+            part = ProducerBatch(self.topic_partition, self._compression, self.created)
             for record in some:
-                part.size = part.append(record.timestamp, record.key, record.value, record.headers)
-            part.count = len(some)
+                part.append(record.timestamp, record.key, record.value, record.headers)
+            part.close()
             part.last_failure = self.last_failure
-            part._callbacks = [
-                callback._replace(place=callback.place - first)
-                for callback in self._callbacks
-                if first <= callback.place < first + len(some)
-            ]
-            parts.append((first, part))
-        # Together the parts hold what their parent held.
-        parts[0][1].reserved, self.reserved = self.reserved, 0
-        self._parts = parts
-        self._callbacks = []
-        self.payload = None
-        self._wake()
-        return [part for _, part in parts]
+            part.solo = True
+            parts.append(part)
+        # Together the parts hold as much of the buffer as this batch did.
+        parts[0].reserved, self.reserved = self.reserved, 0
+        self.result.split([(0, parts[0].result), (middle, parts[1].result)])
+        return parts
 
-    def locate(self, index: int) -> "tuple[ProducerBatch, int]":
-        """The batch a record is in now, after any splits, and its place there."""
-        batch = self
-        while batch._parts:
-            first, part = next(p for p in reversed(batch._parts) if p[0] <= index)
-            batch, index = part, index - first
-        return batch, index
-
-    async def settled(self, index: int) -> None:
-        """Wait until the record is delivered or given up."""
-        batch, _ = self.locate(index)
-        while not batch.done:
-            await batch._changed()
-            batch, _ = self.locate(index)
-
-    async def all_settled(self) -> None:
-        """Wait until every record is delivered or given up."""
-        while not self.done and not self._parts:
-            await self._changed()
-        for _, part in self._parts:
-            await part.all_settled()
-
-    async def _changed(self) -> None:
-        # One future a waiter: cancelling one must not cancel the others.
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        await waiter
-
-    def metadata_of(self, index: int, timestamp: int) -> RecordMetadata:
-        """Where a record of this delivered batch is stored."""
-        topic, partition = self.topic_partition
-        offset = self.base_offset + index if self.base_offset >= 0 else -1
-        stamp = self.log_append_time if self.log_append_time >= 0 else timestamp
-        return RecordMetadata(topic, partition, offset, stamp)
-
-    def _finish(self) -> None:
-        self.done = True
-        self.payload = None
-        self._wake()
-        callbacks, self._callbacks = self._callbacks, []
-        for index, timestamp, function in callbacks:
-            try:
-                if self.error is None:
-                    function(self.metadata_of(index, timestamp), None)
-                else:
-                    function(None, self.error)
-            except Exception:
-                logger.exception("on_delivery of a record of %s failed", self.topic_partition)
-
-    def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+    def _enter(self, state: BatchState) -> None:
+        assert state in _NEXT[self.state], f"{self.topic_partition}: {self.state} -> {state}"
+        self.state = state

@@ -1,20 +1,20 @@
-"""The producer's memory: what waits for delivery never exceeds `buffer_memory`.
+"""The producer's memory: the records that wait for delivery never exceed `buffer_memory`.
 
 A batch takes its share when it is opened and returns it when it is done. Waiters are served in
-the order they came, so a large batch is not starved by small ones.
+order, so small batches do not starve a large one.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from barnabas.errors import BufferExhaustedError
+from barnabas_common.errors import BufferExhaustedError
 
 
 class BufferPool:
     """Bytes to lend; single-threaded, so taking without waiting is just arithmetic.
 
-    `on_contended()` is called when somebody has to wait.
+    `on_contended()` is called when a caller has to wait.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -25,11 +25,11 @@ class BufferPool:
 
     @property
     def contended(self) -> bool:
-        """Somebody waits for memory: batches should go out without lingering."""
+        """Whether a caller waits for memory, so that batches should not linger."""
         return bool(self._waiters)
 
     def try_take(self, size: int) -> bool:
-        """Take `size` bytes if they are free and nobody waits."""
+        """Take `size` bytes if they are free and no caller waits."""
         if self._waiters or size > self.available:
             return False
         self.available -= size
@@ -51,7 +51,7 @@ class BufferPool:
             if isinstance(error, TimeoutError):
                 raise BufferExhaustedError(
                     f"no {size} bytes became free in {timeout:.1f} s of the {self.capacity} of "
-                    "buffer_memory: records are sent faster than the brokers take them"
+                    "buffer_memory: records are sent faster than the brokers accept them"
                 ) from None
             raise
 
@@ -66,7 +66,7 @@ class BufferPool:
     def _withdraw(self, entry: tuple[int, asyncio.Future[None]]) -> None:
         size, granted = entry
         if granted.done() and not granted.cancelled():
-            self.give_back(size)  # granted in the same turn in which the waiter gave up
+            self.give_back(size)  # granted just as the waiter gave up
             return
         if entry in self._waiters:
             self._waiters.remove(entry)

@@ -1,18 +1,18 @@
 """The producer's options: Kafka's names in Python's spelling, and Kafka's defaults."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, TypedDict
+
+from barnabas_common.errors import InvalidArgumentError
 
 from barnabas.cluster import ClusterConfig
 from barnabas.cluster.options import (
     check_choice,
-    check_int,
-    check_known,
     check_str,
+    config_of,
     parse_bootstrap_servers,
 )
-from barnabas.errors import InvalidArgumentError
 
 Acks = Literal[0, 1, -1, "0", "1", "-1", "all"]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -48,11 +48,11 @@ class ProducerOptions(TypedDict, total=False):
 class ProducerConfig:
     """Sizes in bytes, times in milliseconds.
 
-    `acks`: 0 nobody confirms, 1 the leader has appended, "all" the in-sync replicas have.
-    `batch_size`: how much one batch of a partition may hold before compression.
+    `acks`: 0 no confirmation, 1 the leader has appended, "all" the in-sync replicas have.
+    `batch_size`: of one batch of a partition, before compression.
     `linger_ms`: how long a batch that is not full waits for more records.
     `max_in_flight`: unanswered requests per broker; a partition is in one of them at a time.
-    `buffer_memory`: what may wait for delivery in all; when full, `send` waits `max_block_ms`.
+    `buffer_memory`: of all records that wait for delivery; when full, `send` waits `max_block_ms`.
     `delivery_timeout_ms`: within this time after `send` every record is delivered or failed.
     `max_request_size`: of one request, and of one record before compression.
     `client_id`: the producer's name in its log messages and tasks.
@@ -77,9 +77,8 @@ class ProducerConfig:
 
     @classmethod
     def of(cls, options: ProducerOptions) -> "ProducerConfig":
-        """Checked options; raises `InvalidArgumentError` naming the one at fault."""
-        check_known(options, [field.name for field in fields(cls)])
-        config = cls(**options)
+        """Check the options; raises `InvalidArgumentError` naming the invalid one."""
+        config = config_of(cls, options, _MINIMA)
         config._check()
         needed = config.linger_ms + config.request_timeout_ms
         if config.delivery_timeout_ms >= needed:
@@ -97,8 +96,6 @@ class ProducerConfig:
         check_choice("compression_type", self.compression_type, _COMPRESSIONS)
         check_choice("partitioner", self.partitioner, _PARTITIONERS)
         check_str("client_id", self.client_id)
-        for name, minimum in _MINIMA.items():
-            check_int(name, getattr(self, name), minimum)
         if self.buffer_memory < self.batch_size + _BATCH_OVERHEAD:
             raise InvalidArgumentError(
                 f"buffer_memory ({self.buffer_memory}) must hold at least one batch "
@@ -107,7 +104,7 @@ class ProducerConfig:
 
     @property
     def acks_code(self) -> int:
-        """As in the request: 0, 1, or -1 for all."""
+        """The number in the request: 0, 1, or -1 for all."""
         return _ACKS[self.acks]
 
     def cluster(self, bootstrap_servers: str | Sequence[str]) -> ClusterConfig:

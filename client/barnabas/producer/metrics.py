@@ -1,4 +1,4 @@
-"""What a producer has done so far."""
+"""The counters of a producer."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ class ProducerMetrics:
     """Counters since the start; `records_sent` counts a record once however often it is retried.
 
     `batches_retried` counts every repeated sending of a batch. `requests_in_flight` and
-    `buffer_available_bytes` are of this moment.
+    `buffer_available_bytes` are present values.
     """
 
     records_sent: int = 0

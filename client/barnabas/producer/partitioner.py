@@ -1,8 +1,8 @@
-"""Which partition a record without one goes to: pure functions.
+"""Which partition a record without a key goes to: pure functions.
 
-A key goes where murmur2 sends it (`barnabas.record.murmur2`), over all partitions, so that it is
-always in the same place, also while a leader is missing. A record without a key is free: sticky
-fills one partition's batch before it moves on (KIP-480, KIP-794).
+(A key is hashed over all partitions, see `barnabas_common.record.murmur2`, so its records are
+always in the same partition, even while that has no leader.) The sticky partitioner fills one
+partition's batch before it moves on (KIP-480, KIP-794).
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ def sticky_partition(
 ) -> int:
     """The next partition to fill: the shorter its queue of unsent batches, the likelier (KIP-794).
 
-    `chance` is a random number in [0, 1). Partitions without a leader are passed over, unless
-    there is no other.
+    `chance` is a random number in [0, 1). Partitions without a leader are skipped, unless none
+    has one.
     """
     candidates = [p for p in range(len(queue_lengths)) if has_leader[p]]
     if not candidates:

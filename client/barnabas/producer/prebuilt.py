@@ -1,14 +1,13 @@
-"""Record batches built elsewhere, measured and checked before they are sent."""
+"""Checks of record batches that were built elsewhere, before they are sent."""
 
 from typing import NamedTuple
 
-from barnabas.errors import CorruptMessageError
-from barnabas.record.batch import CorruptBatch, check_crc, parse_header
+from barnabas_common.errors import CorruptMessageError
+from barnabas_common.record.batch import CorruptBatch, check_crc, parse_header
 
 
 class Measured(NamedTuple):
-    """`offsets`: how many offsets the batches take up; more than `records` if some were compacted
-    away."""
+    """`offsets`: how many offsets the batches take up; more than `records` after compaction."""
 
     records: int
     offsets: int
@@ -16,9 +15,9 @@ class Measured(NamedTuple):
 
 
 def measure(payload: bytes) -> Measured:
-    """What the batches hold; `CorruptMessageError` if they are not whole and right.
+    """The contents of the batches; `CorruptMessageError` if they are not whole and valid.
 
-    The broker checks again; here the caller learns it at once, not after all retries.
+    The broker checks again; here the caller gets the error immediately, not after all retries.
     """
     position = records = offsets = 0
     max_timestamp = -1

@@ -1,12 +1,12 @@
-"""The producer: `send` appends to a batch and returns at once; the sender does the rest.
+"""The producer: `send` appends to a batch and returns immediately; the sender does the rest.
 
     async with Producer("localhost:9092") as producer:
         handle = await producer.send("flights", b"value", key=b"UA")
         metadata = await handle
 
 `send` is the hot path: no task, no future and no await per record unless the buffer is full. It
-gives the event loop a turn whenever a batch is full, so that a tight loop of sends cannot starve
-the sender.
+yields to the event loop whenever a batch is full, so that a tight loop of sends cannot starve the
+sender.
 """
 
 import asyncio
@@ -16,48 +16,46 @@ from asyncio import get_running_loop
 from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Unpack
 
-from barnabas.cluster import Cluster
-from barnabas.cluster.default_runtime import default_runtime
-from barnabas.cluster.lifetime import Lifetime
-from barnabas.cluster.options import DEFAULT_BOOTSTRAP
-from barnabas.errors import (
+from barnabas_common.errors import (
     BarnabasError,
     ClosedError,
     InvalidArgumentError,
     MessageTooLargeError,
     UnknownTopicOrPartitionError,
 )
-from barnabas.producer.accumulator import Accumulator, PartitionQueue, TopicQueues
+from barnabas_common.record.batch import HEADER_SIZE
+from barnabas_common.record.murmur2 import partition_for_key
+from barnabas_common.record.record import Headers
+from barnabas_common.runtime import Runtime
+
+from barnabas.cluster.client import Client
+from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.producer.batch import ProducerBatch
 from barnabas.producer.config import ProducerConfig, ProducerOptions
 from barnabas.producer.handle import DeliveryHandle, OnDelivery, RecordMetadata
 from barnabas.producer.metrics import ProducerMetrics
 from barnabas.producer.partitioner import next_round_robin, sticky_partition
 from barnabas.producer.prebuilt import measure
+from barnabas.producer.record_accumulator import PartitionQueue, RecordAccumulator, TopicQueues
 from barnabas.producer.sender import Sender
-from barnabas.record.batch import HEADER_SIZE
-from barnabas.record.murmur2 import partition_for_key
-from barnabas.runtime import Runtime
 
 logger = logging.getLogger(__name__)
-
-Headers = Sequence[tuple[str, bytes | None]]
 
 # The most a record adds to its key, value and headers (Kafka's MAX_RECORD_OVERHEAD).
 RECORD_OVERHEAD = 21
 # The most a header adds to its name and value: two varints.
 _HEADER_OVERHEAD = 10
-# How long leaving `async with` by an exception waits for what is still on its way.
+# How long leaving `async with` by an exception waits for records in flight.
 _FLUSH_ON_ERROR_MS = 5_000
 
 
-class Producer:
+class Producer(Client):
     """Sends records to topics; options are those of `ProducerConfig`, by keyword.
 
-    `runtime` replaces clock, chance and network (tests, simulation). A producer belongs to one
-    event loop and starts with `async with`, `start()` or the first `send`.
+    A producer belongs to one event loop and starts with `async with`, `start()` or the first
+    `send`.
     """
 
     def __init__(
@@ -68,23 +66,12 @@ class Producer:
         **options: Unpack[ProducerOptions],
     ) -> None:
         self._config = ProducerConfig.of(options)
-        self._cluster_config = self._config.cluster(bootstrap_servers)
-        self._lifetime = Lifetime("Producer", self._start)
-        self._given_runtime = runtime
+        super().__init__(self._config.cluster(bootstrap_servers), runtime)
         self._metrics = ProducerMetrics()
-        self._accumulator = Accumulator(self._config)
+        self._accumulator = RecordAccumulator(self._config)
         self._topics = self._accumulator.topics
         # A batch larger than a request could hold would travel alone and over the limit.
         self._fill_limit = min(self._config.batch_size, self._config.max_request_size)
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    async def start(self) -> Self:
-        """Find the cluster; `NoBrokerReachableError` within seconds if nobody answers."""
-        await self._lifetime.ensure()
-        return self
-
-    async def __aenter__(self) -> Self:
-        return await self.start()
 
     async def __aexit__(
         self,
@@ -107,15 +94,15 @@ class Producer:
         """Append a record to a batch of its partition and return the handle of its delivery.
 
         Waits, up to `max_block_ms`, only for the topic's metadata and for buffer space. Without a
-        `partition` the key decides, without a key the partitioner. `timestamp_ms` is now by
-        default. `on_delivery(metadata, error)` is called on the event loop; one of both is None.
+        `partition` the key decides, without a key the partitioner. `timestamp_ms` defaults to
+        now. `on_delivery(metadata, error)` is called on the event loop; one of the two is None.
 
         Raises `InvalidArgumentError`, `MessageTooLargeError` (over `max_request_size`),
-        `UnknownTopicOrPartitionError`, `BufferExhaustedError`, `ClosedError`. Everything that
-        happens later is in the handle.
+        `UnknownTopicOrPartitionError`, `BufferExhaustedError`, `ClosedError`. Later errors are in
+        the handle.
         """
         if get_running_loop() is not self._loop:
-            await self._lifetime.ensure()
+            await self._ensure_started()
         if timestamp_ms is None:
             timestamp_ms = self._wall_ms()
         try:
@@ -129,18 +116,17 @@ class Producer:
             queues = self._topics.get(topic)
             if queues is None:
                 queues = await self._load_topic(topic)
-            queue = self._choose(queues, key, partition)
+            free = key is None and partition is None
+            queue = (queues.sticky if free else None) or self._choose(queues, key, partition)
             batch = queue.open
             if batch is None or batch.size + needed > self._fill_limit:
-                free = key is None and partition is None
                 batch = await self._make_room(queues, queue, free, needed)
-            batch.size = batch.append(timestamp_ms, key, value, headers)
+            return batch.append(timestamp_ms, key, value, headers, on_delivery)
         except (TypeError, AttributeError, ValueError, OverflowError) as error:
             self._discard_empty(topic)
             if isinstance(error, InvalidArgumentError):
                 raise
             raise _explain(error, topic, value, key, timestamp_ms) from error
-        return batch.handle(timestamp_ms, on_delivery)
 
     async def send_and_wait(
         self,
@@ -155,13 +141,13 @@ class Producer:
         return await (await self.send(topic, value, key, partition, timestamp_ms, headers))
 
     async def send_batch(self, topic: str, partition: int, batch: bytes) -> DeliveryHandle:
-        """Send record batches (v2) built elsewhere, one or several back to back, all or nothing.
+        """Send record batches (v2) built elsewhere, one or several back to back, atomically.
 
-        Their base offsets are assigned by the broker. The handle is that of the first record.
-        Raises `CorruptMessageError` if the bytes are not whole batches with right checksums.
+        The broker assigns their base offsets. The handle is that of the first record. Raises
+        `CorruptMessageError` if the bytes are not whole batches with valid checksums.
         """
         if get_running_loop() is not self._loop:
-            await self._lifetime.ensure()
+            await self._ensure_started()
         measured = measure(batch)
         if len(batch) > self._config.max_request_size:
             raise MessageTooLargeError(
@@ -175,13 +161,12 @@ class Producer:
         prebuilt = ProducerBatch.of_payload(
             queue.topic_partition, batch, measured.records, measured.offsets, now
         )
-        prebuilt.reserved = len(batch)
         self._accumulator.enqueue(queue, prebuilt)
         await asyncio.sleep(0)
-        return DeliveryHandle(prebuilt, 0, measured.max_timestamp)
+        return DeliveryHandle(prebuilt.result, 0, measured.max_timestamp)
 
     async def flush(self) -> None:
-        """Send everything now and wait until all of it is delivered or given up.
+        """Send everything now and wait until every record is delivered or given up.
 
         Raises nothing for records that were given up: their handles carry the error.
         """
@@ -189,15 +174,14 @@ class Producer:
         try:
             self._accumulator.hurry()
             for batch in list(self._accumulator.incomplete):
-                await batch.all_settled()
+                await batch.result.all_settled()
         finally:
             self._accumulator.flushes -= 1
 
     async def close(self, timeout_ms: int | None = None) -> None:
         """Flush, then stop. What is not delivered within `timeout_ms` fails with `ClosedError`."""
-        if not self._lifetime.end():
+        if not self._end():
             return
-        self._loop = None
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 await self.flush()
@@ -214,41 +198,34 @@ class Producer:
 
     @property
     def undelivered(self) -> int:
-        """How many records are on their way: sent, and neither delivered nor given up."""
+        """How many records were sent, and neither delivered nor given up."""
         return sum(batch.count for batch in self._accumulator.incomplete)
 
     def take_unobserved_errors(self) -> list[BarnabasError]:
-        """Errors of records that were given up without anybody waiting; each is returned once.
+        """Errors of records that were given up and went unseen; each is returned once.
 
         A batch counts as observed when any of its handles was asked, awaited, or had a callback.
         """
         if not hasattr(self, "_sender"):
             return []
-        batches = [batch for batch in self._sender.unobserved if not batch.observed]
-        self._sender.unobserved.clear()
-        return [batch.error for batch in batches if batch.error is not None]
+        unobserved = self._sender.completion.unobserved
+        errors = [found.error for found in unobserved if found.error and not found.observed]
+        unobserved.clear()
+        return errors
 
     async def partitions_for(self, topic: str) -> int:
         """How many partitions the topic has."""
-        await self._lifetime.ensure()
+        await self._ensure_started()
         queues = self._topics.get(topic) or await self._load_topic(topic)
         return len(queues.queues)
 
-    async def _start(self) -> None:
-        self._runtime = self._given_runtime or default_runtime()
+    async def _open(self) -> None:
         self._wall_ms = self._runtime.clock.wall_ms
-        self._cluster = Cluster(self._cluster_config, self._runtime)
         self._sender = Sender(
-            self._config, self._runtime, self._cluster, self._accumulator, self._metrics
+            self._config, self._runtime.clock, self._cluster, self._accumulator, self._metrics
         )
-        try:
-            await self._cluster.start()
-        except BaseException:
-            await self._cluster.close()
-            raise
         self._cluster.on_update(self._on_metadata)
         self._sender.start()
-        self._loop = get_running_loop()
 
     def _choose(
         self, queues: TopicQueues, key: bytes | None, partition: int | None
@@ -262,7 +239,7 @@ class Producer:
             )
         if key is not None:
             return queues.queues[partition_for_key(key, len(queues.queues))]
-        return queues.sticky or self._free_choice(queues)
+        return self._free_choice(queues)
 
     def _free_choice(self, queues: TopicQueues) -> PartitionQueue:
         """The next partition for records without a key."""
@@ -277,8 +254,8 @@ class Producer:
     async def _make_room(
         self, queues: TopicQueues, queue: PartitionQueue, free: bool, needed: int
     ) -> ProducerBatch:
-        """An open batch with room for `needed` bytes: of `queue`, or, for a record `free` to go
-        anywhere, of the queue the sticky partitioner has moved on to."""
+        """An open batch with room for `needed` bytes: of `queue`, or, if the record is `free` to go
+        to any partition, of the queue the sticky partitioner has moved on to."""
         pool = self._accumulator.pool
         self._check_size(needed)
         size = max(self._config.batch_size, needed) + HEADER_SIZE
@@ -292,7 +269,7 @@ class Producer:
                 # A loop of sends that never waits must still let the sender run.
                 await asyncio.sleep(0)
             await pool.take(size, self._config.max_block_ms / 1000)
-            if self._lifetime.closed:
+            if self._closed:
                 pool.give_back(size)
                 raise ClosedError("the producer was closed while a record waited to be sent")
             if moving:
@@ -302,7 +279,7 @@ class Producer:
             pool.give_back(size)
 
     def _discard_empty(self, topic: str) -> None:
-        """A record that could not be encoded may have left a batch behind that it was to open."""
+        """Drop the batch that was opened for a record that could not be encoded."""
         queues = self._topics.get(topic) if isinstance(topic, str) else None
         for queue in queues.queues if queues is not None else ():
             self._accumulator.discard_empty(queue)
@@ -327,7 +304,7 @@ class Producer:
         return queues
 
     def _on_metadata(self) -> None:
-        """Partitions may have been added, leaders come and gone."""
+        """Add queues for new partitions, and note which partitions have a leader."""
         metadata = self._cluster.metadata
         for topic, queues in self._topics.items():
             info = metadata.topics.get(topic)
@@ -350,7 +327,7 @@ class Producer:
             error: BarnabasError = ClosedError(
                 f"the producer was closed before the record was delivered{cause}"
             )
-            self._sender.give_up(batch, error)
+            self._sender.completion.give_up(batch, error)
 
     def __del__(self) -> None:
         accumulator = getattr(self, "_accumulator", None)
@@ -376,7 +353,7 @@ def _headers_size(headers: Headers) -> int:
 def _explain(
     error: Exception, topic: object, value: object, key: object, timestamp: object
 ) -> InvalidArgumentError:
-    """What the caller did wrong."""
+    """The mistake of the caller."""
     for name, given in (("value", value), ("key", key)):
         if given is not None and not isinstance(given, bytes):
             return InvalidArgumentError(

@@ -1,54 +1,57 @@
-"""Takes ready batches to the brokers that lead their partitions, and brings back the outcome.
+"""Sends ready batches to the leaders of their partitions: one loop for each broker.
 
-There is one `BrokerSender` per broker; this class gives each ready queue to the right one, and
-decides with `verdict.judge` what becomes of batches that failed. A partition is in one request at
-a time: together with putting failed batches back in front, that keeps its records in order. Queues
-that cannot go now (no leader, or pausing before a retry) are parked.
+A partition is in one request at a time. Together with putting failed batches back in front, that
+keeps its records in order. Records that accumulate while requests are in flight are sent together
+in the next one, so requests grow by themselves when the broker is the slower side.
 """
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Sequence
+from typing import NamedTuple
+
+from barnabas_common.errors import BarnabasError, TransportError, UnknownServerError
+from barnabas_common.messages.produce import (
+    ProducedPartition,
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+)
+from barnabas_common.runtime import Clock, Service, TaskScope
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster import Cluster
-from barnabas.error_code import ErrorCode
-from barnabas.errors import BarnabasError, DeliveryTimeoutError, error_for
-from barnabas.messages.produce import ProducedPartition
-from barnabas.producer.accumulator import Accumulator, PartitionQueue
 from barnabas.producer.batch import ProducerBatch
-from barnabas.producer.broker_sender import BrokerSender
+from barnabas.producer.batch_completion import BatchCompletion
 from barnabas.producer.config import ProducerConfig
 from barnabas.producer.metrics import ProducerMetrics
-from barnabas.producer.verdict import Verdict, is_retriable, judge, makes_metadata_stale
-from barnabas.runtime import Runtime, TaskScope
+from barnabas.producer.record_accumulator import PartitionQueue, RecordAccumulator
 
 logger = logging.getLogger(__name__)
 
-_UNOBSERVED_KEPT = 1_000
-
 
 class Sender:
-    """Routes, retries and expires the batches of one producer."""
+    """Gives each ready queue to the loop of the broker that leads its partition.
+
+    Queues that cannot be sent now (no leader, or a pause before a retry) are parked.
+    """
 
     def __init__(
         self,
         config: ProducerConfig,
-        runtime: Runtime,
+        clock: Clock,
         cluster: Cluster,
-        accumulator: Accumulator,
+        accumulator: RecordAccumulator,
         metrics: ProducerMetrics,
     ) -> None:
         self.config = config
         self.cluster = cluster
         self.accumulator = accumulator
         self.metrics = metrics
+        self.completion = BatchCompletion(config, clock, cluster, accumulator, metrics)
         self.tasks = TaskScope(config.client_id or "producer")
-        self._clock = runtime.clock
+        self._clock = clock
         self._brokers: dict[int, BrokerSender] = {}
         self._parked: dict[PartitionQueue, None] = {}
-        # Given up, and nobody was told yet; the oldest are forgotten if nobody ever asks.
-        self.unobserved: deque[ProducerBatch] = deque(maxlen=_UNOBSERVED_KEPT)
 
     def start(self) -> None:
         self.accumulator.on_ready = self.route
@@ -56,7 +59,7 @@ class Sender:
         self.tasks.spawn(self._expire_batches(), "expiry")
 
     async def close(self) -> None:
-        """Stop sending; batches not done by now stay undone (the producer fails them)."""
+        """Stop sending; batches that are not done stay so (the producer fails them)."""
         self.accumulator.on_ready = lambda queue: None
         await self.tasks.close()
 
@@ -74,168 +77,16 @@ class Sender:
             self._parked.pop(queue, None)
             self._broker(leader.broker_id).offer(queue)
 
-    def leads(self, broker_id: int, queue: PartitionQueue) -> bool:
-        leader = self.cluster.metadata.leader(queue.topic_partition)
-        return leader is not None and leader.broker_id == broker_id
-
-    def on_answer(
-        self,
-        queue: PartitionQueue,
-        batches: Sequence[ProducerBatch],
-        answer: ProducedPartition,
-    ) -> None:
-        """The broker has spoken about these batches of one partition."""
-        if answer.error_code == ErrorCode.NONE:
-            self._on_delivered(queue, batches, answer)
-            return
-        if answer.current_leader_id >= 0:
-            self.cluster.learn_leader(
-                queue.topic_partition, answer.current_leader_id, answer.current_leader_epoch
-            )
-        self.on_failure(queue, batches, error_for(answer.error_code, answer.error_message))
-
-    def on_failure(
-        self, queue: PartitionQueue, batches: Sequence[ProducerBatch], failure: BarnabasError
-    ) -> None:
-        """The request failed for these batches of one partition, or was lost on the way."""
-        alive = [batch for batch in batches if not batch.done]
-        for batch in alive:
-            batch.last_failure = failure
-        if makes_metadata_stale(failure):
-            self.cluster.request_refresh()
-        if alive:
-            self._dispose(queue, alive, failure)
-        queue.in_flight = False
-        self.route(queue)
-
-    def give_up(self, batch: ProducerBatch, error: BarnabasError) -> None:
-        """Every record of the batch carries the error; sending the rest goes on."""
-        self.metrics.batches_failed += 1
-        self.metrics.records_failed += batch.count
-        self.accumulator.release(batch)
-        logger.error(
-            "%d records for %s are given up: %s", batch.count, batch.topic_partition, error
-        )
-        batch.fail(error)
-        if not batch.observed:
-            self.unobserved.append(batch)
-
-    def _on_delivered(
-        self,
-        queue: PartitionQueue,
-        batches: Sequence[ProducerBatch],
-        answer: ProducedPartition,
-    ) -> None:
-        queue.failures = 0
-        queue.in_flight = False
-        offset = answer.base_offset
-        for batch in batches:
-            if not batch.done:
-                self.metrics.batches_acked += 1
-                self.metrics.records_acked += batch.count
-                self.accumulator.release(batch)
-                batch.complete(offset, answer.log_append_time_ms)
-            if offset >= 0:
-                offset += batch.offsets
-        self.route(queue)
-
-    def _dispose(
-        self, queue: PartitionQueue, batches: list[ProducerBatch], failure: BarnabasError
-    ) -> None:
-        left = []
-        for batch in batches:
-            if is_retriable(failure) and self._is_spent(batch):
-                self.give_up(batch, self._exhausted(batch))
-            else:
-                left.append(batch)
-        if left:
-            self._carry_out(queue, left, failure)
-
-    def _carry_out(
-        self, queue: PartitionQueue, batches: list[ProducerBatch], failure: BarnabasError
-    ) -> None:
-        verdict = judge(failure, len(batches), _splittable(batches[0]))
-        if verdict is Verdict.RETRY:
-            self._retry_later(queue, failure)
-            self.accumulator.put_back(queue, batches)
-        elif verdict is Verdict.ISOLATE:
-            for batch in batches:
-                batch.solo = True
-            self.accumulator.put_back(queue, batches)
-        elif verdict is Verdict.SPLIT:
-            self._split(queue, batches[0])
-        else:
-            self.give_up(batches[0], failure)
-
-    def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        logger.info(
-            "a batch of %d records for %s is too large for the broker and is halved",
-            batch.count, queue.topic_partition,
-        )  # fmt: skip
-        self.metrics.batches_split += 1
-        parts = batch.split()
-        for part in parts:
-            part.solo = True
-        self.accumulator.replace(batch, parts)
-        self.accumulator.put_back(queue, parts)
-
-    def _retry_later(self, queue: PartitionQueue, failure: BarnabasError) -> None:
-        queue.failures += 1
-        pause = self.cluster.backoff.seconds(queue.failures)
-        until = queue.not_before = self._clock.monotonic() + pause
-        logger.info("sending to %s again in %.3f s: %s", queue.topic_partition, pause, failure)
-        asyncio.get_running_loop().call_later(pause, self._pause_over, queue, until)
-
-    def _pause_over(self, queue: PartitionQueue, until: float) -> None:
-        if queue.not_before == until:  # not the pause of a later failure
-            queue.not_before = 0.0
-            self.route(queue)
-
-    def _is_spent(self, batch: ProducerBatch) -> bool:
-        expired = self._clock.monotonic() >= batch.created + self._delivery_timeout
-        return expired or batch.attempts > self.config.retries
-
-    def _exhausted(self, batch: ProducerBatch) -> DeliveryTimeoutError:
-        cause = batch.last_failure or self.cluster.last_failure
-        waited = self._clock.monotonic() - batch.created
-        attempts = "1 attempt" if batch.attempts == 1 else f"{batch.attempts} attempts"
-        error = DeliveryTimeoutError(
-            f"{batch.topic_partition}: not delivered after {attempts} "
-            f"in {waited:.1f} s; last failure: {cause or 'the partition had no leader'}"
-        )
-        error.__cause__ = cause
-        return error
-
-    @property
-    def _delivery_timeout(self) -> float:
-        return self.config.delivery_timeout_ms / 1000
-
     async def _expire_batches(self) -> None:
-        """Give up what is too old, also while its request is still unanswered (KIP-91)."""
         while True:
-            now = self._clock.monotonic()
-            next_check = now + self._delivery_timeout
-            for batch in list(self.accumulator.incomplete):
-                deadline = batch.created + self._delivery_timeout
-                if deadline <= now:
-                    self._close_if_open(batch)
-                    self.give_up(batch, self._exhausted(batch))
-                else:
-                    next_check = min(next_check, deadline)
-            await asyncio.sleep(max(next_check - now, 0.001))
-
-    def _close_if_open(self, batch: ProducerBatch) -> None:
-        """No record may join a batch that is given up."""
-        topic, partition = batch.topic_partition
-        queue = self.accumulator.topics[topic].queues[partition]
-        if queue.open is batch:
-            queue.open = None
+            wait = self.completion.expire()
+            await asyncio.sleep(max(wait, 0.001))
 
     def _on_metadata(self) -> None:
         for queue in list(self._parked):
             self.route(queue)
 
-    def _broker(self, broker_id: int) -> BrokerSender:
+    def _broker(self, broker_id: int) -> "BrokerSender":
         broker = self._brokers.get(broker_id)
         if broker is None:
             broker = self._brokers[broker_id] = BrokerSender(broker_id, self)
@@ -243,5 +94,135 @@ class Sender:
         return broker
 
 
-def _splittable(batch: ProducerBatch) -> bool:
-    return batch.count > 1 and not batch.prebuilt
+class _Load(NamedTuple):
+    """One partition's share of a request."""
+
+    queue: PartitionQueue
+    batches: list[ProducerBatch]
+
+
+class BrokerSender:
+    """Sends to one broker: at most `max_in_flight` requests, each with its own partitions."""
+
+    def __init__(self, broker_id: int, sender: Sender) -> None:
+        self.broker_id = broker_id
+        self._sender = sender
+        self._config = sender.config
+        self._ready: dict[PartitionQueue, None] = {}
+        self._wakeup = asyncio.Event()
+        self._in_flight = 0
+        self._requests = 0
+
+    def offer(self, queue: PartitionQueue) -> None:
+        """Take a queue that this broker leads and that has something to send."""
+        self._ready[queue] = None
+        self._wakeup.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wakeup.wait()
+            self._wakeup.clear()
+            while self._in_flight < self._config.max_in_flight:
+                loads = self._load_up()
+                if not loads:
+                    break
+                self._in_flight += 1
+                self._requests += 1
+                name = f"produce-{self.broker_id}-{self._requests}"
+                self._sender.tasks.spawn(self._deliver(loads), name)
+
+    def _load_up(self) -> list[_Load]:
+        """Batches of as many ready partitions as fit into one request, the longest ready first."""
+        loads: list[_Load] = []
+        room = self._config.max_request_size
+        for queue in list(self._ready):
+            if queue.in_flight or not self._leads(queue):
+                del self._ready[queue]
+                self._sender.route(queue)
+                continue
+            batches = self._sender.accumulator.take(queue, room, first=not loads)
+            if batches:
+                del self._ready[queue]
+                queue.in_flight = True
+                loads.append(_Load(queue, batches))
+                room -= sum(len(batch.payload) for batch in batches)
+            elif not queue.closed:
+                del self._ready[queue]  # nothing left that is due
+            if room <= 0:
+                break
+        return loads
+
+    def _leads(self, queue: PartitionQueue) -> bool:
+        leader = self._sender.cluster.metadata.leader(queue.topic_partition)
+        return leader is not None and leader.broker_id == self.broker_id
+
+    async def _deliver(self, loads: list[_Load]) -> None:
+        self._count(loads)
+        try:
+            answers = await self._exchange(loads)
+        except TransportError as error:
+            logger.info("broker %d did not answer a produce request: %s", self.broker_id, error)
+            self._sender.cluster.note_failure(self.broker_id)
+            self._fail(loads, error)
+        except BarnabasError as error:
+            self._fail(loads, error)
+        except Exception as error:
+            logger.exception("a produce request to broker %d failed", self.broker_id)
+            self._fail(loads, UnknownServerError(repr(error)))
+        else:
+            for load in loads:
+                self._settle(load, answers.get(load.queue.topic_partition))
+        finally:
+            self._in_flight -= 1
+            self._sender.metrics.requests_in_flight -= 1
+            self._wakeup.set()
+
+    async def _exchange(self, loads: list[_Load]) -> dict[TopicPartition, ProducedPartition]:
+        request = ProduceRequest(
+            acks=self._config.acks_code,
+            timeout_ms=self._config.request_timeout_ms,
+            partitions=[
+                ProducePartition(
+                    load.queue.topic_partition.topic,
+                    load.queue.topic_partition.partition,
+                    b"".join([batch.payload for batch in load.batches]),
+                )
+                for load in loads
+            ],
+        )
+        channel = self._sender.cluster.channel(self.broker_id, Service.DATA)
+        timeout = self._config.request_timeout_ms / 1000
+        if request.acks == 0:
+            await channel.send(request, timeout)
+            return {
+                load.queue.topic_partition: ProducedPartition(*load.queue.topic_partition)
+                for load in loads
+            }
+        response: ProduceResponse = await channel.call(request, timeout)
+        return {TopicPartition(p.topic, p.partition): p for p in response.partitions}
+
+    def _settle(self, load: _Load, answer: ProducedPartition | None) -> None:
+        if answer is None:
+            missing = f"broker {self.broker_id} left {load.queue.topic_partition} out of its answer"
+            self._fail([load], UnknownServerError(missing))
+        else:
+            self._sender.completion.on_answer(load.queue, load.batches, answer)
+
+    def _fail(self, loads: list[_Load], error: BarnabasError) -> None:
+        for load in loads:
+            self._sender.completion.on_failure(load.queue, load.batches, error)
+
+    def _count(self, loads: list[_Load]) -> None:
+        metrics = self._sender.metrics
+        metrics.requests_sent += 1
+        metrics.requests_in_flight += 1
+        for load in loads:
+            metadata = self._sender.cluster.metadata.partition(load.queue.topic_partition)
+            load.queue.failed_epoch = metadata.leader_epoch if metadata is not None else -1
+            for batch in load.batches:
+                metrics.batches_sent += 1
+                metrics.bytes_sent += len(batch.payload)
+                if batch.attempts > 1:
+                    metrics.batches_retried += 1
+                else:
+                    metrics.records_sent += batch.count

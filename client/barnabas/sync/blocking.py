@@ -1,22 +1,49 @@
-"""What the three blocking clients share: they wrap an asyncio client and wait for its answers."""
+"""What the three blocking clients share: each wraps an asyncio client and waits for its answers."""
 
 import os
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from barnabas.errors import ClientError, ClosedError
+from barnabas_common.errors import ClientError, ClosedError
+
 from barnabas.sync.loop_thread import LoopThread
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Blocking:
-    """Guards against use after close and after a fork."""
+    """Starts the asyncio client `_client` on the background loop, and closes it.
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    Use after `close` raises `ClosedError`, use after a fork `ClientError`.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._what = type(client).__name__
         self._thread = LoopThread.shared()
         self._closed = False
+        self._thread.call(client.start())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the client. May be called twice."""
+        if not self._closed:
+            self._check_usable()
+            self._closed = True
+            self._thread.call(self._client.close())
 
     def _check_usable(self) -> None:
         if self._thread.process != os.getpid():
@@ -27,10 +54,35 @@ class Blocking:
         if self._closed:
             raise ClosedError(f"this {self._what} is closed")
 
-    def _call(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         try:
             self._check_usable()
         except ClientError:
             coroutine.close()
             raise
-        return self._thread.call(coroutine, timeout)
+        return self._thread.call(coroutine)
+
+
+def blocking(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """A method of a blocking client, from that of the asyncio client: it waits for the result."""
+
+    @wraps(method)
+    def call(self: Blocking, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._call(method(self._client, *args, **kwargs))
+
+    return call
+
+
+def on_loop(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """The same from a plain method that must run on the event loop."""
+
+    @wraps(method)
+    def call(self: Blocking, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        async def run() -> T:
+            return method(self._client, *args, **kwargs)
+
+        return self._call(run())
+
+    return call

@@ -1,23 +1,22 @@
-"""The blocking handle of one record: its place in the lane to the event loop, then its outcome."""
+"""The blocking handle of one record: first its arguments in the queue, then its outcome."""
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from barnabas.errors import BarnabasError
+from barnabas_common.errors import BarnabasError
+
 from barnabas.producer import DeliveryHandle, RecordMetadata
-
-if TYPE_CHECKING:
-    from barnabas.sync.lane import SendLane
+from barnabas.sync.loop_thread import LoopThread
 
 
 class SyncHandle:
     """`result()` waits for the delivery and returns its `RecordMetadata` or raises its error."""
 
-    __slots__ = ("_handle", "_lane", "_observed", "_refusal", "_waiter", "arguments")
+    __slots__ = ("_handle", "_observed", "_refusal", "_thread", "_waiter", "arguments")
 
-    def __init__(self, lane: "SendLane", arguments: tuple[Any, ...] | None) -> None:
-        self._lane = lane
+    def __init__(self, thread: LoopThread, arguments: tuple[Any, ...] | None) -> None:
+        self._thread = thread
         self.arguments = arguments
         self._handle: DeliveryHandle | None = None
         self._refusal: BarnabasError | None = None
@@ -37,7 +36,7 @@ class SyncHandle:
         """
         self._observed = True
         if not self.done():
-            self._lane.wait(self, timeout)
+            self._thread.call(self._settled(), timeout)
         if self._refusal is not None:
             raise self._refusal
         assert self._handle is not None
@@ -45,10 +44,10 @@ class SyncHandle:
 
     @property
     def unobserved_refusal(self) -> BarnabasError | None:
-        """Why the record was not even accepted, if nobody has asked yet."""
+        """Why the producer did not accept the record, if the caller has not asked."""
         return None if self._observed else self._refusal
 
-    # The rest belongs to the lane and runs on the loop.
+    # The rest is called by the lane, on the loop.
 
     def accepted(self, handle: DeliveryHandle) -> None:
         self._handle = handle
@@ -58,7 +57,7 @@ class SyncHandle:
         self._refusal = error
         self._passed()
 
-    async def settled(self) -> None:
+    async def _settled(self) -> None:
         if self._handle is None and self._refusal is None:
             if self._waiter is None:
                 self._waiter = asyncio.get_running_loop().create_future()

@@ -1,7 +1,7 @@
 """The way from the caller's thread to the event loop: a queue, emptied in bulk.
 
-Handing over each record by itself would cost two thread switches a record. So `put` only appends,
-and wakes the loop when it is not already at work; the loop takes all there is.
+Passing each record alone would cost two thread switches for each. So `put` only appends, and wakes
+the loop if it is not already at work; the loop takes the whole queue.
 """
 
 import asyncio
@@ -9,20 +9,21 @@ import logging
 from collections import deque
 from typing import Any
 
-from barnabas.errors import BarnabasError, ClientError
+from barnabas_common.errors import BarnabasError, ClientError
+
 from barnabas.producer import Producer
 from barnabas.sync.handle import SyncHandle
 from barnabas.sync.loop_thread import LoopThread
 
 logger = logging.getLogger(__name__)
 
-# Records on the way to the loop; beyond that `put` blocks, as `await send` would.
+# Records in the queue; beyond that `put` blocks, as `await send` would.
 _MOST_QUEUED = 20_000
 _REFUSALS_KEPT = 1_000
 
 
 class SendLane:
-    """`put` and `wait` are called in the caller's threads, all else on the loop."""
+    """`put` is called in the caller's threads, all else on the loop."""
 
     def __init__(self, producer: Producer, thread: LoopThread) -> None:
         self._producer = producer
@@ -37,7 +38,7 @@ class SendLane:
 
     def put(self, arguments: tuple[Any, ...]) -> SyncHandle:
         """Queue the arguments of one `Producer.send`; blocks while the queue is full."""
-        handle = SyncHandle(self, arguments)
+        handle = SyncHandle(self._thread, arguments)
         self._queue.append(handle)
         if not self._scheduled:
             self._scheduled = True
@@ -45,10 +46,6 @@ class SendLane:
         if len(self._queue) > _MOST_QUEUED:
             self._thread.call(self._wait_for_room())
         return handle
-
-    def wait(self, handle: SyncHandle, timeout: float | None) -> None:
-        """Block until the record is delivered or given up."""
-        self._thread.call(handle.settled(), timeout)
 
     @property
     def busy(self) -> bool:
@@ -62,7 +59,7 @@ class SendLane:
             await self._empty.wait()
 
     def take_refusals(self) -> list[BarnabasError]:
-        """Errors of records that were refused and not asked about; each is returned once."""
+        """Errors of refused records whose handles were not asked; each is returned once."""
         refusals = [handle.unobserved_refusal for handle in self._refused]
         self._refused.clear()
         return [error for error in refusals if error is not None]
@@ -80,7 +77,7 @@ class SendLane:
     async def _work(self) -> None:
         try:
             while True:
-                # Cleared before the last look: what is queued after it wakes the loop anew.
+                # Cleared before the last check: a record queued after it wakes the loop again.
                 self._scheduled = False
                 if not self._queue:
                     return

@@ -1,7 +1,7 @@
 """One event loop in a background thread, shared by all blocking clients of the process.
 
-A notebook's or script's own thread waits for it; a `KeyboardInterrupt` there cancels what it waits
-for and leaves the loop running. After a fork the child gets a loop of its own.
+The thread of a notebook or script waits for it; a `KeyboardInterrupt` there cancels the call and
+leaves the loop running. After a fork the child gets its own loop.
 """
 
 import asyncio
@@ -10,6 +10,8 @@ import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+
+from barnabas_common.runtime.event_loop import ProgramLoop
 
 T = TypeVar("T")
 
@@ -21,7 +23,7 @@ class LoopThread:
     """A daemon thread that runs an event loop until the interpreter ends."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = ProgramLoop()
         self.process = os.getpid()
         self._thread = threading.Thread(target=self._run, name="barnabas", daemon=True)
         self._thread.start()
@@ -39,8 +41,8 @@ class LoopThread:
     def call(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """Run a coroutine on the loop and wait for its result.
 
-        Raises its exception; `TimeoutError` after `timeout` seconds. Whatever ends the wait early,
-        Ctrl-C too, cancels the coroutine.
+        Raises its exception; `TimeoutError` after `timeout` seconds. If the wait ends early, also
+        by Ctrl-C, the coroutine is cancelled.
         """
         if threading.current_thread() is self._thread:
             coroutine.close()

@@ -12,15 +12,16 @@ import logging
 import weakref
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Unpack
+
+from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.record.record import Headers
+from barnabas_common.runtime import Runtime
 
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
-from barnabas.errors import InvalidArgumentError
 from barnabas.producer import OnDelivery, ProducerMetrics, ProducerOptions, RecordMetadata
 from barnabas.producer import Producer as AsyncProducer
-from barnabas.producer.producer import Headers
-from barnabas.runtime import Runtime
-from barnabas.sync.blocking import Blocking
+from barnabas.sync.blocking import Blocking, blocking
 from barnabas.sync.handle import SyncHandle
 from barnabas.sync.lane import SendLane
 
@@ -32,8 +33,10 @@ _FLUSH_ON_ERROR_MS = 5_000
 class Producer(Blocking):
     """Takes the options of `barnabas.Producer`. May be used from several threads.
 
-    Raises `NoBrokerReachableError` within seconds if nobody answers at the addresses.
+    Raises `NoBrokerReachableError` within seconds if no broker answers at the addresses.
     """
+
+    _client: AsyncProducer
 
     def __init__(
         self,
@@ -42,14 +45,9 @@ class Producer(Blocking):
         runtime: Runtime | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        super().__init__("Producer")
-        self._producer = AsyncProducer(bootstrap_servers, runtime=runtime, **options)
-        self._lane = SendLane(self._producer, self._thread)
-        self._thread.call(self._producer.start())
+        super().__init__(AsyncProducer(bootstrap_servers, runtime=runtime, **options))
+        self._lane = SendLane(self._client, self._thread)
         _warn_at_exit(self)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,
@@ -59,7 +57,7 @@ class Producer(Blocking):
     ) -> None:
         if error is None:
             self.close()
-        else:  # the failure that is on its way says more than one of delivery
+        else:  # the error being raised says more than a failed delivery
             self._close(_FLUSH_ON_ERROR_MS)
 
     def send(
@@ -100,42 +98,40 @@ class Producer(Blocking):
 
         async def deliver() -> RecordMetadata:
             await self._lane.drained()
-            return await (await self._producer.send_batch(topic, partition, batch))
+            return await (await self._client.send_batch(topic, partition, batch))
 
         return self._call(deliver())
 
     def flush(self) -> None:
         """Wait until everything sent is delivered or given up.
 
-        Raises the first error since the last flush of a record whose handle nobody asked and that
-        had no callback: an error nobody would see otherwise.
+        Raises the first error since the last flush that would go unseen otherwise: of a record
+        without a callback, whose handle was not asked.
         """
         self._call(self._flush())
         self._raise_unobserved()
 
     def close(self, timeout_ms: int | None = None) -> None:
-        """Flush and stop; raises as `flush` does, but is closed then all the same."""
+        """Flush and stop. Raises as `flush` does, and is closed nevertheless."""
         if self._closed:
             return
         self._close(timeout_ms)
         self._raise_unobserved()
 
-    def partitions_for(self, topic: str) -> int:
-        """How many partitions the topic has."""
-        return self._call(self._producer.partitions_for(topic))
+    partitions_for = blocking(AsyncProducer.partitions_for)
 
     def metrics(self) -> ProducerMetrics:
         """A copy of the counters, as of now."""
-        return self._producer.metrics()
+        return self._client.metrics()
 
     @property
     def undelivered(self) -> bool:
         """Whether anything sent is not delivered or given up yet."""
-        return self._lane.busy or self._producer.undelivered > 0
+        return self._lane.busy or self._client.undelivered > 0
 
     async def _flush(self) -> None:
         await self._lane.drained()
-        await self._producer.flush()
+        await self._client.flush()
 
     def _close(self, timeout_ms: int | None) -> None:
         if self._closed:
@@ -149,12 +145,12 @@ class Producer(Blocking):
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 await self._flush()
         except TimeoutError:
-            await self._producer.close(0)
+            await self._client.close(0)
         else:
-            await self._producer.close(timeout_ms)
+            await self._client.close(timeout_ms)
 
     def _raise_unobserved(self) -> None:
-        errors = [*self._lane.take_refusals(), *self._producer.take_unobserved_errors()]
+        errors = [*self._lane.take_refusals(), *self._client.take_unobserved_errors()]
         if errors:
             raise errors[0]
 
@@ -166,7 +162,7 @@ def _not_bytes(name: str, given: object) -> InvalidArgumentError:
 
 
 def _warn_at_exit(producer: Producer) -> None:
-    """A script that ends without close() learns that it may have lost its last records."""
+    """Warn a script that ends without close(): its last records may be lost."""
     reference = weakref.ref(producer)
 
     def warn() -> None:

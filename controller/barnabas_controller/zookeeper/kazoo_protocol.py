@@ -1,7 +1,7 @@
-"""What the kazoo session needs beyond kazoo: its types translated, and two pieces it lacks.
+"""Translates kazoo's types, and adds what kazoo lacks; used by `kazoo_session` alone.
 
-Used by `kazoo_session` alone. The pieces are a handler that keeps replies and watch events in one
-order, and the request by which a client renews its watches on a new connection.
+Kazoo lacks a handler that keeps replies and watch events in one order, and the request by which a
+client renews its watches on a new connection.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,8 +32,8 @@ from barnabas_controller.zookeeper.session import (
     ZooKeeperError,
 )
 
-# The first match counts: ConnectionClosedError is a kind of SessionExpiredError to kazoo, but it
-# only says that the socket is gone.
+# The first match counts: in kazoo ConnectionClosedError is a SessionExpiredError, but it only means
+# that the socket was closed.
 _ERRORS: tuple[tuple[type[Exception], type[ZooKeeperError]], ...] = (
     (kazoo.NoNodeError, NoNode),
     (kazoo.NodeExistsError, NodeExists),
@@ -63,7 +63,7 @@ _WATCHES_PER_REQUEST = 1000
 
 
 def translate(error: Exception, path: str) -> ZooKeeperError:
-    """The seam's exception for one of kazoo's, naming the path."""
+    """The exception of `session.py` for one of kazoo's, with the path."""
     for theirs, ours in _ERRORS:
         if isinstance(error, theirs):
             return ours(path)
@@ -99,10 +99,10 @@ def multi_results(
 
 @dataclass(unsafe_hash=True)
 class Watcher:
-    """What kazoo calls when a watch fires: passes `watch` and the event to `deliver`.
+    """Called by kazoo when a watch fires: passes `watch` and the event to `deliver`.
 
-    Watchers of the same watch are equal, so that reading twice before it fires arms it once, as in
-    ZooKeeper's own client. `missing` notes that `exists` found no znode.
+    Watchers of the same watch are equal, so that two reads before it fires arm it once, as in
+    ZooKeeper's own client. `missing`: `exists` found no znode.
     """
 
     watch: Watch
@@ -110,19 +110,19 @@ class Watcher:
     missing: bool = field(default=False, compare=False)
 
     def __call__(self, event: WatchedEvent) -> None:
-        # NONE is kazoo's word for a broken connection; the session re-arms the watch.
+        # NONE means a lost connection in kazoo; the session re-arms the watch.
         if event.type in _EVENTS:
             self.deliver(self.watch, WatchEvent(_EVENTS[event.type], event.path))
 
 
 class InlineHandler(SequentialThreadingHandler):  # type: ignore[misc]
-    """Calls back on kazoo's connection thread, in the order of the wire.
+    """Calls back on kazoo's connection thread, in the order in which the server sent.
 
-    The stock handler has one thread for replies and another for watch events, so that a reply
-    could overtake the event the server sent before it. Callbacks here must never block.
+    Kazoo's handler has one thread for replies and another for watch events, so that a reply could
+    overtake an event that was sent before it. Callbacks must never block.
     """
 
-    running = False  # kazoo then calls back at once instead of queueing for a thread
+    running = False  # kazoo then calls back immediately instead of queueing for a thread
 
     def __init__(self, connect_timeout: float) -> None:
         super().__init__()
@@ -138,14 +138,14 @@ class InlineHandler(SequentialThreadingHandler):  # type: ignore[misc]
         callback.func(*callback.args)
 
     def create_connection(self, *args: Any, **kwargs: Any) -> Any:
-        """A server that swallows packets must not use up the time the session has left."""
+        """Limit the time for a server that does not answer, so that the session does not expire."""
         kwargs["timeout"] = self._connect_timeout
         return super().create_connection(*args, **kwargs)
 
 
 @dataclass(frozen=True)
 class SetWatches:
-    """ZooKeeper's request 101: fire at once what changed after `zxid`, watch the rest."""
+    """ZooKeeper's request 101: fire what changed after `zxid` immediately, watch the rest."""
 
     zxid: int
     data: tuple[str, ...]

@@ -1,9 +1,9 @@
-"""A ZooKeeper session over kazoo: the one place that imports it.
+"""A ZooKeeper session over kazoo, which only this module and `kazoo_protocol` import.
 
-kazoo speaks to the servers on a thread of its own. Everything it has to say (replies, watch events,
-changes of state) is posted to the event loop from that one thread, so that it arrives there in the
-order in which the server sent it. kazoo would go on with a new session when one expires, and
-forgets the watches when a connection breaks; both are put right here.
+Kazoo communicates with the servers on its own thread. That one thread posts replies, watch events
+and changes of state to the event loop, which therefore receives them in the server's order. Kazoo
+would open a new session when one expires, and drops the watches when a connection is lost; both are
+corrected here.
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from barnabas_controller.zookeeper.kazoo_protocol import (
     stat_of,
     translate,
 )
+from barnabas_controller.zookeeper.server_zxid import server_zxid
 from barnabas_controller.zookeeper.session import (
     ANY_VERSION,
     EXPIRED_AT_SERVER,
@@ -48,17 +49,18 @@ from barnabas_controller.zookeeper.session import (
     ZooKeeperError,
     ZooKeeperUnreachable,
     check_size,
+    unreachable,
 )
 from barnabas_controller.zookeeper.watchdog import LoopWatchdog
 
 logger = logging.getLogger(__name__)
-# It warns of every attempt to reconnect; the session itself logs each change of state once.
+# Kazoo warns of every attempt to reconnect; the session logs each change of state once.
 kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
 kazoo_logger.setLevel(logging.ERROR)
 
 _FINAL = (State.EXPIRED, State.CLOSED)
-# kazoo wakes its thread with one byte per request through a socket pair, whose buffer holds a few
-# hundred of them; beyond that the event loop would stand still.
+# Kazoo wakes its thread with one byte per request through a socket pair, whose buffer has room for
+# a few hundred; beyond that the event loop would block.
 _MAX_IN_FLIGHT = 100
 _CLOSE_SECONDS = 2.0
 
@@ -72,8 +74,9 @@ def connect_kazoo(hosts_with_chroot: str) -> Connect:
         session_timeout_ms: int,
         connection_timeout_ms: int,
         attach: tuple[int, bytes] | None = None,
+        last_zxid: int = 0,
     ) -> Session:
-        session = KazooSession(hosts, prefix, session_timeout_ms, attach)
+        session = KazooSession(hosts, prefix, session_timeout_ms, attach, last_zxid)
         await session.open(connection_timeout_ms)
         return session
 
@@ -82,7 +85,7 @@ def connect_kazoo(hosts_with_chroot: str) -> Connect:
 
 @dataclass(eq=False)
 class _Request:
-    """Something to ask kazoo for, and who waits for it."""
+    """A request to kazoo, and the future of its result."""
 
     path: str
     submit: Callable[[], Any]  # returns kazoo's AsyncResult
@@ -94,7 +97,12 @@ class KazooSession:
     """One session; opened by `connect_kazoo`. `chroot` is empty or begins with a slash."""
 
     def __init__(
-        self, hosts: str, chroot: str, session_timeout_ms: int, attach: tuple[int, bytes] | None
+        self,
+        hosts: str,
+        chroot: str,
+        session_timeout_ms: int,
+        attach: tuple[int, bytes] | None,
+        last_zxid: int,
     ) -> None:
         self._hosts = hosts
         self._chroot = chroot
@@ -108,6 +116,7 @@ class KazooSession:
             connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=0.5),
             logger=kazoo_logger,
         )
+        self._client.last_zxid = last_zxid  # sent when connecting: servers behind it refuse
         self._client.add_listener(self._kazoo_changed)
         self._kept_watchers: tuple[Any, Any] = ({}, {})
         self._id_and_password = attach or (0, b"")
@@ -134,11 +143,16 @@ class KazooSession:
         except BaseException as error:
             await self._end(State.CLOSED, wait=self._client.connected)
             if isinstance(error, TimeoutError):
-                raise ZooKeeperUnreachable(
-                    f"no ZooKeeper server at {self._hosts} answered within"
-                    f" {connection_timeout_ms} ms"
-                ) from None
+                within = f" within {connection_timeout_ms} ms"
+                raise await self._why_unreachable(within) from None
             raise
+
+    async def diagnose(self) -> ZooKeeperUnreachable:
+        return await self._why_unreachable("")
+
+    async def _why_unreachable(self, within: str) -> ZooKeeperUnreachable:
+        what = f"no ZooKeeper server at {self._hosts} answered{within}"
+        return unreachable(what, await server_zxid(self._hosts), self.last_zxid)
 
     async def _create_chroot(self) -> None:
         if not self._chroot or await self.exists("/") is not None:
@@ -156,7 +170,7 @@ class KazooSession:
             await self._end(State.CLOSED, wait=self._state is State.CONNECTED)
 
     async def _end(self, state: State, wait: bool) -> None:
-        """Nothing waits for a server that does not answer: its session will expire."""
+        """Does not wait for a server that does not answer: the session will expire."""
         self._change(state)
         self._begin_stop()
         if wait:
@@ -168,7 +182,7 @@ class KazooSession:
         self._fail(self._in_flight, ConnectionLoss)
 
     def _begin_stop(self) -> None:
-        """Stopping kazoo blocks until its thread has ended, up to a connection attempt."""
+        """Stop kazoo on another thread: that blocks until a connection attempt has ended."""
         if self._stop_begun.acquire(blocking=False):
             threading.Thread(target=self._stop_kazoo, name="kazoo-stop", daemon=True).start()
 
@@ -186,19 +200,19 @@ class KazooSession:
     def _post(self, callback: Callable[..., None], *arguments: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *arguments)
-        except RuntimeError:  # the loop is closed: nobody is left to be told
+        except RuntimeError:  # the loop is closed
             logger.debug("event loop closed; not delivered: %s", callback)
 
     def _give_up(self, stalled_seconds: float) -> None:
-        """On the watchdog's thread: the loop stands still, and this session keeps it in office."""
+        """Called on the watchdog's thread: end the session, because the event loop is blocked."""
         logger.error(
-            "session %#x: given up, the event loop has not turned for %.1f s",
+            "session %#x: given up, the event loop has not run for %.1f s",
             self.session_id,
             stalled_seconds,
         )
         self._end_cause = (
-            "the ZooKeeper session was given up here:"
-            f" the event loop had not turned for {stalled_seconds:.1f} s"
+            "the ZooKeeper session was given up by the broker:"
+            f" the event loop had not run for {stalled_seconds:.1f} s"
         )
         self._begin_stop()
         self._post(self._change, State.EXPIRED)
@@ -216,10 +230,10 @@ class KazooSession:
             self._post(self._change, State.EXPIRED)
 
     def _restore_watches(self) -> None:
-        """Ask the server to fire what changed meanwhile and to keep watching the rest.
+        """Make the server fire the watches of changed znodes and keep the others.
 
-        It must be the first request on the new connection: a read before it could show what a
-        watch has not yet reported.
+        It must be the first request on the new connection: a read before it could return a change
+        that a watch has not reported yet.
         """
         client, (data, children) = self._client, self._kept_watchers
         self._kept_watchers = ({}, {})
@@ -249,6 +263,11 @@ class KazooSession:
     def end_cause(self) -> str:
         return self._end_cause
 
+    @property
+    def last_zxid(self) -> int:
+        zxid: int = self._client.last_zxid
+        return zxid
+
     def on_state(self, listener: Callable[[State], None]) -> None:
         self._listeners.append(listener)
 
@@ -258,9 +277,9 @@ class KazooSession:
                 self._change(State.CONNECTED)
             return
         if self._attach and id_and_password[0] != self._attach[0]:
-            # kazoo answers a refusal by opening a new session; `open` closes it.
+            # Kazoo opens a new session after a refusal; `open` closes it.
             self._connected.set_exception(
-                SessionExpired(f"the session {self._attach[0]:#x} is over, or is not ours")
+                SessionExpired(f"the session {self._attach[0]:#x} is over, or another's")
             )
             return
         self._id_and_password = id_and_password
@@ -313,7 +332,7 @@ class KazooSession:
                 continue
             try:
                 result = request.submit()
-            except (TypeError, ValueError) as error:  # a path that is none
+            except (TypeError, ValueError) as error:  # an illegal path
                 request.future.set_exception(error)
                 continue
             self._in_flight[request] = None
@@ -341,7 +360,7 @@ class KazooSession:
         return None if watch is None else Watcher(watch, self._deliver)
 
     def _deliver(self, watch: Watch, event: WatchEvent) -> None:
-        """On kazoo's thread; takes the chroot off."""
+        """Called on kazoo's thread; removes the chroot."""
         path = event.path.removeprefix(self._chroot) or "/"
         self._post(self._fire, watch, WatchEvent(event.type, path))
 
@@ -355,9 +374,14 @@ class KazooSession:
         return self._chroot + path if path != "/" else self._chroot or "/"
 
     async def create(
-        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+        self,
+        path: str,
+        data: bytes | None = b"",
+        *,
+        ephemeral: bool = False,
+        sequential: bool = False,
     ) -> str:
-        check_size([Create(path, data)])
+        check_size([Create(path, data or b"")])
         submit = partial(
             self._client.create_async,
             self._full(path),
@@ -385,8 +409,8 @@ class KazooSession:
         submit = partial(self._client.get_children_async, self._full(path), watcher)
         return sorted(await self._ask(path, submit))
 
-    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
-        check_size([SetData(path, data)])
+    async def set(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> Stat:
+        check_size([SetData(path, data or b"")])
         submit = partial(self._client.set_async, self._full(path), data, version)
         return stat_of(await self._ask(path, submit))
 

@@ -1,13 +1,13 @@
-"""The ZooKeeper seam: one session, as the controller and the brokers use it.
+"""The interface to ZooKeeper: one session, as the controller and the brokers use it.
 
-Two implementations: kazoo against a real ensemble, and the simulator's in-memory tree; one contract
-suite holds both. A `Session` object is one ZooKeeper session: when it expires it is dead for good,
-and its owner opens a new one. All methods run on the event loop; watches and state changes are
+There are two implementations, kazoo with a real ensemble and the simulator's in-memory tree; one
+contract test suite covers both. A `Session` object is one ZooKeeper session: after it has expired,
+its owner opens a new one. All methods run on the event loop; watches and state changes are
 delivered there too, in ZooKeeper's order, and must only enqueue work.
 
-What is asked while the connection is broken waits for the reconnection; only what was in flight
-when it broke fails, with `ConnectionLoss`. Watches survive a reconnection: one whose znode changed
-meanwhile fires before anything newer can be read.
+Requests made while there is no connection wait for the reconnection; only requests in flight when
+the connection is lost fail, with `ConnectionLoss`. Watches survive a reconnection: if the znode has
+changed, the watch fires before anything newer can be read.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,14 +17,14 @@ from typing import Protocol
 
 ANY_VERSION = -1
 
-# ZooKeeper's `jute.maxbuffer`: a server breaks the connection of a client that sends more, which
-# would then look like a connection loss for ever. The overhead is generous: headers and the ACL.
+# ZooKeeper's `jute.maxbuffer`: a server closes the connection of a client that sends more, so that
+# every retry would end in a connection loss. The overhead covers headers and the ACL.
 REQUEST_LIMIT = 0xFFFFF
 _REQUEST_OVERHEAD = 128
 
 
 class ZooKeeperError(Exception):
-    """An answer of ZooKeeper that is not success, or none; the message names the path."""
+    """An error of ZooKeeper, or no answer; the message names the path."""
 
 
 class NoNode(ZooKeeperError):
@@ -48,7 +48,7 @@ class NoChildrenForEphemerals(ZooKeeperError):
 
 
 class ConnectionLoss(ZooKeeperError):
-    """The connection broke: the operation may have been applied or not."""
+    """The connection was lost: the operation may have been applied or not."""
 
 
 class SessionExpired(ZooKeeperError):
@@ -56,7 +56,7 @@ class SessionExpired(ZooKeeperError):
 
 
 class RolledBack(ZooKeeperError):
-    """This operation of a multi was not tried, or was undone, because another one failed."""
+    """This operation of a multi was not tried, or was undone, because another failed."""
 
 
 class TooLarge(ZooKeeperError):
@@ -67,9 +67,13 @@ class ZooKeeperUnreachable(ZooKeeperError):
     """No server of the ensemble answered within the connection timeout."""
 
 
+class ZooKeeperBehind(ZooKeeperUnreachable):
+    """A server answers, but holds less than this process has seen: it was restored from a copy."""
+
+
 @dataclass(frozen=True)
 class Stat:
-    """What ZooKeeper knows of a znode; times in ms, `ephemeral_owner` 0 for persistent nodes."""
+    """The metadata of a znode; times in ms, `ephemeral_owner` 0 for persistent znodes."""
 
     czxid: int
     mzxid: int
@@ -89,7 +93,7 @@ class EventType(Enum):
 
 @dataclass(frozen=True)
 class WatchEvent:
-    """A one-shot watch fired. Session trouble is not reported here but by `on_state`."""
+    """A one-shot watch fired. `on_state` reports the changes of the session."""
 
     type: EventType
     path: str
@@ -100,8 +104,8 @@ Watch = Callable[[WatchEvent], None]
 
 class State(Enum):
     CONNECTED = "connected"
-    SUSPENDED = "suspended"  # no connection; the session may still live on the servers
-    EXPIRED = "expired"  # told by a server after reconnecting; final
+    SUSPENDED = "suspended"  # no connection; the session may still be open on the servers
+    EXPIRED = "expired"  # reported by a server after reconnecting; final
     CLOSED = "closed"  # closed by its owner; final
 
 
@@ -138,7 +142,7 @@ OperationResult = str | Stat | None | ZooKeeperError
 
 
 def check_size(operations: Sequence[Operation]) -> None:
-    """Raises TooLarge if ZooKeeper would not accept so many bytes in one request."""
+    """Raise TooLarge if a request with these operations exceeds ZooKeeper's limit."""
     size = sum(_REQUEST_OVERHEAD + len(operation.path.encode()) for operation in operations)
     size += sum(len(op.data) for op in operations if isinstance(op, Create | SetData))
     if size > REQUEST_LIMIT:
@@ -148,11 +152,26 @@ def check_size(operations: Sequence[Operation]) -> None:
         )
 
 
+def unreachable(what: str, server_zxid: int | None, last_zxid: int) -> "ZooKeeperUnreachable":
+    """The error for `what`: how far a server that answers is, against what was seen before.
+
+    A ZooKeeper server refuses sessions that have seen more than it holds, so that a server
+    restored from an old copy looks, from inside a session, like one that is down.
+    """
+    if server_zxid is not None and server_zxid < last_zxid:
+        return ZooKeeperBehind(
+            f"ZooKeeper is at zxid {server_zxid:#x}, behind {last_zxid:#x}, which this broker has"
+            " seen: it was restored from an older copy. Put the newer data back; or accept the"
+            " older copy by restarting every broker"
+        )
+    return ZooKeeperUnreachable(what)
+
+
 EXPIRED_AT_SERVER = "the ZooKeeper session expired"
 
 
 class Session(Protocol):
-    """One ZooKeeper session. Paths are absolute, below the chroot; data are bytes (never None)."""
+    """One ZooKeeper session. Paths are absolute, below the chroot; data that are read are bytes."""
 
     @property
     def session_id(self) -> int:
@@ -169,7 +188,16 @@ class Session(Protocol):
 
     @property
     def end_cause(self) -> str:
-        """Why it is EXPIRED, for people."""
+        """Why it is EXPIRED, for humans."""
+        ...
+
+    @property
+    def last_zxid(self) -> int:
+        """The newest transaction that a server has shown to this session."""
+        ...
+
+    async def diagnose(self) -> "ZooKeeperUnreachable":
+        """Why no server serves a SUSPENDED session; asks a server outside the session."""
         ...
 
     def on_state(self, listener: Callable[[State], None]) -> None:
@@ -177,9 +205,16 @@ class Session(Protocol):
         ...
 
     async def create(
-        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+        self,
+        path: str,
+        data: bytes | None = b"",
+        *,
+        ephemeral: bool = False,
+        sequential: bool = False,
     ) -> str:
         """Create a znode and return its path (with the 10-digit suffix when sequential).
+
+        Data of None is ZooKeeper's null, which others tell from empty data; `get` does not.
 
         Raises NodeExists, NoNode (the parent is missing), NoChildrenForEphemerals.
         """
@@ -197,7 +232,7 @@ class Session(Protocol):
         """The names of the children, sorted; raises NoNode."""
         ...
 
-    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+    async def set(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> Stat:
         """Replace the data if the version matches; raises NoNode, BadVersion."""
         ...
 
@@ -206,15 +241,15 @@ class Session(Protocol):
         ...
 
     async def multi(self, operations: Sequence[Operation]) -> list[OperationResult]:
-        """All or nothing. Never raises for a failed operation: the results carry the errors.
+        """Apply all operations or none. The results contain the errors of failed operations.
 
-        If one fails its own place holds its error and every other place holds RolledBack.
-        Raises ConnectionLoss and SessionExpired like all methods.
+        If one fails, its result is its error and every other result is RolledBack. Raises
+        ConnectionLoss and SessionExpired like all methods.
         """
         ...
 
     async def close(self) -> None:
-        """End the session on the servers; its ephemeral nodes vanish at once."""
+        """End the session on the servers, which delete its ephemeral nodes immediately."""
         ...
 
 
@@ -226,10 +261,12 @@ class Connect(Protocol):
         session_timeout_ms: int,
         connection_timeout_ms: int,
         attach: tuple[int, bytes] | None = None,
+        last_zxid: int = 0,
     ) -> Session:
-        """A connected session: a new one, or the living one with this id and password.
+        """A connected session: a new one, or the open one with this id and password.
 
-        Raises ZooKeeperUnreachable after `connection_timeout_ms`, SessionExpired if the session
-        to attach to is over.
+        Servers behind `last_zxid` are refused. Raises ZooKeeperUnreachable after
+        `connection_timeout_ms` (ZooKeeperBehind if a server answers but is behind),
+        SessionExpired if the session to attach to is over.
         """
         ...

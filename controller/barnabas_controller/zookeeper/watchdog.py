@@ -1,13 +1,12 @@
-"""A stalled event loop gives up its ZooKeeper session.
+"""Gives up the ZooKeeper session of a blocked event loop.
 
-kazoo keeps a session alive from threads of its own. So while the loop stands still (a bug, a
-system call that does not return) the broker would stay registered, leader and controller, and serve
-nobody: dead in effect, and never replaced. A thread beside the loop looks whether the loop still
-turns, and has the session closed if it does not. When it turns again it finds the session expired
-and the broker joins anew, as after any expiry.
+Kazoo keeps a session open from its own threads. So while the event loop is blocked (by a bug, or a
+system call that does not return) the broker would stay registered, leader and controller without
+serving any request. A thread checks whether the loop runs, and closes the session if it does not.
+When the loop runs again it finds the session expired, and the broker registers again.
 
-Time in which this thread did not run either does not count: then the whole process was paused, or
-the machine was, and the servers judge by the heartbeats that are missing.
+Time in which this thread did not run does not count: the process or the machine was paused then,
+and the servers expire the session because of missing heartbeats.
 """
 
 import logging
@@ -17,13 +16,13 @@ from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
-# Of the session timeout; Kafka's brokers, whose threads all stop together, lose it after all of it.
+# Part of the session timeout. (All threads of a Kafka broker stop together, for the whole of it.)
 PATIENCE = 2 / 3
 TICKS = 10
 
 
 class StallMeter:
-    """How long a loop has not turned while its process ran; `tick_seconds` between two looks."""
+    """How long a loop has not run while its process ran; `tick_seconds` between two checks."""
 
     def __init__(self, tick_seconds: float) -> None:
         self.stalled_seconds = 0.0
@@ -40,9 +39,9 @@ class StallMeter:
 
 
 class LoopWatchdog:
-    """Calls `give_up(seconds)` once, on its own thread, when the loop stood still too long.
+    """Calls `give_up(seconds)` once, on its own thread, when the loop was blocked too long.
 
-    `post` runs a function on the loop soon; it is called from the thread.
+    `post` schedules a function on the loop; it is called from the thread.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class LoopWatchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns at once; it gives up nothing any more."""
+        """Returns immediately; `give_up` is not called any more."""
         self._done.set()
 
     def _watch(self) -> None:
@@ -74,7 +73,7 @@ class LoopWatchdog:
             elapsed, last = now - last, now
             stalled = meter.look(elapsed, self._turns)
             if stalled == 0.0:
-                self._post(self._turned)  # the last one has run: have it run again
+                self._post(self._turned)  # the last one has run
             elif stalled >= self._bound and not self._done.is_set():
                 self._give_up(stalled)
                 return

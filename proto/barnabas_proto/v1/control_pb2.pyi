@@ -111,13 +111,35 @@ class LeaderAndIsrRequest(_message.Message):
     live_leaders: _containers.RepeatedCompositeFieldContainer[BrokerEndpoint]
     def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[LeaderAndIsrPartition, _Mapping]]] = ..., live_leaders: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ...) -> None: ...
 
+class HeldRole(_message.Message):
+    __slots__ = ("topic", "partition", "leader_epoch", "leader", "in_sync_replicas", "log_epoch", "log_end_offset")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    IN_SYNC_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    LOG_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LOG_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    partition: int
+    leader_epoch: int
+    leader: int
+    in_sync_replicas: _containers.RepeatedScalarFieldContainer[int]
+    log_epoch: int
+    log_end_offset: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., leader: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., log_epoch: _Optional[int] = ..., log_end_offset: _Optional[int] = ...) -> None: ...
+
 class LeaderAndIsrResponse(_message.Message):
-    __slots__ = ("error_code", "partitions")
+    __slots__ = ("error_code", "partitions", "controller_epoch", "held")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    CONTROLLER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
     error_code: int
     partitions: _containers.RepeatedCompositeFieldContainer[PartitionError]
-    def __init__(self, error_code: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[PartitionError, _Mapping]]] = ...) -> None: ...
+    controller_epoch: int
+    held: _containers.RepeatedCompositeFieldContainer[HeldRole]
+    def __init__(self, error_code: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[PartitionError, _Mapping]]] = ..., controller_epoch: _Optional[int] = ..., held: _Optional[_Iterable[_Union[HeldRole, _Mapping]]] = ...) -> None: ...
 
 class UpdateMetadataPartition(_message.Message):
     __slots__ = ("topic", "partition", "topic_id", "controller_epoch", "leader", "leader_epoch", "partition_epoch", "in_sync_replicas", "replicas", "offline_replicas")
@@ -170,24 +192,28 @@ class UpdateMetadataRequest(_message.Message):
     def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[UpdateMetadataPartition, _Mapping]]] = ..., live_brokers: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ..., suspected_brokers: _Optional[_Iterable[_Union[SuspectedBroker, _Mapping]]] = ..., shutting_down_brokers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class UpdateMetadataResponse(_message.Message):
-    __slots__ = ("error_code",)
+    __slots__ = ("error_code", "controller_epoch")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    CONTROLLER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     error_code: int
-    def __init__(self, error_code: _Optional[int] = ...) -> None: ...
+    controller_epoch: int
+    def __init__(self, error_code: _Optional[int] = ..., controller_epoch: _Optional[int] = ...) -> None: ...
 
 class StopReplicaPartition(_message.Message):
-    __slots__ = ("topic", "partition", "leader_epoch", "delete_partition", "cause")
+    __slots__ = ("topic", "partition", "leader_epoch", "delete_partition", "cause", "topic_id")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     DELETE_PARTITION_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     leader_epoch: int
     delete_partition: bool
     cause: str
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., delete_partition: bool = ..., cause: _Optional[str] = ...) -> None: ...
+    topic_id: str
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., delete_partition: bool = ..., cause: _Optional[str] = ..., topic_id: _Optional[str] = ...) -> None: ...
 
 class StopReplicaRequest(_message.Message):
     __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions")
@@ -202,15 +228,17 @@ class StopReplicaRequest(_message.Message):
     def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[StopReplicaPartition, _Mapping]]] = ...) -> None: ...
 
 class StopReplicaResponse(_message.Message):
-    __slots__ = ("error_code", "partitions")
+    __slots__ = ("error_code", "partitions", "controller_epoch")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    CONTROLLER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     error_code: int
     partitions: _containers.RepeatedCompositeFieldContainer[PartitionError]
-    def __init__(self, error_code: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[PartitionError, _Mapping]]] = ...) -> None: ...
+    controller_epoch: int
+    def __init__(self, error_code: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[PartitionError, _Mapping]]] = ..., controller_epoch: _Optional[int] = ...) -> None: ...
 
 class AlterPartitionItem(_message.Message):
-    __slots__ = ("topic", "partition", "leader_epoch", "partition_epoch", "new_isr", "leader_recovery_state", "cause", "new_isr_epochs")
+    __slots__ = ("topic", "partition", "leader_epoch", "partition_epoch", "new_isr", "leader_recovery_state", "cause", "new_isr_epochs", "topic_id")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -219,6 +247,7 @@ class AlterPartitionItem(_message.Message):
     LEADER_RECOVERY_STATE_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     NEW_ISR_EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     leader_epoch: int
@@ -227,7 +256,8 @@ class AlterPartitionItem(_message.Message):
     leader_recovery_state: int
     cause: str
     new_isr_epochs: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., new_isr: _Optional[_Iterable[int]] = ..., leader_recovery_state: _Optional[int] = ..., cause: _Optional[str] = ..., new_isr_epochs: _Optional[_Iterable[int]] = ...) -> None: ...
+    topic_id: str
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., new_isr: _Optional[_Iterable[int]] = ..., leader_recovery_state: _Optional[int] = ..., cause: _Optional[str] = ..., new_isr_epochs: _Optional[_Iterable[int]] = ..., topic_id: _Optional[str] = ...) -> None: ...
 
 class AlterPartitionRequest(_message.Message):
     __slots__ = ("broker_id", "broker_epoch", "partitions")

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x62\x61rnabas/v1/fetch.proto\x12\x0b\x62\x61rnabas.v1\"\xaf\x01\n\x0e\x46\x65tchPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x14\n\x0c\x66\x65tch_offset\x18\x03 \x01(\x12\x12\x1c\n\x14\x63urrent_leader_epoch\x18\x04 \x01(\x11\x12\x11\n\tmax_bytes\x18\x05 \x01(\x11\x12\x1a\n\x12last_fetched_epoch\x18\x06 \x01(\x11\x12\x18\n\x10log_start_offset\x18\x07 \x01(\x12\"2\n\x0e\x46\x65tchForgotten\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\"\x99\x02\n\x0c\x46\x65tchRequest\x12\x13\n\x0bmax_wait_ms\x18\x01 \x01(\x11\x12\x11\n\tmin_bytes\x18\x02 \x01(\x11\x12\x11\n\tmax_bytes\x18\x03 \x01(\x11\x12\x17\n\x0fisolation_level\x18\x04 \x01(\x11\x12\x12\n\nreplica_id\x18\x05 \x01(\x11\x12\x15\n\rreplica_epoch\x18\x06 \x01(\x12\x12\x12\n\nsession_id\x18\x07 \x01(\x11\x12\x15\n\rsession_epoch\x18\x08 \x01(\x11\x12/\n\npartitions\x18\t \x03(\x0b\x32\x1b.barnabas.v1.FetchPartition\x12.\n\tforgotten\x18\n \x03(\x0b\x32\x1b.barnabas.v1.FetchForgotten\"\x97\x02\n\x10\x46\x65tchedPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x12\n\nerror_code\x18\x03 \x01(\x11\x12\x16\n\x0ehigh_watermark\x18\x04 \x01(\x12\x12\x1a\n\x12last_stable_offset\x18\x05 \x01(\x12\x12\x18\n\x10log_start_offset\x18\x06 \x01(\x12\x12\x17\n\x0f\x64iverging_epoch\x18\x07 \x01(\x11\x12\x1c\n\x14\x64iverging_end_offset\x18\x08 \x01(\x12\x12\x19\n\x11\x63urrent_leader_id\x18\t \x01(\x11\x12\x1c\n\x14\x63urrent_leader_epoch\x18\n \x01(\x11\x12\x0f\n\x07records\x18\x0b \x01(\x0c\"j\n\rFetchResponse\x12\x12\n\nerror_code\x18\x01 \x01(\x11\x12\x12\n\nsession_id\x18\x02 \x01(\x11\x12\x31\n\npartitions\x18\x03 \x03(\x0b\x32\x1d.barnabas.v1.FetchedPartitionb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x62\x61rnabas/v1/fetch.proto\x12\x0b\x62\x61rnabas.v1\"\xc1\x01\n\x0e\x46\x65tchPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x14\n\x0c\x66\x65tch_offset\x18\x03 \x01(\x12\x12\x1c\n\x14\x63urrent_leader_epoch\x18\x04 \x01(\x11\x12\x11\n\tmax_bytes\x18\x05 \x01(\x11\x12\x1a\n\x12last_fetched_epoch\x18\x06 \x01(\x11\x12\x18\n\x10log_start_offset\x18\x07 \x01(\x12\x12\x10\n\x08topic_id\x18\x08 \x01(\t\"2\n\x0e\x46\x65tchForgotten\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\"\x99\x02\n\x0c\x46\x65tchRequest\x12\x13\n\x0bmax_wait_ms\x18\x01 \x01(\x11\x12\x11\n\tmin_bytes\x18\x02 \x01(\x11\x12\x11\n\tmax_bytes\x18\x03 \x01(\x11\x12\x17\n\x0fisolation_level\x18\x04 \x01(\x11\x12\x12\n\nreplica_id\x18\x05 \x01(\x11\x12\x15\n\rreplica_epoch\x18\x06 \x01(\x12\x12\x12\n\nsession_id\x18\x07 \x01(\x11\x12\x15\n\rsession_epoch\x18\x08 \x01(\x11\x12/\n\npartitions\x18\t \x03(\x0b\x32\x1b.barnabas.v1.FetchPartition\x12.\n\tforgotten\x18\n \x03(\x0b\x32\x1b.barnabas.v1.FetchForgotten\"\x97\x02\n\x10\x46\x65tchedPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x12\n\nerror_code\x18\x03 \x01(\x11\x12\x16\n\x0ehigh_watermark\x18\x04 \x01(\x12\x12\x1a\n\x12last_stable_offset\x18\x05 \x01(\x12\x12\x18\n\x10log_start_offset\x18\x06 \x01(\x12\x12\x17\n\x0f\x64iverging_epoch\x18\x07 \x01(\x11\x12\x1c\n\x14\x64iverging_end_offset\x18\x08 \x01(\x12\x12\x19\n\x11\x63urrent_leader_id\x18\t \x01(\x11\x12\x1c\n\x14\x63urrent_leader_epoch\x18\n \x01(\x11\x12\x0f\n\x07records\x18\x0b \x01(\x0c\"j\n\rFetchResponse\x12\x12\n\nerror_code\x18\x01 \x01(\x11\x12\x12\n\nsession_id\x18\x02 \x01(\x11\x12\x31\n\npartitions\x18\x03 \x03(\x0b\x32\x1d.barnabas.v1.FetchedPartitionb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,13 +32,13 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'barnabas.v1.fetch_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_FETCHPARTITION']._serialized_start=41
-  _globals['_FETCHPARTITION']._serialized_end=216
-  _globals['_FETCHFORGOTTEN']._serialized_start=218
-  _globals['_FETCHFORGOTTEN']._serialized_end=268
-  _globals['_FETCHREQUEST']._serialized_start=271
-  _globals['_FETCHREQUEST']._serialized_end=552
-  _globals['_FETCHEDPARTITION']._serialized_start=555
-  _globals['_FETCHEDPARTITION']._serialized_end=834
-  _globals['_FETCHRESPONSE']._serialized_start=836
-  _globals['_FETCHRESPONSE']._serialized_end=942
+  _globals['_FETCHPARTITION']._serialized_end=234
+  _globals['_FETCHFORGOTTEN']._serialized_start=236
+  _globals['_FETCHFORGOTTEN']._serialized_end=286
+  _globals['_FETCHREQUEST']._serialized_start=289
+  _globals['_FETCHREQUEST']._serialized_end=570
+  _globals['_FETCHEDPARTITION']._serialized_start=573
+  _globals['_FETCHEDPARTITION']._serialized_end=852
+  _globals['_FETCHRESPONSE']._serialized_start=854
+  _globals['_FETCHRESPONSE']._serialized_end=960
 # @@protoc_insertion_point(module_scope)

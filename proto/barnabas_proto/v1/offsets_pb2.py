@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x62\x61rnabas/v1/offsets.proto\x12\x0b\x62\x61rnabas.v1\"i\n\x14ListOffsetsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x11\n\ttimestamp\x18\x03 \x01(\x12\x12\x1c\n\x14\x63urrent_leader_epoch\x18\x04 \x01(\x11\"x\n\x12ListOffsetsRequest\x12\x12\n\nreplica_id\x18\x01 \x01(\x11\x12\x17\n\x0fisolation_level\x18\x02 \x01(\x11\x12\x35\n\npartitions\x18\x03 \x03(\x0b\x32!.barnabas.v1.ListOffsetsPartition\"}\n\x0cListedOffset\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x12\n\nerror_code\x18\x03 \x01(\x11\x12\x11\n\ttimestamp\x18\x04 \x01(\x12\x12\x0e\n\x06offset\x18\x05 \x01(\x12\x12\x14\n\x0cleader_epoch\x18\x06 \x01(\x11\"D\n\x13ListOffsetsResponse\x12-\n\npartitions\x18\x01 \x03(\x0b\x32\x19.barnabas.v1.ListedOffset\"f\n\x0e\x45pochPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x11\x12\x1c\n\x14\x63urrent_leader_epoch\x18\x04 \x01(\x11\"b\n\x1bOffsetForLeaderEpochRequest\x12\x12\n\nreplica_id\x18\x01 \x01(\x11\x12/\n\npartitions\x18\x02 \x03(\x0b\x32\x1b.barnabas.v1.EpochPartition\"p\n\x0e\x45pochEndOffset\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x12\n\nerror_code\x18\x03 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x04 \x01(\x11\x12\x12\n\nend_offset\x18\x05 \x01(\x12\"O\n\x1cOffsetForLeaderEpochResponse\x12/\n\npartitions\x18\x01 \x03(\x0b\x32\x1b.barnabas.v1.EpochEndOffsetb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x62\x61rnabas/v1/offsets.proto\x12\x0b\x62\x61rnabas.v1\"{\n\x14ListOffsetsPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x11\n\ttimestamp\x18\x03 \x01(\x12\x12\x1c\n\x14\x63urrent_leader_epoch\x18\x04 \x01(\x11\x12\x10\n\x08topic_id\x18\x05 \x01(\t\"x\n\x12ListOffsetsRequest\x12\x12\n\nreplica_id\x18\x01 \x01(\x11\x12\x17\n\x0fisolation_level\x18\x02 \x01(\x11\x12\x35\n\npartitions\x18\x03 \x03(\x0b\x32!.barnabas.v1.ListOffsetsPartition\"}\n\x0cListedOffset\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x12\n\nerror_code\x18\x03 \x01(\x11\x12\x11\n\ttimestamp\x18\x04 \x01(\x12\x12\x0e\n\x06offset\x18\x05 \x01(\x12\x12\x14\n\x0cleader_epoch\x18\x06 \x01(\x11\"D\n\x13ListOffsetsResponse\x12-\n\npartitions\x18\x01 \x03(\x0b\x32\x19.barnabas.v1.ListedOffset\"x\n\x0e\x45pochPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x11\x12\x1c\n\x14\x63urrent_leader_epoch\x18\x04 \x01(\x11\x12\x10\n\x08topic_id\x18\x05 \x01(\t\"b\n\x1bOffsetForLeaderEpochRequest\x12\x12\n\nreplica_id\x18\x01 \x01(\x11\x12/\n\npartitions\x18\x02 \x03(\x0b\x32\x1b.barnabas.v1.EpochPartition\"p\n\x0e\x45pochEndOffset\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x12\n\nerror_code\x18\x03 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x04 \x01(\x11\x12\x12\n\nend_offset\x18\x05 \x01(\x12\"O\n\x1cOffsetForLeaderEpochResponse\x12/\n\npartitions\x18\x01 \x03(\x0b\x32\x1b.barnabas.v1.EpochEndOffsetb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,19 +32,19 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'barnabas.v1.offsets_pb2', _
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_LISTOFFSETSPARTITION']._serialized_start=42
-  _globals['_LISTOFFSETSPARTITION']._serialized_end=147
-  _globals['_LISTOFFSETSREQUEST']._serialized_start=149
-  _globals['_LISTOFFSETSREQUEST']._serialized_end=269
-  _globals['_LISTEDOFFSET']._serialized_start=271
-  _globals['_LISTEDOFFSET']._serialized_end=396
-  _globals['_LISTOFFSETSRESPONSE']._serialized_start=398
-  _globals['_LISTOFFSETSRESPONSE']._serialized_end=466
-  _globals['_EPOCHPARTITION']._serialized_start=468
-  _globals['_EPOCHPARTITION']._serialized_end=570
-  _globals['_OFFSETFORLEADEREPOCHREQUEST']._serialized_start=572
-  _globals['_OFFSETFORLEADEREPOCHREQUEST']._serialized_end=670
-  _globals['_EPOCHENDOFFSET']._serialized_start=672
-  _globals['_EPOCHENDOFFSET']._serialized_end=784
-  _globals['_OFFSETFORLEADEREPOCHRESPONSE']._serialized_start=786
-  _globals['_OFFSETFORLEADEREPOCHRESPONSE']._serialized_end=865
+  _globals['_LISTOFFSETSPARTITION']._serialized_end=165
+  _globals['_LISTOFFSETSREQUEST']._serialized_start=167
+  _globals['_LISTOFFSETSREQUEST']._serialized_end=287
+  _globals['_LISTEDOFFSET']._serialized_start=289
+  _globals['_LISTEDOFFSET']._serialized_end=414
+  _globals['_LISTOFFSETSRESPONSE']._serialized_start=416
+  _globals['_LISTOFFSETSRESPONSE']._serialized_end=484
+  _globals['_EPOCHPARTITION']._serialized_start=486
+  _globals['_EPOCHPARTITION']._serialized_end=606
+  _globals['_OFFSETFORLEADEREPOCHREQUEST']._serialized_start=608
+  _globals['_OFFSETFORLEADEREPOCHREQUEST']._serialized_end=706
+  _globals['_EPOCHENDOFFSET']._serialized_start=708
+  _globals['_EPOCHENDOFFSET']._serialized_end=820
+  _globals['_OFFSETFORLEADEREPOCHRESPONSE']._serialized_start=822
+  _globals['_OFFSETFORLEADEREPOCHRESPONSE']._serialized_end=901
 # @@protoc_insertion_point(module_scope)

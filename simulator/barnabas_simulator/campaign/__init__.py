@@ -1,7 +1,7 @@
-"""Campaigns: many random runs of whole clusters under faults, each judged, a failing one shrunk.
+"""Campaigns: many random runs of whole clusters under faults; a failing run is shrunk.
 
     python -m barnabas_simulator.campaign run 200 --jobs 2
     python -m barnabas_simulator.campaign replay FILE.json
 
-A seed becomes `Options` and a list of `Fault`s, both plain data; those two are the run.
+A seed determines `Options` and a list of `Fault`s, both plain data; they determine the run.
 """

@@ -1,6 +1,6 @@
 """`barnabas simulate`, and `python -m barnabas_simulator.campaign`.
 
-The simulator, and with it the whole broker, is loaded only when a command runs.
+The simulator imports the whole broker, so it is loaded only when a command runs.
 """
 
 import time
@@ -17,19 +17,21 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-ModeOption = Annotated[Mode | None, typer.Option(help="Default: every third run is of liveness.")]
+ModeOption = Annotated[
+    Mode | None, typer.Option(help="Default: every third run tests liveness, the others safety.")
+]
 
 
 @app.command("run")
 def run_campaign(
-    count: Annotated[int, typer.Argument(help="How many runs.", min=1)],
+    count: Annotated[int, typer.Argument(help="The number of runs.", min=1)],
     seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
     mode: ModeOption = None,
-    jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 2,
+    jobs: Annotated[int, typer.Option(help="The number of processes.", min=1)] = 2,
     out: Annotated[Path, typer.Option(help="Where failed runs are saved.")] = Path("simulations"),
 ) -> None:
-    """Run many seeds; each failed one is confirmed, shrunk and saved."""
-    from barnabas_simulator.campaign.coverage import ENOUGH_RUNS, missing, table
+    """Run many seeds; each failed run is repeated, shrunk and saved."""
+    from barnabas_simulator.campaign.judge.coverage import ENOUGH_RUNS, missing, table
     from barnabas_simulator.campaign.many import Campaign, investigate, run_many
 
     campaign, began = Campaign(), time.monotonic()
@@ -61,7 +63,7 @@ def replay(
         Path, typer.Argument(help="A file that `run` has saved.", exists=True, dir_okay=False)
     ],
 ) -> None:
-    """Run a saved schedule again and tell its story; exit code 1 if it fails still."""
+    """Run a saved schedule again and print its timeline; exit code 1 if it still fails."""
     from barnabas_simulator.campaign.replay_file import Replay
     from barnabas_simulator.campaign.schedule import run_schedule
 
@@ -79,7 +81,7 @@ def replay(
 
 @app.command()
 def trace(seed: int, count: Annotated[int, typer.Argument()] = 1, mode: ModeOption = None) -> None:
-    """Print the digest of each run: one seed gives the same in every process."""
+    """Print the digest of each run, which is the same in every process."""
     from barnabas_simulator.campaign.many import run_seed
 
     for number in range(seed, seed + count):

@@ -1,4 +1,4 @@
-"""Many runs, on several processes; what failed is confirmed, shrunk and saved."""
+"""Many runs, in several processes; a failed run is repeated, shrunk and saved."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -7,8 +7,8 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
+from barnabas_simulator.campaign.faults.plan import plan
 from barnabas_simulator.campaign.options import Mode, Options
-from barnabas_simulator.campaign.plan import plan
 from barnabas_simulator.campaign.replay_file import Replay
 from barnabas_simulator.campaign.schedule import Outcome, run_schedule
 from barnabas_simulator.campaign.shrink import fails_alike, shrink
@@ -20,7 +20,7 @@ Print = Callable[[str], None]
 
 @dataclass
 class Campaign:
-    """What became of all runs; `counts` of every kind of fault, event and act over all of them."""
+    """The outcomes of all runs; `counts` sums every kind of fault, event and act."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -35,18 +35,18 @@ class Campaign:
 
 
 def mode_of(seed: int, mode: Mode | None) -> Mode:
-    """Without a mode every third run is one of liveness."""
+    """Return the mode of a run; by default every third run tests liveness."""
     return mode or (Mode.LIVENESS if seed % 3 == 2 else Mode.SAFETY)
 
 
 def run_seed(seed: int, mode: Mode | None = None) -> Outcome:
-    """The run of a seed."""
+    """Run the schedule of a seed."""
     options = Options.draw(seed, mode_of(seed, mode))
     return run_schedule(options, plan(options))
 
 
 def run_many(seeds: Iterable[int], mode: Mode | None = None, jobs: int = 1) -> Iterator[Outcome]:
-    """The outcomes in the order of the seeds."""
+    """Yield the outcomes in the order of the seeds."""
     seeds = list(seeds)
     if jobs == 1:
         for seed in seeds:
@@ -58,7 +58,7 @@ def run_many(seeds: Iterable[int], mode: Mode | None = None, jobs: int = 1) -> I
 
 
 def investigate(outcome: Outcome, mode: Mode | None, folder: Path, tell: Print) -> Path:
-    """Confirm a failed run, shrink it, and save it with its story; returns the replay file."""
+    """Repeat a failed run, shrink it, and save it with its timeline; returns the replay file."""
     options = Options.draw(outcome.seed, mode_of(outcome.seed, mode))
     faults = plan(options)
     tell(f"  options {options}")

@@ -1,4 +1,4 @@
-"""What one run is made of, drawn from its seed: the cluster, its settings, its clients."""
+"""The options of a run, drawn from its seed: the cluster, its settings, its clients."""
 
 import random
 from dataclasses import asdict, dataclass, fields
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Mode(StrEnum):
-    """After the chaos: everything is healed, or a core only and the rest stays broken for ever."""
+    """After the chaos everything is healed, or only a core while the rest stays broken."""
 
     SAFETY = "safety"
     LIVENESS = "liveness"
@@ -15,7 +15,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Options:
-    """Everything but the faults; seconds are virtual, `pause` is a producer's between two sends."""
+    """All but the faults. Seconds are virtual; `pause` is the mean time between two sends."""
 
     seed: int
     mode: Mode = Mode.SAFETY
@@ -42,7 +42,7 @@ class Options:
 
     @classmethod
     def draw(cls, seed: int, mode: Mode = Mode.SAFETY) -> "Options":
-        """The options of a seed."""
+        """Draw the options of a seed."""
         chance = random.Random(f"options {seed}")
         pick = chance.choice
         brokers = pick([3, 3, 3, 4, 5])
@@ -73,7 +73,7 @@ class Options:
 
     @property
     def broker_config(self) -> dict[str, str]:
-        """What is added to every broker's settings."""
+        """Return the additions to every broker's settings."""
         return {
             "zookeeper.session.timeout.ms": str(self.session_timeout_ms),
             "replica.lag.time.max.ms": str(self.lag_max_ms),
@@ -99,7 +99,7 @@ class Options:
 
     @property
     def settling_seconds(self) -> float:
-        """Within this time after the faults have stopped, all must be well again."""
+        """Return the time within which the cluster must recover after the faults have stopped."""
         return 45.0 + 3 * self.session_timeout_ms / 1000 + 2 * self.lag_max_ms / 1000
 
     def to_json(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class Options:
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> "Options":
-        """Unknown names are left out: an option may be gone since the file was written."""
+        """Read options, without those that no longer exist."""
         known = {field.name for field in fields(cls)}
         given = {name: value for name, value in plain.items() if name in known}
         return cls(**{**given, "mode": Mode(given.get("mode", "safety"))})

@@ -1,17 +1,17 @@
-"""A run as a file: options, faults and what was found. Seeds rot when code changes; these last."""
+"""A run as a file: options, faults and outcome. Unlike a seed, it survives code changes."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas_simulator.campaign.faults import Fault
+from barnabas_simulator.campaign.faults.faults import Fault
 from barnabas_simulator.campaign.options import Options
 
 
 @dataclass(frozen=True)
 class Replay:
-    """`kind` and `violation` are what the run showed when it was written; empty: nothing."""
+    """`kind` and `violation` are the outcome when the file was written; empty if it was good."""
 
     options: Options
     faults: Sequence[Fault]
@@ -30,7 +30,7 @@ class Replay:
 
     @classmethod
     def load(cls, path: Path) -> "Replay":
-        """Raises OSError, and ValueError for a file that is none."""
+        """Read a file; raises OSError, and ValueError for anything but a saved run."""
         try:
             plain = json.loads(path.read_text())
             return cls(

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas_simulator.campaign.core import can_progress, choose_core
-from barnabas_simulator.campaign.faults import Fault
-from barnabas_simulator.campaign.nemesis import Nemesis
+from barnabas_simulator.campaign.clients.workload import Workload
+from barnabas_simulator.campaign.faults.faults import Fault
+from barnabas_simulator.campaign.faults.nemesis import Nemesis
+from barnabas_simulator.campaign.judge.core import can_progress, choose_core
+from barnabas_simulator.campaign.judge.verdict import assert_delivered
 from barnabas_simulator.campaign.options import Mode, Options
 from barnabas_simulator.campaign.state import partition_states
 from barnabas_simulator.campaign.story import Story
-from barnabas_simulator.campaign.verdict import assert_delivered
-from barnabas_simulator.campaign.workload import Workload
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import Invariants, InvariantViolation
 from barnabas_simulator.loop import run
@@ -30,10 +30,10 @@ READ_SECONDS = 60.0
 
 @dataclass
 class Outcome:
-    """What became of a run; `violation` is None when all was well, else it begins with `kind`.
+    """The outcome of a run; `violation` begins with `kind`, and is None for a good run.
 
-    `trace` is a digest of every frame that travelled and when: equal for equal runs. `counts` is
-    how often each kind of event, fault and act occurred.
+    `trace` is a digest of every frame and its time: equal for equal runs. `counts` is how often
+    each kind of event, fault and act occurred.
     """
 
     seed: int
@@ -47,12 +47,12 @@ class Outcome:
 
 
 def run_schedule(options: Options, faults: Sequence[Fault], tell: bool = False) -> Outcome:
-    """One run on a virtual loop of its own; `tell` keeps its story, at some cost."""
+    """Run a schedule on a new virtual loop; `tell` records its timeline, at some cost."""
     schedule = _Schedule(options, faults, tell)
     root, was_disabled = logging.getLogger(), logging.root.manager.disable
     root.addHandler(schedule.tracebacks)
     logging.disable(logging.WARNING)
-    gc.disable()  # finalisers run at points of their own, and cost a third of the time
+    gc.disable()  # finalisers run at arbitrary points, and cost a third of the time
     try:
         run(schedule.main(), seed=options.seed, max_time=24 * 3600.0)
     except Exception as error:
@@ -66,7 +66,7 @@ def run_schedule(options: Options, faults: Sequence[Fault], tell: bool = False) 
 
 
 class _Tracebacks(logging.Handler):
-    """Errors that nobody handled are violations, too."""
+    """Collects errors that were logged with a traceback; they are violations too."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -117,8 +117,8 @@ class _Schedule:
 
     async def _run(self) -> None:
         cluster, options = self._cluster, self.options
-        cluster.network.on_frame = self._digest
-        cluster.network.conditions = NetworkConditions(late_chance=options.late_chance)
+        cluster.network.links.on_frame = self._digest
+        cluster.network.links.conditions = NetworkConditions(late_chance=options.late_chance)
         invariants = Invariants(cluster)
         invariants.install()
         await cluster.start()
@@ -151,7 +151,7 @@ class _Schedule:
         await asyncio.sleep(max(0.0, end - loop.time()))
 
     async def _heal(self, nemesis: Nemesis) -> list[int] | None:
-        """Heal everything; for liveness all but a part. Returns the core, None if that is all."""
+        """Heal everything, or for liveness only a core. Returns the core; None for everything."""
         await nemesis.heal()
         if self.options.mode is Mode.SAFETY:
             return None
@@ -160,11 +160,11 @@ class _Schedule:
         core = choose_core(cluster.broker_ids, partitions, min_isr, self._chance)
         outsiders = [b for b in cluster.broker_ids if b not in core]
         nemesis.break_for_ever(outsiders, self._chance)
-        await asyncio.sleep(0.1)  # what was on its way to ZooKeeper has arrived
+        await asyncio.sleep(0.1)  # requests in flight to ZooKeeper arrive
         if not can_progress(core, partition_states(cluster).values(), min_isr):
             nemesis.mend()
             return None
-        self._story.note(f"only brokers {core} are healed, for ever")
+        self._story.note(f"only brokers {core} are healed, permanently")
         return core
 
     def _count(self, nemesis: Nemesis, workload: Workload) -> None:

@@ -1,12 +1,12 @@
-"""Makes a failing run small: fewer faults, a shorter chaos, fewer clients; it must fail alike.
+"""Reduces a failing run: fewer faults, a shorter chaos, fewer clients, but the same broken rule.
 
-Faults are dropped by delta debugging (Zeller's ddmin): halves first, then ever smaller parts.
+Faults are dropped by delta debugging (Zeller's ddmin): halves first, then smaller parts.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from barnabas_simulator.campaign.faults import Fault
+from barnabas_simulator.campaign.faults.faults import Fault
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.campaign.schedule import run_schedule
 
@@ -17,18 +17,18 @@ LEEWAY_SECONDS = 3.0
 
 
 class _Spent(Exception):
-    """No more runs are allowed; what is small by now must do."""
+    """No more runs are allowed; the smallest run found so far is the result."""
 
 
 def fails_alike(kind: str) -> Fails:
-    """Whether a run breaks the same rule."""
+    """Return a predicate: whether a run breaks the same rule."""
     return lambda options, faults: run_schedule(options, faults).kind == kind
 
 
 def shrink(
     options: Options, faults: Sequence[Fault], fails: Fails, max_runs: int = MAX_RUNS
 ) -> tuple[Options, list[Fault]]:
-    """The smallest options and faults found that still fail; the given ones must."""
+    """Return the smallest options and faults found that still fail; the given ones must fail."""
     return _Shrinking(options, list(faults), fails, max_runs).run()
 
 
@@ -49,7 +49,7 @@ class _Shrinking:
         return self._options, self._faults
 
     def _try(self, options: Options, faults: list[Fault]) -> bool:
-        """Keep the smaller run if it fails, too."""
+        """Keep the smaller run if it fails too."""
         if self._runs == 0:
             raise _Spent
         self._runs -= 1

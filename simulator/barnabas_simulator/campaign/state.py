@@ -1,25 +1,25 @@
-"""What ZooKeeper holds, read straight from the simulated server's tree: nobody is asked."""
+"""What ZooKeeper holds, read directly from the simulated server's tree without a request."""
 
 from dataclasses import dataclass
 
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller import znodes
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.errors import MalformedZnode
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 from barnabas_simulator.cluster import SimulatedCluster
 
 
 @dataclass(frozen=True)
 class PartitionState:
-    """A partition's znodes: its state, and who is assigned."""
+    """A partition's state znode, and its assigned replicas."""
 
     state: LeaderAndIsr
     replicas: tuple[int, ...]
 
 
 def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, PartitionState]:
-    """Every partition of every topic that has a state."""
+    """Return every partition that has a state znode."""
     tree = cluster.zookeeper.tree
     topics = tree.find("/brokers/topics")
     found = {}
@@ -35,9 +35,9 @@ def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, Partitio
 
 
 def registered(cluster: SimulatedCluster) -> dict[int, znodes.Broker]:
-    """The living brokers that are in ZooKeeper, perhaps by a session of an earlier life."""
+    """Return the running brokers whose znode exists, possibly of an earlier incarnation."""
     tree = cluster.zookeeper.tree
-    nodes = {b: tree.find(znodes.broker_path(b)) for b in cluster.living}
+    nodes = {b: tree.find(znodes.broker_path(b)) for b in cluster.running_brokers}
     return {
         broker_id: znodes.decode_broker(broker_id, node.data, node.czxid)
         for broker_id, node in nodes.items()
@@ -46,7 +46,7 @@ def registered(cluster: SimulatedCluster) -> dict[int, znodes.Broker]:
 
 
 def controller(cluster: SimulatedCluster) -> int | None:
-    """The broker that `/controller` names."""
+    """Return the broker that `/controller` names."""
     node = cluster.zookeeper.tree.find("/controller")
     if node is None:
         return None

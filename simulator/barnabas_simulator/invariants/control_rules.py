@@ -1,9 +1,9 @@
-"""Invariants of what controllers write and order: I2, I10, I11."""
+"""Invariants of what controllers write and request: I2, I10, I11."""
 
 from collections.abc import Sequence
 
-from barnabas.error_code import ErrorCode
-from barnabas_controller.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_controller.store.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
 
 from barnabas_simulator.invariants.rule import rule
 
@@ -14,9 +14,9 @@ ANY_EPOCH = -1
 def leader_in_isr(
     before: LeaderAndIsr | None, after: LeaderAndIsr, replicas: Sequence[int]
 ) -> str | None:
-    """In ZooKeeper the ISR is never empty and holds replicas alone, each once; the leader is one of
-    it, or there is none; and a new leader comes from the ISR before or from those eligible,
-    unless the election was unclean and says so (KIP-704). (Gustafson, LeaderInIsr; Vanlightly,
+    """In ZooKeeper the ISR is never empty and holds only replicas, each once. The leader is one of
+    them, or there is none. A new leader comes from the previous ISR or the eligible replicas,
+    unless the election is marked as unclean (KIP-704). (Gustafson, LeaderInIsr; Vanlightly,
     IsrNonEmpty.)"""
     if not after.isr or len(set(after.isr)) != len(after.isr):
         return f"no ISR: {after}"
@@ -33,7 +33,7 @@ def leader_in_isr(
 
 
 def is_unclean(before: LeaderAndIsr | None, after: LeaderAndIsr) -> bool:
-    """Whether this change was an unclean election that is marked as one."""
+    """Whether this change is an unclean election that is marked as one."""
     return (
         before is not None
         and after.leader != NO_LEADER
@@ -53,15 +53,17 @@ def writes_are_fenced(state: LeaderAndIsr, controller_epoch: int) -> str | None:
 
 @rule("I10 ControllerFencing")
 def orders_are_fenced(order: str, sent_by: int, newest: int, answer: int) -> str | None:
-    """No broker obeys a controller older than the newest it had obeyed when the order arrived."""
+    """No broker accepts a request of an older controller than the newest it has accepted."""
     if sent_by >= newest or answer != ErrorCode.NONE:
         return None
-    return f"{order} of controller epoch {sent_by} was obeyed, after one of {newest}"
+    return f"{order} of controller epoch {sent_by} was accepted, after one of {newest}"
 
 
 @rule("I11 BrokerEpoch")
-def orders_are_for_this_life(order: str, meant_for: int, own: int, answer: int) -> str | None:
-    """No order to one life of a broker has an effect in the next. (KIP-380.)"""
+def requests_are_for_this_incarnation(
+    order: str, meant_for: int, own: int, answer: int
+) -> str | None:
+    """No request to one incarnation of a broker is accepted by the next. (KIP-380.)"""
     if meant_for == ANY_EPOCH or meant_for >= own or answer != ErrorCode.NONE:
         return None
-    return f"{order} for broker epoch {meant_for} was obeyed by the life with epoch {own}"
+    return f"{order} for broker epoch {meant_for} was accepted by the incarnation with epoch {own}"

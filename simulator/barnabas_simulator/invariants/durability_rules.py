@@ -1,11 +1,11 @@
-"""Invariants of what must not be lost: I4, I4b, I9, I12, and I20 of the files beside the logs."""
+"""Invariants of durability: I4, I4b, I9, I12, and I20 of the checkpoint files."""
 
 import posixpath
 from collections.abc import Mapping
 
-from barnabas_broker.log.checkpoint_file import decode_epochs, decode_offsets
+from barnabas_broker.log.checkpoint.checkpoint_file import decode_epochs, decode_offsets
 from barnabas_broker.log.errors import MalformedCheckpoint
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 from barnabas_simulator.disk import NONSENSE, MemoryDisk
 from barnabas_simulator.invariants.image import LogImage
@@ -16,8 +16,8 @@ from barnabas_simulator.invariants.view import Replica
 
 @rule("I4 LeaderCompleteness")
 def leader_completeness(leader: Replica, image: LogImage, truth: Truth) -> str | None:
-    """Who begins to lead has every committed record and all that clients were told, by bytes.
-    (Vanlightly, LeaderCompleteness.)"""
+    """A new leader has every committed and every acknowledged record, byte for byte. (Vanlightly,
+    LeaderCompleteness.)"""
     return _lacks(leader, image, truth)
 
 
@@ -26,7 +26,7 @@ def candidate_completeness(
     member: Replica, state: LeaderAndIsr, true_high_watermark: int
 ) -> str | None:
     """Every running member of ZooKeeper's ISR, and every eligible replica outside it (KIP-966), has
-    all below the true high watermark, for it may be elected at any moment. (Vanlightly,
+    all records below the true high watermark, because it may be elected at any moment. (Vanlightly,
     LeaderCandidateCompleteness.)"""
     may_lead = member.broker_id in state.isr or member.broker_id in state.eligible
     if not may_lead or member.log_end >= true_high_watermark:
@@ -54,7 +54,7 @@ def no_global_loss(stored: Mapping[int, LogImage], truth: Truth) -> str | None:
 
 @rule("I9 NoGlobalLoss")
 def isr_has_everything(member: Replica, image: LogImage, truth: Truth) -> str | None:
-    """At rest every member of the ISR has all that was committed and all that clients were told."""
+    """At rest every member of the ISR has every committed and every acknowledged record."""
     return _lacks(member, image, truth)
 
 
@@ -73,7 +73,7 @@ def _lacks(replica: Replica, image: LogImage, truth: Truth) -> str | None:
 
 @rule("I12 ConsistentRead")
 def consistent_read(truth: Truth, offset: int, value: bytes) -> str | None:
-    """An offset has one value for ever: the same for who wrote it, for every reader, and below the
+    """An offset always has one value: the same for its producer, for every reader, and below the
     true high watermark. (Vanlightly, ConsistentRead.)"""
     for what, known in (
         ("acknowledged", truth.acked),
@@ -95,12 +95,12 @@ CHECKPOINTS = {
 
 @rule("I20 Disk")
 def checkpoints_parse(disk: MemoryDisk, directory: str) -> str | None:
-    """Whatever a crash leaves, each checkpoint file is one that was written: old or new, never
-    mixed, never cut short."""
+    """After any crash each checkpoint file is one that was written: old or new, never mixed, never
+    truncated."""
     for name, stored in disk.look_into(directory).items():
         if name in CHECKPOINTS:
             data = bytes(stored.data)
-            if data == NONSENSE:  # somebody else's, and told as such at the start that finds it
+            if data == NONSENSE:  # written by a fault, and reported at the broker's next start
                 continue
             try:
                 CHECKPOINTS[name](data)

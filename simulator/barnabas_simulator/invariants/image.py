@@ -1,17 +1,17 @@
-"""What the bytes on a disk say, read past the broker that wrote them.
+"""The logs as their bytes on disk show them, read without the broker that wrote them.
 
-A `LogImage` is the batches of one replica's log. It is brought up to date from the files' new bytes
-alone, so that looking often costs little. Batches are compared as `Batch`: offsets, epoch and
-checksum name the bytes.
+A `LogImage` is the batches of one replica's log. An update reads only the files' new bytes, so that
+frequent updates are cheap. Batches are compared as `Batch`: offsets, epoch and checksum identify
+the bytes.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from barnabas.record.batch import CorruptBatch, check_crc, parse_header
-from barnabas.record.reader import read_batch
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.log.log_folders import parse_folder_name
+from barnabas_broker.log.manager.log_folders import parse_folder_name
+from barnabas_common.record.batch import CorruptBatch, check_crc, parse_header
+from barnabas_common.record.reader import read_batch
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.disk import MemoryDisk, Stored
 
@@ -30,13 +30,13 @@ class _Place(NamedTuple):
 
 
 class LogImage:
-    """One replica's log, as its files hold it."""
+    """One replica's log, as stored in its files."""
 
     def __init__(self, disk: MemoryDisk, path: str) -> None:
         self.path = path
         self.batches: list[Batch] = []
         self.rebuilt = 0
-        """How often it was read anew from the beginning: its past is not its own any more."""
+        """How often it was re-read from the beginning, because a file was cut or replaced."""
         self._disk = disk
         self._places: list[_Place] = []
         self._files: list[Stored] = []
@@ -49,8 +49,8 @@ class LogImage:
         return self.batches[-1].last_offset + 1 if self.batches else 0
 
     def update(self, segments: Sequence[int] | None = None) -> None:
-        """Read what is new. `segments` are the base offsets the log says it has; without them, of
-        a broker that does not run, every `.log` file counts up to where recovery would stop."""
+        """Read what is new. `segments` are the base offsets of an open log; without them, for a
+        broker that does not run, every `.log` file counts up to where recovery would stop."""
         stored = self._disk.look_into(self.path)
         if segments is None:
             names = sorted(name for name in stored if name.endswith(".log"))
@@ -66,7 +66,7 @@ class LogImage:
         self._files, self._cuts = files, [file.cuts for file in files]
 
     def _take(self, file: Stored, position: int) -> int:
-        """Read a file on from `position`; returns where its last whole batch ends."""
+        """Read a file from `position`; returns the end of its last whole batch."""
         data = file.data
         while position < len(data):
             try:
@@ -87,7 +87,7 @@ class LogImage:
         return position
 
     def index_of(self, offset: int) -> int:
-        """The index of the batch that holds `offset`, or of the first one above it."""
+        """Return the index of the batch that holds `offset`, or of the first one above it."""
         low, high = 0, len(self.batches)
         while low < high:
             middle = (low + high) // 2
@@ -98,18 +98,18 @@ class LogImage:
         return low
 
     def between(self, start: int, end: int) -> list[Batch]:
-        """The batches that lie in `start`..`end`, the end not included."""
+        """Return the batches from `start` to `end`, exclusive."""
         if start >= end:
             return []
         return self.batches[self.index_of(start) : self.index_of(end)]
 
     def values(self, index: int) -> list[tuple[int, bytes]]:
-        """Offsets and values of the records of one batch."""
+        """Return the offsets and values of the records of one batch."""
         file, position = self._places[index]
         return [(r.offset, r.value or b"") for r in read_batch(file.data, position)]
 
     def value_at(self, offset: int) -> bytes | None:
-        """The value of the record at `offset`, None if there is none."""
+        """Return the value of the record at `offset`, None if there is none."""
         index = self.index_of(offset)
         if index == len(self.batches):
             return None
@@ -117,14 +117,14 @@ class LogImage:
 
 
 class Images:
-    """The images of every replica on every disk. A log directory lies at the root of its disk."""
+    """The images of every replica on every disk. Log directories are in the root of a disk."""
 
     def __init__(self, disks: dict[int, MemoryDisk]) -> None:
         self._disks = disks
         self._images: dict[tuple[int, str], LogImage] = {}
 
     def of(self, broker_id: int, path: str, segments: Sequence[int] | None = None) -> LogImage:
-        """The image of the log in a folder, up to date."""
+        """Return the image of the log in a folder, up to date."""
         image = self._images.get((broker_id, path))
         if image is None:
             image = self._images[broker_id, path] = LogImage(self._disks[broker_id], path)
@@ -132,7 +132,7 @@ class Images:
         return image
 
     def stored(self, partition: TopicPartition) -> dict[int, LogImage]:
-        """What each disk holds of a partition, whether its broker runs or not."""
+        """Return each disk's image of a partition, whether its broker runs or not."""
         found = {}
         for broker_id, disk in self._disks.items():
             for root in disk.directories("/"):

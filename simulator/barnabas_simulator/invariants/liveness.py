@@ -1,9 +1,9 @@
-"""What must be so once faults have stopped: L1 to L6. Each says what is still missing, or None."""
+"""What must hold once faults have stopped: L1 to L6. Each returns what is missing, or None."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.invariants.rule import rule
 from barnabas_simulator.invariants.truth import Truth
@@ -12,9 +12,9 @@ from barnabas_simulator.invariants.view import Replica
 
 @dataclass(frozen=True)
 class Rest:
-    """The cluster at one moment: who is to serve, and the replicas of each partition by broker.
+    """The cluster at one moment: `live` brokers must serve; `replicas` by partition and broker.
 
-    `unresolved` are the produces that have had no answer yet; `since`: when the faults stopped.
+    `unresolved` are the records without an answer so far; `since`: when the faults stopped.
     """
 
     live: Collection[int]
@@ -25,11 +25,11 @@ class Rest:
 
 @rule("L1 EveryPartitionHasALeader")
 def has_leader(truth: Truth, rest: Rest) -> str | None:
-    """ZooKeeper's leader lives, and leads in the epoch that is there."""
+    """ZooKeeper's leader runs, and leads in the epoch of the state znode."""
     state = truth.state
     leader = rest.replicas[truth.partition].get(state.leader)
     if leader is None:
-        return f"nobody leads; {state}; live are {sorted(rest.live)}"
+        return f"no broker leads; {state}; live are {sorted(rest.live)}"
     if leader.led_epoch != state.leader_epoch:
         return f"the leader does not know that it leads; {state}; {leader}"
     return None
@@ -37,7 +37,7 @@ def has_leader(truth: Truth, rest: Rest) -> str | None:
 
 @rule("L2 IsrIsLiveReplicas")
 def isr_is_full(truth: Truth, rest: Rest) -> str | None:
-    """The ISR is all the replicas that live."""
+    """The ISR consists of all replicas on live brokers."""
     wanted = {replica for replica in truth.replicas if replica in rest.live}
     if set(truth.state.isr) == wanted:
         return None
@@ -46,7 +46,7 @@ def isr_is_full(truth: Truth, rest: Rest) -> str | None:
 
 @rule("L3 EveryProduceResolves")
 def produces_resolve(truth: Truth, rest: Rest) -> str | None:
-    """Every record that was sent has been acknowledged or refused."""
+    """Every record that was sent has been acknowledged, or its error reported."""
     waiting = rest.unresolved.get(truth.partition, ())
     if not waiting:
         return None
@@ -57,7 +57,7 @@ def produces_resolve(truth: Truth, rest: Rest) -> str | None:
 
 @rule("L4 NothingUnseen")
 def nothing_unseen(truth: Truth, rest: Rest) -> str | None:
-    """Consumers that read on have read all that was acknowledged; asked where any has read."""
+    """Consumers have read all acknowledged records of each partition that they read."""
     if not truth.consumed:
         return None
     unseen = sorted(truth.acked.keys() - truth.consumed.keys())
@@ -66,7 +66,7 @@ def nothing_unseen(truth: Truth, rest: Rest) -> str | None:
 
 @rule("L5 HighWatermarkReachesTheEnd")
 def high_watermark_at_end(truth: Truth, rest: Rest) -> str | None:
-    """All replicas that live end where the leader ends, and all know that it is committed."""
+    """All live replicas have the leader's log end offset, and it is their high watermark too."""
     wanted = set(truth.replicas) & set(rest.live)
     replicas = [r for r in rest.replicas[truth.partition].values() if r.broker_id in wanted]
     ends = {offset for r in replicas for offset in (r.high_watermark, r.log_end)}
@@ -75,7 +75,7 @@ def high_watermark_at_end(truth: Truth, rest: Rest) -> str | None:
 
 @rule("L6 NoLivelock")
 def leadership_settles(truth: Truth, rest: Rest, now: float, per_minute: int) -> str | None:
-    """Leadership moves at most so often in a minute once faults have stopped."""
+    """Leadership changes at most `per_minute` times a minute once faults have stopped."""
     changes = [at for at in truth.leader_changes if at >= rest.since]
     allowed = per_minute * max(1.0, (now - rest.since) / 60)
     if len(changes) <= allowed:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 from barnabas_simulator.invariants.image import Batch, LogImage
 from barnabas_simulator.invariants.rule import rule
@@ -11,7 +11,7 @@ from barnabas_simulator.invariants.view import Replica
 
 
 class Held(NamedTuple):
-    """A replica and its bytes."""
+    """A replica and the image of its log."""
 
     replica: Replica
     image: LogImage
@@ -19,8 +19,8 @@ class Held(NamedTuple):
 
 @rule("I5 StrongIsr")
 def strong_isr(leader: Held, member: Held, state: LeaderAndIsr) -> str | None:
-    """Below the high watermark of whoever believes to lead, all running members of ZooKeeper's ISR
-    have the same bytes. (Gustafson, StrongIsr: the one that means "no loss".)"""
+    """Below the high watermark of any acting leader, all running members of ZooKeeper's ISR have
+    the same bytes. (Gustafson, StrongIsr: the property that means "no loss".)"""
     if member.replica.broker_id not in state.isr or leader.replica.led_epoch is None:
         return None
     high_watermark = leader.replica.high_watermark
@@ -37,8 +37,8 @@ def strong_isr(leader: Held, member: Held, state: LeaderAndIsr) -> str | None:
 
 @rule("I6 LogMatching")
 def log_matching(one: Held, other: Held, below_high_watermark: bool = True) -> str | None:
-    """Two logs that agree on offset and epoch somewhere agree on all before; and they agree below
-    both their high watermarks, unless an unclean election has forked them. (Vanlightly,
+    """Two logs that agree on the offset and epoch of a record agree on all records before it. They
+    also agree below both high watermarks, unless an unclean election has forked them. (Vanlightly,
     LogMatching; KIP-101, KIP-279.)"""
     start = _common_start(one, other)
     ours = one.image.batches[one.image.index_of(start) :]
@@ -82,7 +82,7 @@ def _difference(ours: Sequence[Batch], theirs: Sequence[Batch]) -> str:
 
 
 def _shared_epoch(ours: Sequence[Batch], theirs: Sequence[Batch]) -> int | None:
-    """An epoch of which both have a record at one and the same offset."""
+    """Return an epoch of which both have a record at the same offset."""
     ranges: dict[int, tuple[int, int]] = {}
     for batch in ours:
         first, _ = ranges.get(batch.epoch, (batch.base_offset, 0))

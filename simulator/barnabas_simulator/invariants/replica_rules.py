@@ -1,13 +1,13 @@
 """Invariants of one replica in a broker's memory: I1, I3, I7, I8.
 
-All are cheap and checked after every event that changed the replica. They stand in the TLA+ models
-of Kafka's replication by J. Gustafson and J. Vanlightly.
+All are cheap, and checked after every event that changed the replica. They come from the TLA+
+models of Kafka's replication by J. Gustafson and J. Vanlightly.
 """
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 from barnabas_simulator.invariants.image import Batch
 from barnabas_simulator.invariants.rule import rule
@@ -16,8 +16,8 @@ from barnabas_simulator.invariants.view import Replica
 
 @rule("I1 TypeOk")
 def type_ok(replica: Replica) -> str | None:
-    """0 <= log start <= high watermark <= log end; the epoch cache rises strictly in both columns
-    and lies within the log. (Gustafson, TypeOk; an epoch may begin at the log's end.)"""
+    """0 <= log start <= high watermark <= log end; the epoch cache increases strictly in both
+    columns and lies within the log. (Gustafson, TypeOk; an epoch may start at the log's end.)"""
     if not 0 <= replica.log_start <= replica.high_watermark <= replica.log_end:
         return f"the offsets are out of order; {replica}"
     for before, after in pairwise(replica.epochs):
@@ -30,8 +30,8 @@ def type_ok(replica: Replica) -> str | None:
 
 @rule("I3 QuorumSuperset")
 def quorum_superset(leader: Replica, state: LeaderAndIsr) -> str | None:
-    """The leader of the epoch in ZooKeeper waits for everybody in ZooKeeper's ISR: its committed
-    and its proposed ISR together hold it. (Vanlightly, ReplicationQuorumSuperset; KIP-497.)"""
+    """The leader of the epoch in ZooKeeper waits for every member of ZooKeeper's ISR: its maximal
+    ISR contains all of them. (Vanlightly, ReplicationQuorumSuperset; KIP-497.)"""
     if leader.led_epoch != state.leader_epoch or leader.maximal_isr is None:
         return None
     ignored = [member for member in state.isr if member not in leader.maximal_isr]
@@ -42,24 +42,24 @@ def quorum_superset(leader: Replica, state: LeaderAndIsr) -> str | None:
 
 @rule("I7 OneLeaderPerEpoch")
 def one_leader_per_epoch(
-    leader: Replica, appointed: Mapping[int, int], led: Mapping[int, int]
+    leader: Replica, elected: Mapping[int, int], led: Mapping[int, int]
 ) -> str | None:
-    """At most one broker leads, and so appends, under one leader epoch: the one that the controller
-    named. `appointed` and `led` give the broker of each epoch. (Gustafson, TypeOk of the quorum.)
+    """At most one broker leads, and so appends, in one leader epoch: the one that the controller
+    elected. `elected` and `led` give the broker of each epoch. (Gustafson, TypeOk of the quorum.)
     """
     epoch = leader.led_epoch
     if epoch is None:
         return None
     if led.get(epoch, leader.broker_id) != leader.broker_id:
         return f"broker {led[epoch]} has led epoch {epoch} too; {leader}"
-    if appointed.get(epoch, leader.broker_id) != leader.broker_id:
-        return f"epoch {epoch} was given to broker {appointed[epoch]}; {leader}"
+    if elected.get(epoch, leader.broker_id) != leader.broker_id:
+        return f"epoch {epoch} was given to broker {elected[epoch]}; {leader}"
     return None
 
 
 @rule("I8 EpochMonotone")
 def epoch_monotone(before: Replica, after: Replica) -> str | None:
-    """Leader epoch and partition epoch never go back in one broker's memory. (KIP-497.)"""
+    """Leader epoch and partition epoch never decrease in one broker's memory. (KIP-497.)"""
     if (
         after.leader_epoch >= before.leader_epoch
         and after.partition_epoch >= before.partition_epoch
@@ -70,7 +70,7 @@ def epoch_monotone(before: Replica, after: Replica) -> str | None:
 
 @rule("I8 EpochMonotone")
 def record_epochs_rise(replica: Replica, batches: Sequence[Batch]) -> str | None:
-    """The epochs of the records never fall along a log. (KIP-101.)"""
+    """The epochs of the records never decrease along a log. (KIP-101.)"""
     for before, after in pairwise(batches):
         if after.epoch < before.epoch:
             return f"{after} follows {before}; {replica}"

@@ -1,4 +1,4 @@
-"""What an invariant is here: a name, and a function that says how it is broken."""
+"""An invariant: a name, and a function that returns how it is broken."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class Rule(Generic[P]):
-    """`broken` returns the states that contradict each other, in words, or None where it holds."""
+    """`broken` returns the contradicting states as text, or None if the invariant holds."""
 
     name: str
     broken: Callable[P, str | None]
 
 
 def rule(name: str) -> Callable[[Callable[P, str | None]], Rule[P]]:
-    """Make a function the rule of this name; what it means is in its docstring."""
+    """Make a function the rule of this name; its docstring states the rule."""
 
     def named(broken: Callable[P, str | None]) -> Rule[P]:
         return Rule(name, broken)

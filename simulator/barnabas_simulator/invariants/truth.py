@@ -1,8 +1,8 @@
-"""What a run must not forget, kept by the simulator and by no broker.
+"""What a run must not lose, recorded by the simulator and by no broker.
 
 For each partition: the history of its znode, the records below the highest high watermark that a
-legitimate leader has exposed, what clients were told was committed, and what consumers have read.
-A leader is legitimate while its epoch is the one in ZooKeeper.
+legitimate leader has exposed, what was acknowledged, and what consumers have read. A leader is
+legitimate while its epoch is the one in ZooKeeper.
 """
 
 from bisect import bisect_left
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from barnabas.topic_partition import TopicPartition
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 from barnabas_simulator.invariants.image import Batch, LogImage
 
@@ -21,10 +21,10 @@ NEVER = -1
 
 @dataclass(frozen=True)
 class FaultBudget:
-    """What the faults of a run may cost beyond the promise; each loss it excuses is counted.
+    """The losses that a run's faults may cause beyond the promise; each excused loss is counted.
 
-    `unsynced_leader`: the disks of a whole ISR may forget, so a replica may have to lead that lost
-    what its power cut took, for it alone is left of the ISR (what `Truth.lapsed` tells).
+    `unsynced_leader`: the disks of a whole ISR may lose data, so that the last member of the ISR
+    must lead although it lost records with its power (it is in `Truth.lapsed`).
     """
 
     unsynced_leader: bool = False
@@ -34,12 +34,11 @@ class FaultBudget:
 class Truth:
     """The truth about one partition.
 
-    `lapsed`: replicas of the ISR, and eligible ones, whose disks forgot something since they
-    last showed what they have.
-    `unclean_epoch`: that of an unclean election whose leader has yet to begin. `forked`: records
-    were lost with leave, so logs may differ until all is healed. `appointed` and `led`: the leader
-    of each epoch, by ZooKeeper and in fact. `unsettled`: what clients were told and no legitimate
-    leader has shown yet.
+    `lapsed`: replicas in the ISR, and eligible ones, whose disks have lost something since they
+    last proved to be in sync. `unclean_epoch`: of an unclean election whose leader has not started
+    yet. `forked`: a loss was excused, so logs may differ until all is healed. `elected` and `led`:
+    the leader of each epoch, by ZooKeeper and in fact. `unsettled`: records that clients have seen
+    and no legitimate leader has exposed yet.
     """
 
     partition: TopicPartition
@@ -54,17 +53,17 @@ class Truth:
     lapsed: set[int] = field(default_factory=set)
     unclean_epoch: int | None = None
     forked: bool = False
-    appointed: dict[int, int] = field(default_factory=dict)
+    elected: dict[int, int] = field(default_factory=dict)
     led: dict[int, int] = field(default_factory=dict)
     leader_changes: list[float] = field(default_factory=list)
 
     def let_lapse(
         self, before: LeaderAndIsr | None, after: LeaderAndIsr, forgot_at: Mapping[int, int]
     ) -> None:
-        """A lapsed replica that left, or has shown anew what it has, is lapsed no more.
+        """Update `lapsed`: remove replicas that left, or have proved again to be in sync.
 
-        `forgot_at`: which transaction of ZooKeeper was the newest when a broker's disk forgot. A
-        seat granted afterwards to a life that had registered before is lapsed from the start.
+        `forgot_at`: ZooKeeper's newest transaction when a broker's disk lost data. A later ISR
+        membership of an incarnation that registered before is lapsed from the start.
         """
         self.lapsed = {
             broker_id
@@ -79,16 +78,16 @@ class Truth:
         }
 
     def expose(self, leader: LogImage, high_watermark: int) -> None:
-        """A legitimate leader shows its log up to here."""
+        """Record what a legitimate leader exposes, up to its high watermark."""
         for index in range(leader.index_of(self.high_watermark), leader.index_of(high_watermark)):
             self.committed.append(leader.batches[index])
             self.values.update(leader.values(index))
         self.high_watermark = high_watermark
 
     def missing_from(self, image: LogImage, log_start: int) -> Batch | None:
-        """The first committed batch that a log lacks or has otherwise; None if it has all.
+        """Return the first committed batch that a log lacks or has differently, None if it has all.
 
-        What lies below `log_start` may be gone: retention has deleted it.
+        Batches below `log_start` may be missing: retention has deleted them.
         """
         first = bisect_left(self.committed, log_start, key=_last_offset)
         wanted = self.committed[first:]
@@ -102,14 +101,14 @@ class Truth:
         return wanted[len(kept) if same is None else same]
 
     def settle(self) -> list[tuple[int, bytes]]:
-        """What clients were told of, and is committed now: to be held against `values`."""
+        """Return what clients have seen and is committed now, to be compared with `values`."""
         reached = [(o, told) for o, told in self.unsettled.items() if o < self.high_watermark]
         for offset, _ in reached:
             del self.unsettled[offset]
         return reached
 
     def cut_to(self, image: LogImage, log_start: int) -> int:
-        """An excused loss: from now on the truth is what this log has; how many records go."""
+        """Excuse a loss: this log is the truth from now on. Returns the number of lost records."""
         missing = self.missing_from(image, log_start)
         lost = 0
         if missing is not None:

@@ -1,19 +1,19 @@
-"""What the checker looks at: the brokers that run, the state znodes, the disks.
+"""What the checker observes: the running brokers, the state znodes, the disks.
 
-`View` is all it needs, so that a test with a controller played by hand can be checked too;
-`ClusterView` is that of a `SimulatedCluster`.
+`View` is all it needs, so that a test without a controller can be checked too; `ClusterView` is the
+view of a `SimulatedCluster`.
 """
 
 import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from barnabas.topic_partition import TopicPartition
-from barnabas_broker.replica.partition import Partition
-from barnabas_broker.replica.partitions import Partitions
-from barnabas_controller import znodes
+from barnabas_broker.replica.partition.partition import Partition
+from barnabas_broker.replica.partition.partitions import Partitions
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.errors import MalformedZnode
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.zookeeper.session import EventType, WatchEvent
 
 from barnabas_simulator.cluster import SimulatedCluster
@@ -24,18 +24,18 @@ _TOPICS = "/brokers/topics/"
 
 
 class Running(NamedTuple):
-    """A broker's process; `life` tells it from the one before and the one after."""
+    """A broker's process; `incarnation` is unique among all processes."""
 
     broker_id: int
-    life: str
+    incarnation: str
     partitions: Partitions
 
 
 class StateChange(NamedTuple):
-    """A partition's state znode was written, `state` None: deleted, while the number in
-    `/controller_epoch` was `controller_epoch`.
+    """A partition's state znode was written, or deleted if `state` is None, while
+    `/controller_epoch` held `controller_epoch`.
 
-    Or its replicas changed; then nobody wrote the state, and `controller_epoch` is NO_CONTROLLER.
+    Or its replicas changed; in that case `controller_epoch` is NO_CONTROLLER.
     """
 
     partition: TopicPartition
@@ -45,7 +45,7 @@ class StateChange(NamedTuple):
 
 
 class View(Protocol):
-    """`changes` gives each change of a state znode once, in order. `zxid`: of ZooKeeper's newest
+    """`changes` returns each change of a state znode once, in order. `zxid` is ZooKeeper's newest
     transaction."""
 
     @property
@@ -63,7 +63,7 @@ class Replica(NamedTuple):
     """One replica in its broker's memory, at one moment. `maximal_isr`: None unless it leads."""
 
     broker_id: int
-    life: str
+    incarnation: str
     leader_epoch: int
     partition_epoch: int
     log_start: int
@@ -84,13 +84,13 @@ class Replica(NamedTuple):
 
 
 def replica_of(running: Running, partition: Partition) -> Replica | None:
-    """The replica, if its log is open."""
+    """Return the replica, None unless its log is open."""
     log, leadership = partition.log, partition.leadership
     if log is None:
         return None
     return Replica(
         running.broker_id,
-        running.life,
+        running.incarnation,
         partition.leader_epoch,
         partition.partition_epoch,
         log.log_start_offset,
@@ -103,7 +103,7 @@ def replica_of(running: Running, partition: Partition) -> Replica | None:
 
 
 class ClusterView:
-    """See the module; made before the cluster starts."""
+    """See the module; created before the cluster starts."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -121,8 +121,8 @@ class ClusterView:
 
     def running(self) -> Sequence[Running]:
         return [
-            Running(broker.broker_id, life, broker.replica_manager.partitions)
-            for life, broker in self._cluster.brokers().items()
+            Running(broker.broker_id, incarnation, broker.replica_manager.partitions)
+            for incarnation, broker in self._cluster.brokers().items()
         ]
 
     def changes(self) -> Sequence[StateChange]:
@@ -136,7 +136,7 @@ class ClusterView:
             if event.path.endswith("/state") and event.type is not EventType.CHILDREN:
                 partition = _partition_of(event.path)
                 if partition is not None:
-                    with contextlib.suppress(MalformedZnode):  # written by a test, not by us
+                    with contextlib.suppress(MalformedZnode):  # written by a test
                         self._changes.append(self._change_of(partition))
             elif event.type is EventType.CHANGED and event.path.startswith(_TOPICS):
                 self._replicas_changed(event.path.removeprefix(_TOPICS))
@@ -167,7 +167,7 @@ class ClusterView:
 
 
 def _partition_of(path: str) -> TopicPartition | None:
-    """From `/brokers/topics/<topic>/partitions/<number>/state`."""
+    """Parse `/brokers/topics/<topic>/partitions/<number>/state`."""
     parts = path.split("/")
     if len(parts) == 7 and parts[1:3] == ["brokers", "topics"] and parts[5].isdigit():
         return TopicPartition(parts[3], int(parts[5]))

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from barnabas.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition
 
 
 class InvariantViolation(AssertionError):
-    """`name` is the invariant's, such as "I4 LeaderCompleteness"; `at` in virtual seconds.
+    """`name` is the invariant's, such as "I4 LeaderCompleteness"; `at` is in virtual seconds.
 
-    `states` says what the sides to it held, `events` what happened just before.
+    `states` are the contradicting states as text, `events` what happened just before.
     """
 
     def __init__(

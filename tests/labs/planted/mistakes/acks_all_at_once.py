@@ -1,7 +1,7 @@
 """acks=all is answered as soon as the leader has appended."""
 
-from barnabas.error_code import ErrorCode
-from barnabas_broker.replica.leadership import Leadership
+from barnabas_broker.replica.leader.leadership import Leadership
+from barnabas_common.errors.error_code import ErrorCode
 
-assert Leadership.produce_outcome
-Leadership.produce_outcome = lambda self, required_offset: ErrorCode.NONE  # type: ignore[method-assign]
+assert Leadership.outcome_of_append
+Leadership.outcome_of_append = lambda *_: ErrorCode.NONE  # type: ignore[method-assign]

@@ -1,18 +1,18 @@
-"""Whoever is online may lead, in the ISR or not."""
+"""Any replica that is online may lead, in the ISR or not."""
 
 import inspect
 from typing import Any
 
-from barnabas_controller import election
+from barnabas_controller.eligibility import elections
 
-_elect_offline = election.elect_offline
-_signature = inspect.signature(_elect_offline)
+_eligible_offline = elections.eligible_offline
+_signature = inspect.signature(_eligible_offline)
 
 
-def elect_offline(*arguments: Any, **named: Any) -> Any:
+def eligible_offline(*arguments: Any, **named: Any) -> Any:
     bound = _signature.bind(*arguments, **named)
     bound.arguments["unclean_allowed"] = True
-    return _elect_offline(*bound.args, **bound.kwargs)
+    return _eligible_offline(*bound.args, **bound.kwargs)
 
 
-election.elect_offline = elect_offline
+elections.eligible_offline = eligible_offline

@@ -1,12 +1,12 @@
 """A topic's deletion counts the replicas of dead brokers as deleted."""
 
-from barnabas_controller.states import ReplicaState
-from barnabas_controller.topic_deletion import TopicDeletion
+from barnabas_controller.state.states import ReplicaState
+from barnabas_controller.topics.topic_deletion_manager import TopicDeletionManager
 
-_resume = TopicDeletion.resume
+_resume = TopicDeletionManager.resume
 
 
-async def resume(self: TopicDeletion) -> None:
+async def resume(self: TopicDeletionManager) -> None:
     states = self._context.replica_states
     for replica, state in list(states.items()):
         topic = replica.partition.topic
@@ -15,4 +15,4 @@ async def resume(self: TopicDeletion) -> None:
     await _resume(self)
 
 
-TopicDeletion.resume = resume  # type: ignore[method-assign]
+TopicDeletionManager.resume = resume  # type: ignore[method-assign]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from barnabas_controller.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 
 def with_leader(self: LeaderAndIsr, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:

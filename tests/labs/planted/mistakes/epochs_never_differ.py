@@ -1,6 +1,6 @@
 """A leader never finds that a follower's log departs from its own."""
 
-from barnabas_broker.replica import truncation
+from barnabas_broker.replica.serve import follower_fetch
 
-assert truncation.diverges
-truncation.diverges = lambda *arguments, **named: False
+assert follower_fetch.diverges  # type: ignore[attr-defined]
+follower_fetch.diverges = lambda *arguments, **named: False  # type: ignore[attr-defined]

@@ -1,0 +1,160 @@
+"""The slow work of all logs, in the background: flushes, epoch files, deletion of segments.
+
+fsync, rename and deletion run off the event loop; each task looks at its log's state again when it
+is back on the loop. Created and stopped by the log manager.
+"""
+
+import asyncio
+import logging
+import posixpath
+from collections.abc import Callable, Sequence
+
+from barnabas_common.runtime import Runtime, TaskScope
+
+from barnabas_broker.disk.disk import Disk, is_out_of_descriptors
+from barnabas_broker.log.log_context import HostedLog, LogHost
+from barnabas_broker.log.manager.descriptor_shortage import RETRY_SECONDS
+from barnabas_broker.log.manager.log_directory import LogDirectory
+from barnabas_broker.log.segment.segment import Segment
+
+logger = logging.getLogger(__name__)
+
+OnFailure = Callable[[LogDirectory, OSError], None]
+
+
+class LogBackgroundWork(LogHost):
+    """The host of every log of a broker. After `close` it works immediately."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        disk: Disk,
+        directories: Sequence[LogDirectory],
+        on_failure: OnFailure,
+    ) -> None:
+        self._offload = runtime.offload
+        self._disk = disk
+        self._directories = {directory.path: directory for directory in directories}
+        self._on_failure = on_failure
+        self._tasks = TaskScope("log keeper")
+        self._is_closed = False
+        self._saving_epochs: dict[HostedLog, None] = {}
+
+    async def close(self) -> None:
+        """Stop the background work; closing the logs does the rest."""
+        self._is_closed = True
+        await self._tasks.close()
+
+    # ---- LogHost
+
+    def log_failed(self, log: HostedLog, error: OSError) -> None:
+        self._on_failure(self._directory_of(log), error)
+
+    def out_of_descriptors(self, log: HostedLog, error: OSError) -> None:
+        self._on_failure(self._directory_of(log), error)
+
+    def rolled(self, log: HostedLog) -> None:
+        if not self._is_closed:
+            self._tasks.spawn(self.flush(log, log.active_segment_offset), f"flush {log}")
+
+    def epochs_changed(self, log: HostedLog) -> None:
+        if self._is_closed:
+            super().epochs_changed(log)
+        elif log not in self._saving_epochs:
+            self._saving_epochs[log] = None
+            self._tasks.spawn(self._save_epochs(log), f"epochs of {log}")
+
+    def before_truncation(self, log: HostedLog, end_offset: int) -> None:
+        self._directory_of(log).checkpoints.lower(log.topic_partition, end_offset)
+
+    def discard(self, log: HostedLog, segments: Sequence[Segment]) -> None:
+        if self._is_closed:
+            super().discard(log, segments)
+        elif segments:
+            self._tasks.spawn(self._discard(log, segments), f"deletion in {log}")
+
+    # ---- the work
+
+    async def flush(self, log: HostedLog, up_to: int | None = None) -> None:
+        """Make a log durable below `up_to`, or all of it, and raise its recovery point.
+
+        Repeated while no file descriptor is left.
+        """
+        while not log.is_failed:
+            plan = log.plan_flush(up_to)
+            try:
+                await log.epoch_file.write_in_background(self._offload)
+                await self._offload.run(self._directory_of(log).watched, plan.run)
+            except OSError as error:
+                if any(segment.is_deleted for segment, _ in plan.segments):
+                    return
+                self._failed(log, error, "flush")
+                if not is_out_of_descriptors(error):
+                    return
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                if not log.is_failed:
+                    log.complete_flush(plan)
+                return
+
+    async def _save_epochs(self, log: HostedLog) -> None:
+        try:
+            await log.epoch_file.write_in_background(self._offload)
+        except OSError as error:
+            self._failed(log, error, "write the epochs")
+        finally:
+            self._saving_epochs.pop(log, None)
+
+    async def _discard(self, log: HostedLog, segments: Sequence[Segment]) -> None:
+        """Rename now, so that a restart finds no old segments; remove later, since backups and
+        tools may be reading the files."""
+        try:
+            await self._when_possible(self._mark_deleted, log, segments)
+            await asyncio.sleep(log.config.file_delete_delay_ms / 1000)
+            await self._offload.run(_destroy, segments)
+        except OSError as error:
+            self._failed(log, error, "delete segments")
+
+    def _mark_deleted(self, log: HostedLog, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            segment.mark_deleted()
+        self._disk.sync_directory(log.directory)
+
+    def remove_folder_later(self, path: str, delay_ms: int) -> None:
+        """Delete a partition's folder that was renamed for deletion, in the background."""
+        if not self._is_closed:
+            self._tasks.spawn(self._remove_folder(path, delay_ms), f"removal of {path}")
+
+    async def _remove_folder(self, path: str, delay_ms: int) -> None:
+        await asyncio.sleep(delay_ms / 1000)
+        try:
+            await self._when_possible(self._disk.remove_tree, path)
+            logger.info("removed %s", path)
+        except OSError as error:  # the next start tries again
+            logger.error("could not remove %s: %s", path, error)
+
+    async def _when_possible(self, work: Callable[..., None], *args: object) -> None:
+        """Run the work, repeatedly while no file descriptor is left. Raises OSError."""
+        while True:
+            try:
+                return await self._offload.run(work, *args)
+            except OSError as error:
+                if not is_out_of_descriptors(error):
+                    raise
+            await asyncio.sleep(RETRY_SECONDS)
+
+    def _failed(self, log: HostedLog, error: OSError, what: str) -> None:
+        """An error of a log that was closed or deleted in the meantime is not a failure."""
+        if log.is_failed:
+            return
+        if not is_out_of_descriptors(error):
+            logger.error("%s: could not %s: %s", log.topic_partition, what, error)
+        self._on_failure(self._directory_of(log), error)
+
+    def _directory_of(self, log: HostedLog) -> LogDirectory:
+        return self._directories[posixpath.dirname(log.directory)]
+
+
+def _destroy(segments: Sequence[Segment]) -> None:
+    for segment in segments:
+        segment.destroy()

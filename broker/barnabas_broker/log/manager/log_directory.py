@@ -1,0 +1,205 @@
+"""One data directory (an entry of `log.dirs`): its files besides the partitions' folders.
+
+    .lock                    held while a broker uses the directory
+    meta.properties          the cluster and the broker that the directory belongs to
+    .kafka_cleanshutdown     exists after a clean shutdown
+    .barnabas_history        since when nothing was lost (`log_history.py`)
+    .barnabas_stamp          a growing number (`log_dir_stamps.py` of the server)
+    .barnabas_flush_failed   exists while the page cache cannot be trusted (`rewrite.py`)
+    *-offset-checkpoint      see `offset_checkpoints.py`
+    zookeeper.session        see `session_file.py` of the server
+
+Called by the log manager. I/O errors are OSError.
+"""
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_broker.disk.disk import Disk, FlushFailed, Lock
+from barnabas_broker.log.errors import DirectoryLockedError, InconsistentDirectoryError
+from barnabas_broker.log.manager.offset_checkpoints import OffsetCheckpoints
+from barnabas_broker.log.recovery.log_history import HistoryNote, LogHistory, history_of
+from barnabas_broker.log.recovery.lost_logs import LostLogs
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LOCK = ".lock"
+_META_PROPERTIES = "meta.properties"
+_CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+_HISTORY = ".barnabas_history"
+_STAMP = ".barnabas_stamp"
+FLUSH_FAILED = ".barnabas_flush_failed"
+
+
+class LogDirectory:
+    """`failure` is set when the directory fails, `loaded` when its logs are open.
+
+    `is_outdated`: it is an older copy of the directory that this broker last wrote to.
+    `had_failed_flush`: a flush failed before this start; `has_failed_flush`: one failed since.
+    """
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self.disk = disk
+        self.path = path
+        self.failure: OSError | None = None
+        self.loaded = False
+        self.history = LogHistory(None, is_new=True)
+        self.had_failed_flush = False
+        self.has_failed_flush = False
+        self.is_outdated = False
+        self.checkpoints = OffsetCheckpoints(disk, path)
+        self._lock: Lock | None = None
+        self._failed_flush_lock = threading.Lock()  # flushes fail on other threads
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({self.path})"
+
+    # ---- ownership
+
+    @property
+    def lock_path(self) -> str:
+        return f"{self.path}/{_LOCK}"
+
+    def lock(self) -> None:
+        """Lock the directory for this process; create it if it does not exist.
+
+        Raises:
+            DirectoryLockedError: another process has it.
+        """
+        self.disk.make_directory(self.path)
+        try:
+            self._lock = self.disk.lock(self.lock_path)
+        except BlockingIOError:
+            raise DirectoryLockedError(
+                f"data directory {self.path} is in use by another process"
+            ) from None
+
+    def unlock(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
+
+    def check_identity(self, cluster_id: str, broker_id: int) -> bool:
+        """Whether `meta.properties` exists; it then names this cluster and this broker.
+
+        Raises:
+            InconsistentDirectoryError: it names another cluster or broker.
+        """
+        path = f"{self.path}/{_META_PROPERTIES}"
+        if not self.disk.exists(path):
+            return False
+        properties = _parse_properties(self.disk.read_file(path))
+        for name, ours in (("cluster.id", cluster_id), ("broker.id", str(broker_id))):
+            theirs = properties.get(name)
+            if theirs is not None and theirs != ours:
+                raise InconsistentDirectoryError(
+                    f"data directory {self.path} belongs to {name} {theirs}, not {ours}"
+                    f" (see {_META_PROPERTIES} there)"
+                )
+        return True
+
+    def write_identity(self, cluster_id: str, broker_id: int) -> None:
+        text = f"#\nbroker.id={broker_id}\ncluster.id={cluster_id}\nversion=0\n"
+        self.disk.write_file(f"{self.path}/{_META_PROPERTIES}", text.encode())
+
+    # ---- clean shutdown
+
+    def take_clean_shutdown(self) -> bool:
+        """Whether the last shutdown was clean; the marker is removed durably before returning."""
+        path = f"{self.path}/{_CLEAN_SHUTDOWN}"
+        clean = self.disk.exists(path)
+        self.had_failed_flush = self.disk.exists(self._failed_flush_path)
+        self.history = history_of(
+            self._read_history(),
+            self.disk.boot_id(),
+            clean,
+            self.had_failed_flush,
+            self.is_outdated,
+        )
+        self.disk.remove(path)
+        self.disk.sync_directory(self.path)  # including renames of a killed process
+        return clean and not self.had_failed_flush
+
+    def mark_clean_shutdown(self) -> None:
+        """Write the marker of a clean shutdown, after everything else is durable."""
+        marker = b'{"version":0,"brokerEpoch":-1}'
+        self.disk.write_file(f"{self.path}/{_CLEAN_SHUTDOWN}", marker)
+
+    def _read_history(self) -> HistoryNote | None:
+        """None without a usable file."""
+        with contextlib.suppress(FileNotFoundError, KeyError, ValueError):
+            properties = _parse_properties(self.disk.read_file(f"{self.path}/{_HISTORY}"))
+            return HistoryNote(properties["boot.id"], int(properties["unbroken.since"]))
+        return None
+
+    def write_history(self, unbroken_since: int) -> None:
+        """Write the history for the next start; the logs must be as durable as the checkpoints."""
+        text = f"boot.id={self.disk.boot_id()}\nunbroken.since={unbroken_since}\n"
+        self.disk.write_file(f"{self.path}/{_HISTORY}", text.encode())
+        with self._failed_flush_lock:
+            if not self.has_failed_flush:
+                self.disk.remove(self._failed_flush_path)
+
+    # ---- the stamp that tells an older copy
+
+    def read_stamp(self) -> int | None:
+        """The number last written here; None in a directory that no broker has used yet."""
+        if self._read_history() is None:
+            return None
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            return int(self.disk.read_file(f"{self.path}/{_STAMP}"))
+        return 0
+
+    def write_stamp(self, stamp: int) -> None:
+        self.disk.write_file(f"{self.path}/{_STAMP}", b"%d\n" % stamp)
+
+    # ---- failed flushes
+
+    @property
+    def _failed_flush_path(self) -> str:
+        return f"{self.path}/{FLUSH_FAILED}"
+
+    def watched(self, work: Callable[..., T], *args: Any) -> T:
+        """Return `work(*args)`; a failed flush in it is recorded before anything else happens."""
+        try:
+            return work(*args)
+        except FlushFailed:
+            self.record_failed_flush()
+            raise
+
+    def record_failed_flush(self) -> None:
+        """Create the marker of a failed flush. It need not be flushed: it is lost only together
+        with the page cache that must not be trusted."""
+        with self._failed_flush_lock:
+            self.has_failed_flush = True
+            try:
+                self.disk.open(self._failed_flush_path, create=True).close()
+            except OSError as error:
+                logger.error("%s: could not record that a flush has failed: %s", self.path, error)
+
+
+def _parse_properties(data: bytes) -> Mapping[str, str]:
+    """The simple part of Java's format; other lines are skipped."""
+    properties = {}
+    for line in data.decode(errors="replace").splitlines():
+        name, separator, value = line.partition("=")
+        if separator and not line.startswith(("#", "!")):
+            properties[name.strip()] = value.strip()
+    return properties
+
+
+def home_of_damaged(
+    name: TopicPartition, lost: LostLogs, directories: Iterable[LogDirectory]
+) -> LogDirectory | None:
+    """The directory with the folder of a log that is damaged and was not opened."""
+    found = lost.get(name)
+    if found is None or not found.damage:
+        return None
+    return next(one for one in directories if one.path == found.directory)

@@ -1,0 +1,450 @@
+"""All logs of a broker, in one or more data directories.
+
+The log manager locks and checks the directories, loads, creates and deletes logs, writes the
+checkpoints and applies retention. The broker calls `lock_directories`, `check_identity` and `start`
+before it joins the cluster, and `stop` and `unlock_directories` at the end.
+
+After an I/O error a directory is no longer used, nor are its logs; the others are.
+"""
+
+import asyncio
+import contextlib
+import logging
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+
+from barnabas_common.errors import InconsistentTopicIdError, KafkaStorageError
+from barnabas_common.runtime import Runtime
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_broker.config import Config, LogConfig, keys
+from barnabas_broker.disk.disk import Disk, FlushFailed, is_out_of_descriptors
+from barnabas_broker.log.errors import LostLogError, OutOfDescriptorsError, UnusableLog
+from barnabas_broker.log.log_context import LogContext
+from barnabas_broker.log.manager.descriptor_shortage import DescriptorShortage
+from barnabas_broker.log.manager.directory_closer import close_directory
+from barnabas_broker.log.manager.directory_loader import load_directory
+from barnabas_broker.log.manager.log_background_work import LogBackgroundWork
+from barnabas_broker.log.manager.log_directory import LogDirectory, home_of_damaged
+from barnabas_broker.log.manager.log_folders import deleted_log, rename_for_deletion
+from barnabas_broker.log.manager.periodic_log_tasks import PeriodicLogTasks
+from barnabas_broker.log.recovery.log_history import LogHistory, history_of_all
+from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder
+from barnabas_broker.log.recovery.lost_logs import LostLogs
+from barnabas_broker.log.unified_log import UnifiedLog
+
+logger = logging.getLogger(__name__)
+
+OnDirectoryFailure = Callable[[str, OSError], None]
+OnDescriptors = Callable[[OSError | None], None]
+
+
+class LogManager:
+    """`on_directory_failure(path, error)` is called once for each directory that fails.
+
+    `on_descriptors` is called with an error when no file descriptor is left, which fails no
+    directory, and with None when there are some again.
+
+    Set by `start`: `had_clean_shutdown`, whether the previous process closed all logs, and `lost`.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        runtime: Runtime,
+        disk: Disk,
+        on_directory_failure: OnDirectoryFailure | None = None,
+        on_descriptors: OnDescriptors = lambda _: None,
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._disk = disk
+        self._on_directory_failure = on_directory_failure
+        self.directories = [
+            LogDirectory(disk, path.rstrip("/") or "/") for path in config.log_directories
+        ]
+        self._background = LogBackgroundWork(
+            runtime, disk, self.directories, self._directory_failed
+        )
+        self._shortage = DescriptorShortage(
+            runtime.offload,
+            disk,
+            lambda: (self._live_log_dirs() or self.directories)[0].lock_path,
+            self._checkpoint_everything,
+            on_descriptors,
+        )
+        self._context = LogContext(disk, runtime.clock, runtime.randomness, self._background)
+        self._periodic = PeriodicLogTasks(config, runtime.clock, self._background, self)
+        self._logs: dict[TopicPartition, UnifiedLog] = {}
+        self._home: dict[TopicPartition, LogDirectory] = {}
+        self._offline: dict[TopicPartition, str] = {}
+        self._configured: set[TopicPartition] = set()
+        self._changing = asyncio.Lock()
+        self.had_clean_shutdown = True
+        self.lost = LostLogs()
+
+    # ---- the directories
+
+    def lock_directories(self) -> None:
+        """Lock every directory for this process.
+
+        Raises:
+            DirectoryLockedError: another process has one of them.
+            OSError: none of them can be used.
+        """
+        for directory in self.directories:
+            try:
+                directory.lock()
+            except OSError as error:
+                if is_out_of_descriptors(error):
+                    raise
+                logger.error("data directory %s cannot be used: %s", directory.path, error)
+                directory.failure = error
+        self._check_any_live_log_dir()
+
+    def _check_any_live_log_dir(self) -> None:
+        failures = [directory.failure for directory in self.directories if directory.failure]
+        if len(failures) == len(self.directories):
+            raise failures[-1]
+
+    def unlock_directories(self) -> None:
+        for directory in self.directories:
+            directory.unlock()
+
+    def check_identity(self, cluster_id: str) -> None:
+        """Compare each directory's `meta.properties` with this cluster and broker, or write it.
+
+        Raises:
+            InconsistentDirectoryError: a directory belongs to another; nothing was written.
+        """
+        broker_id = self._config[keys.BROKER_ID]
+        live = self._live_log_dirs()
+        known = [directory.check_identity(cluster_id, broker_id) for directory in live]
+        for directory, is_known in zip(live, known, strict=True):
+            if not is_known:
+                directory.write_identity(cluster_id, broker_id)
+
+    def history(self) -> LogHistory:
+        """Since when nothing was lost here; known after `start`.
+
+        A broker with a lost or damaged log counts as new. Raises OSError if no
+        directory can be used: the history is unknown then, and a broker that registered anyway
+        would count as one that lost its records.
+        """
+        self._check_any_live_log_dir()
+        if self.lost:
+            return LogHistory(None, is_new=True)
+        return history_of_all([directory.history for directory in self._live_log_dirs()])
+
+    async def write_stamp(self, stamp: int) -> None:
+        """Write the number into every directory; one that fails is out of use.
+
+        Raises OSError if no file descriptor is left, perhaps after some directories were written.
+        """
+        await self._in_each_directory(lambda directory: directory.write_stamp(stamp))
+
+    async def write_history(self, unbroken_since: int) -> None:
+        """Record for the next start that nothing was lost since that broker epoch.
+
+        Raises OSError if no file descriptor is left: the previous process's record would remain.
+        """
+        await self._in_each_directory(lambda directory: directory.write_history(unbroken_since))
+
+    async def _in_each_directory(self, write: Callable[[LogDirectory], None]) -> None:
+        for directory in self._live_log_dirs():
+            try:
+                await self._runtime.offload.run(write, directory)
+            except OSError as error:
+                if is_out_of_descriptors(error):
+                    raise
+                self._directory_failed(directory, error)
+
+    def damaged_checkpoints(self) -> dict[str, str]:
+        """The files that could not be used at the start, and what is wrong with them."""
+        return {p: fault for d in self.directories for p, fault in d.checkpoints.damaged.items()}
+
+    @property
+    def log_dirs_with_failed_flush(self) -> list[str]:
+        """The paths of the directories in which a flush failed before the start."""
+        return [directory.path for directory in self.directories if directory.had_failed_flush]
+
+    def live_log_dirs(self) -> list[str]:
+        """The paths of the directories that have not failed."""
+        return [directory.path for directory in self._live_log_dirs()]
+
+    def _live_log_dirs(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if directory.failure is None]
+
+    # ---- start and stop
+
+    async def start(self) -> None:
+        """Load every log, with recovery after an unclean shutdown; start the periodic tasks.
+
+        Raises:
+            UnusableLog: a partition lies in two directories.
+            OSError: there are not enough file descriptors for the logs.
+        """
+        named, leaving = {}, dict[LogDirectory, list[str]]()
+        for directory in self._live_log_dirs():
+            try:
+                loaded = await load_directory(
+                    directory, self._config, self._runtime.offload, self._context
+                )
+            except OSError as error:
+                if is_out_of_descriptors(error):
+                    raise
+                self._directory_failed(directory, error)
+                continue
+            directory.loaded = True
+            self.had_clean_shutdown = self.had_clean_shutdown and loaded.had_clean_shutdown
+            for log in loaded.logs:
+                self._add(log, directory)
+            self._offline.update(loaded.unusable)
+            for name, damaged in loaded.damaged.items():
+                self.lost.add_damaged(name, damaged)
+            named[directory.path] = loaded.named
+            if loaded.to_delete:
+                leaving[directory] = loaded.to_delete
+        in_deletion = {deleted_log(posixpath.basename(f)) for fs in leaving.values() for f in fs}
+        present = self._logs.keys() | self._offline.keys() | in_deletion
+        for path, names in named.items():
+            self.lost.look_for(path, names, present)
+        for directory, folders in leaving.items():
+            await self._end_deletions(directory, folders)
+        self._periodic.start()
+
+    async def _end_deletions(self, directory: LogDirectory, folders: Sequence[str]) -> None:
+        """Update the checkpoints first: otherwise the next start counts these logs as lost."""
+        await self._write_offsets(directory)
+        await self._write_high_watermarks(directory)
+        for folder in folders:
+            self._background.remove_folder_later(folder, delay_ms=0)
+
+    def _add(self, log: UnifiedLog, directory: LogDirectory) -> None:
+        name = log.topic_partition
+        if name in self._home:
+            raise UnusableLog(
+                f"{name} lies in both {self._home[name].path} and {directory.path};"
+                " remove the one that is out of date"
+            )
+        self._logs[name] = log
+        self._home[name] = directory
+
+    async def stop(self) -> None:
+        """Flush and close every log, write all checkpoints, and mark the directories clean."""
+        await self._shortage.close()
+        await self._periodic.close()
+        await self._background.close()
+        for directory in self._live_log_dirs():
+            logs, high_watermarks = self._logs_in(directory), self._high_watermarks(directory)
+            try:
+                await close_directory(
+                    directory, logs, high_watermarks, self._config, self._runtime.offload
+                )
+            except OSError as error:
+                logger.error("data directory %s not shut down cleanly: %s", directory.path, error)
+        for log in self._logs.values():
+            if not log.is_failed:
+                with contextlib.suppress(OSError):  # reported above
+                    log.close()
+
+    # ---- the logs
+
+    def get(self, topic_partition: TopicPartition) -> UnifiedLog | None:
+        return self._logs.get(topic_partition)
+
+    def logs(self) -> list[UnifiedLog]:
+        """The logs that can be used, in the order they were opened."""
+        return list(self._logs.values())
+
+    def configured_logs(self) -> list[UnifiedLog]:
+        """The logs whose topic's own settings are known: retention by the defaults could delete
+        what a topic keeps forever."""
+        return [log for name, log in self._logs.items() if name in self._configured]
+
+    def configured_topics(self) -> list[str]:
+        """The names of their topics."""
+        return sorted({name.topic for name in self._configured})
+
+    def offline_logs(self) -> dict[TopicPartition, str]:
+        """The logs that exist here and cannot be used, and why."""
+        return dict(self._offline)
+
+    async def get_or_create(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: str | None,
+        config: LogConfig,
+        is_new: bool,
+        in_sync: bool = False,
+        has_leader: bool = True,
+    ) -> UnifiedLog:
+        """Return the log with these settings. `is_new`: the cluster has no such log yet; `in_sync`:
+        this replica is in the ISR; `has_leader`: what is removed can be fetched again.
+
+        Raises:
+            LostLogError: it is lost or damaged, and in the ISR: a log that holds less must not
+                replace it. Or it is damaged, and there is no leader to fetch the rest from.
+            KafkaStorageError: it is, or may be, in a directory that has failed.
+            InconsistentTopicIdError: the log here belongs to an earlier topic of that name.
+        """
+        async with self._changing:
+            log = self._logs.get(topic_partition)
+            if log is None:
+                if not is_new and self.lost.is_needed(topic_partition, in_sync, has_leader):
+                    self.lost.refused[topic_partition] = None
+                    raise LostLogError(
+                        f"{topic_partition}: {self.lost.describe()[topic_partition]}"
+                    )
+                log = await self._create(topic_partition, config, is_new)
+                self.lost.forget(topic_partition)
+            if topic_id and log.topic_id and topic_id != log.topic_id:
+                raise InconsistentTopicIdError(
+                    f"{topic_partition}: the log here is of topic id {log.topic_id}, not {topic_id}"
+                )
+            if topic_id and not log.topic_id:
+                with self._io(self._home[topic_partition], topic_partition):
+                    await self._runtime.offload.run(log.set_topic_id, topic_id)
+            log.config = config
+            self._configured.add(topic_partition)
+            self._periodic.settings_changed()
+            return log
+
+    def configure(self, topic: str | None, config_of: Callable[[str], LogConfig]) -> None:
+        """Change the settings of the logs of a topic, or of all topics for None.
+
+        Logs whose topic's settings are not known yet are left out: see `configured_logs`.
+        """
+        for name in self._configured:
+            if topic in (None, name.topic) and name in self._logs:
+                self._logs[name].config = config_of(name.topic)
+        self._periodic.settings_changed()
+
+    async def _create(self, name: TopicPartition, config: LogConfig, is_new: bool) -> UnifiedLog:
+        live = self._live_log_dirs()
+        if name in self._offline:
+            raise KafkaStorageError(f"{name}: {self._offline[name]}")
+        if not live or (not is_new and len(live) < len(self.directories)):
+            raise KafkaStorageError(f"{name} may be in a data directory that has failed")
+        if self._shortage.lasts:  # a checkpoint may still name a deleted log of this name
+            raise OutOfDescriptorsError(f"{name}: no file descriptors are left")
+        directory = home_of_damaged(name, self.lost, self.directories) or min(
+            live, key=lambda d: len(self._logs_in(d))
+        )
+        folder = LogFolder(self._disk, f"{directory.path}/{name}", name, config)
+        with self._io(directory, name):
+            log = await self._runtime.offload.run(self._make, folder)
+        self._add(log, directory)
+        logger.info("%s: log created in %s", name, directory.path)
+        return log
+
+    def _make(self, folder: LogFolder) -> UnifiedLog:
+        self._disk.make_directory(folder.path)
+        return UnifiedLog(self._context, folder, LogCheckpoint())
+
+    async def delete(self, topic_partition: TopicPartition) -> None:
+        """Remove a log and rename its folder; the files are removed after a delay.
+
+        Raises:
+            KafkaStorageError: its directory has failed.
+        """
+        async with self._changing:
+            if topic_partition in self._offline:
+                raise KafkaStorageError(f"{topic_partition}: {self._offline[topic_partition]}")
+            log = self._logs.pop(topic_partition, None)
+            if log is None:
+                await self._delete_damaged(topic_partition)
+                self.lost.forget(topic_partition)
+                return
+            directory = self._home.pop(topic_partition)
+            self._configured.discard(topic_partition)
+            log.fail(OSError("deleted"))
+            renamed = await self._renamed_for_deletion(topic_partition, directory)
+            log.close()
+            # A later log of that name must not get these offsets.
+            await self._write_offsets(directory)
+            await self._write_high_watermarks(directory)
+            self._background.remove_folder_later(renamed, log.config.file_delete_delay_ms)
+
+    async def _delete_damaged(self, name: TopicPartition) -> None:
+        directory = home_of_damaged(name, self.lost, self.directories)
+        if directory is not None:
+            renamed = await self._renamed_for_deletion(name, directory)
+            self._background.remove_folder_later(renamed, delay_ms=0)
+
+    async def _renamed_for_deletion(self, name: TopicPartition, directory: LogDirectory) -> str:
+        unique = self._runtime.randomness.randbytes(16).hex()
+        with self._io(directory, name):
+            return await self._runtime.offload.run(
+                rename_for_deletion, self._disk, directory.path, name, unique
+            )
+
+    def _logs_in(self, directory: LogDirectory) -> list[UnifiedLog]:
+        return [log for name, log in self._logs.items() if self._home[name] is directory]
+
+    async def flush(self, log: UnifiedLog) -> None:
+        """Make a log and its epochs durable; after an error its directory is no longer used."""
+        await self._background.flush(log)
+
+    # ---- checkpoints
+
+    async def checkpoint_high_watermarks(self) -> None:
+        """Write `replication-offset-checkpoint` in every directory."""
+        for directory in self._live_log_dirs():
+            if directory.loaded:
+                await self._write_high_watermarks(directory)
+
+    async def checkpoint_all_offsets(self) -> None:
+        """Write the recovery points and log start offsets in every directory."""
+        for directory in self._live_log_dirs():
+            if directory.loaded:
+                await self._write_offsets(directory)
+
+    async def _checkpoint_everything(self) -> None:
+        await self.checkpoint_all_offsets()
+        await self.checkpoint_high_watermarks()
+
+    async def _write_offsets(self, directory: LogDirectory) -> None:
+        with self._io(directory):
+            await directory.checkpoints.write_offsets(
+                lambda: self._logs_in(directory), self._runtime.offload
+            )
+
+    async def _write_high_watermarks(self, directory: LogDirectory) -> None:
+        with self._io(directory):
+            await directory.checkpoints.write_high_watermarks(
+                lambda: self._high_watermarks(directory), self._runtime.offload
+            )
+
+    def _high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
+        """Those of lost logs stay in the checkpoint."""
+        logs = {log.topic_partition: log.high_watermark for log in self._logs_in(directory)}
+        return self.lost.high_watermarks(directory.path) | logs
+
+    # ---- failure
+
+    @contextlib.contextmanager
+    def _io(self, directory: LogDirectory, name: TopicPartition | None = None) -> Iterator[None]:
+        """After an I/O error, fail the directory; for the log `name`, raise KafkaStorageError."""
+        try:
+            yield
+        except OSError as error:
+            self._directory_failed(directory, error)
+            if name is not None:
+                raise KafkaStorageError(f"{name}: {error}") from error
+
+    def _directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+        if directory.failure is not None:
+            return
+        if is_out_of_descriptors(error):
+            self._shortage.met(error)
+            return
+        directory.failure = error
+        if isinstance(error, FlushFailed):
+            directory.record_failed_flush()
+        for log in self._logs_in(directory):
+            log.fail(error)
+            del self._logs[log.topic_partition]
+            self._offline[log.topic_partition] = f"data directory {directory.path}: {error}"
+        if self._on_directory_failure is not None:
+            self._on_directory_failure(directory.path, error)

@@ -1,0 +1,121 @@
+"""The three offset checkpoints of a data directory, each with one line per log.
+
+recovery-point-offset-checkpoint  up to where each log survives a power loss
+log-start-offset-checkpoint       log starts above the first segment's base
+replication-offset-checkpoint     high watermarks
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas_common.runtime import Offload
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_broker.disk.disk import Disk
+from barnabas_broker.log.checkpoint.checkpoint_file import (
+    CheckpointFile,
+    decode_offsets,
+    encode_offsets,
+)
+from barnabas_broker.log.errors import MalformedCheckpoint
+from barnabas_broker.log.unified_log import UnifiedLog
+
+logger = logging.getLogger(__name__)
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+
+Offsets = dict[TopicPartition, int]
+
+
+class StoredOffsets(NamedTuple):
+    """What the three files hold at a start."""
+
+    recovery_points: Offsets
+    log_starts: Offsets
+    high_watermarks: Offsets
+
+
+class OffsetCheckpoints:
+    """`damaged`: the files that could not be used, and what is wrong with them. I/O errors are
+    OSError."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self.damaged: dict[str, str] = {}
+        self._recovery_points = CheckpointFile(disk, f"{directory}/{RECOVERY_POINTS}")
+        self._log_starts = CheckpointFile(disk, f"{directory}/{LOG_STARTS}")
+        self._high_watermarks = CheckpointFile(disk, f"{directory}/{HIGH_WATERMARKS}")
+        # What the files hold, or are about to hold: the highest offsets a crash can bring back.
+        self._stored_recovery_points: Offsets = {}
+        self._stored_log_starts: Offsets = {}
+
+    def read(self) -> StoredOffsets:
+        """Read the files, at a start. A damaged one counts as empty, which costs more recovery."""
+        self._stored_recovery_points = self._read(self._recovery_points)
+        self._stored_log_starts = self._read(self._log_starts)
+        return StoredOffsets(
+            dict(self._stored_recovery_points),
+            dict(self._stored_log_starts),
+            self._read(self._high_watermarks),
+        )
+
+    def _read(self, file: CheckpointFile) -> Offsets:
+        try:
+            return decode_offsets(file.read())
+        except MalformedCheckpoint as error:
+            self.damaged[file.path] = str(error)
+            return {}
+
+    def lower(self, topic_partition: TopicPartition, end_offset: int) -> None:
+        """Lower what the files say of a log to `end_offset`, before the log is truncated there."""
+        for file, stored in (
+            (self._recovery_points, self._stored_recovery_points),
+            (self._log_starts, self._stored_log_starts),
+        ):
+            file.supersede()
+            if stored.get(topic_partition, 0) > end_offset:
+                file.write(encode_offsets(stored | {topic_partition: end_offset}))
+                stored[topic_partition] = end_offset
+
+    async def write_offsets(
+        self, logs: Callable[[], Iterable[UnifiedLog]], offload: Offload
+    ) -> None:
+        """Write the recovery points and log starts, without blocking the event loop."""
+
+        def recovery_points() -> bytes:
+            self._stored_recovery_points = _recovery_points(logs())
+            return encode_offsets(self._stored_recovery_points)
+
+        def log_starts() -> bytes:
+            self._stored_log_starts = _raised_log_starts(logs())
+            return encode_offsets(self._stored_log_starts)
+
+        await self._recovery_points.write_in_background(recovery_points, offload)
+        await self._log_starts.write_in_background(log_starts, offload)
+
+    async def write_high_watermarks(self, offsets: Callable[[], Offsets], offload: Offload) -> None:
+        """Write the high watermarks, without blocking the event loop."""
+        await self._high_watermarks.write_in_background(lambda: encode_offsets(offsets()), offload)
+
+    def write_all(
+        self, logs: Iterable[UnifiedLog], high_watermarks: Mapping[TopicPartition, int]
+    ) -> None:
+        """Write the three files, at a clean shutdown."""
+        self._recovery_points.write(encode_offsets(_recovery_points(logs)))
+        self._log_starts.write(encode_offsets(_raised_log_starts(logs)))
+        self._high_watermarks.write(encode_offsets(high_watermarks))
+
+
+def _recovery_points(logs: Iterable[UnifiedLog]) -> Offsets:
+    return {log.topic_partition: log.recovery_point for log in logs}
+
+
+def _raised_log_starts(logs: Iterable[UnifiedLog]) -> Offsets:
+    """Only the log starts that the file names do not show."""
+    return {
+        log.topic_partition: log.log_start_offset
+        for log in logs
+        if log.log_start_offset > log.segment_offsets[0]
+    }

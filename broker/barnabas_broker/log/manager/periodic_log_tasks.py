@@ -1,0 +1,100 @@
+"""The periodic tasks of all logs: retention, checkpoints, flushing by time."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from barnabas_common.errors import KafkaError
+from barnabas_common.runtime import Clock, TaskScope
+
+from barnabas_broker.config import Config, keys
+from barnabas_broker.config.key import MAX_LONG
+from barnabas_broker.log.manager.log_background_work import LogBackgroundWork
+from barnabas_broker.log.unified_log import UnifiedLog
+
+logger = logging.getLogger(__name__)
+
+_LONGEST_PAUSE_MS = 24 * 3600 * 1000
+
+
+class Logs(Protocol):
+    """The part of the log manager that the tasks use."""
+
+    def logs(self) -> list[UnifiedLog]: ...
+
+    def configured_logs(self) -> list[UnifiedLog]: ...
+
+    async def checkpoint_all_offsets(self) -> None: ...
+
+
+class PeriodicLogTasks:
+    """Started and closed by the log manager."""
+
+    def __init__(
+        self, config: Config, clock: Clock, background: LogBackgroundWork, logs: Logs
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._background = background
+        self._logs = logs
+        self._tasks = TaskScope("periodic log tasks")
+        self._settings_changed = asyncio.Event()
+
+    def start(self) -> None:
+        config = self._config
+        retention = config[keys.LOG_RETENTION_CHECK_INTERVAL_MS]
+        self._every(retention, "retention", self.apply_retention)
+        checkpoint = min(
+            config[keys.LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS],
+            config[keys.LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS],
+        )
+        self._every(checkpoint, "checkpoints", self._logs.checkpoint_all_offsets)
+        self._tasks.spawn(self._flush_by_time(), "flush")
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    def settings_changed(self) -> None:
+        """Compute the next flush again: a log's `flush.ms` may have changed."""
+        self._settings_changed.set()
+
+    def _every(self, interval_ms: int, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        first = self._config[keys.LOG_INITIAL_TASK_DELAY_MS] / 1000
+        self._tasks.repeat(work, interval_ms / 1000, name, first)
+
+    async def apply_retention(self) -> None:
+        """Delete the segments that no log has to keep."""
+        for log in self._logs.configured_logs():
+            try:
+                log.delete_old_segments(self._clock.wall_ms())
+            except KafkaError as error:
+                logger.error("%s: retention: %s", log.topic_partition, error)
+            await asyncio.sleep(0)
+
+    # ---- flushing by time
+
+    async def _flush_by_time(self) -> None:
+        """Flush the logs by their `flush.ms`. Kafka checks them only every
+        `log.flush.scheduler.interval.ms`, whose default is infinite."""
+        while True:
+            self._settings_changed.clear()
+            pause = self._flush_pause_ms()
+            try:
+                async with asyncio.timeout(None if pause is None else pause / 1000):
+                    await self._settings_changed.wait()
+            except TimeoutError:
+                await self._flush_due()
+
+    def _flush_pause_ms(self) -> int | None:
+        """Milliseconds until the next log may be due; None if none ever is."""
+        scheduled = self._config[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]
+        pause = min([scheduled, *(log.config.flush_ms for log in self._logs.logs())])
+        return None if pause == MAX_LONG else min(max(pause, 1), _LONGEST_PAUSE_MS)
+
+    async def _flush_due(self) -> None:
+        now_ms = self._clock.wall_ms()
+        for log in self._logs.logs():
+            waited = now_ms - log.last_flush_ms
+            if waited >= log.config.flush_ms and log.recovery_point < log.log_end_offset:
+                await self._background.flush(log)

@@ -1,0 +1,118 @@
+"""The check of the records in a producer's batch (Kafka's `LogValidator`).
+
+A batch with a valid checksum can hold records that no reader can decode: every consumer of the
+partition would stop there permanently. So the compiled decoder reads all records once.
+
+Readers differ, however. The decoder accepts numbers in more bytes than they need, and attributes of
+two bytes; Kafka's reader fails after five bytes. With `record.validation=exact` the records must
+take exactly the bytes that a producer writes. That costs as much again, so it is not the default.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from barnabas_common.errors import InvalidRecordError
+from barnabas_common.record.batch import HEADER_SIZE, MAGIC, BatchHeader, Buffer, CorruptBatch
+from barnabas_common.record.compiled import (
+    MALFORMED,
+    DefaultRecordBatch,
+    DefaultRecordBatchBuilder,
+    guarded,
+)
+from barnabas_common.record.compression import Compression
+from barnabas_common.record.recompress import uncompressed
+
+MAX_UNPACKED_SIZE = 32 * 1024 * 1024
+"""Bytes that the records of a compressed batch may take unpacked, unless `max.message.bytes` is
+more. Readers accept 256 MiB, but a broker serves no other request while it decodes."""
+
+_ANY_SIZE = 2**31 - 1
+_NO_TIMESTAMP = -1
+
+
+def validate_records(
+    header: BatchHeader,
+    data: Buffer,
+    require_keys: bool = False,
+    exact: bool = False,
+    max_unpacked: int = MAX_UNPACKED_SIZE,
+) -> int:
+    """Check every record of a batch whose header and checksum are valid.
+
+    Returns the earliest timestamp in ms, -1 if no record has one. With `require_keys` a record
+    without a key is refused, because compaction needs keys; such batches must be `exact` too.
+
+    Raises:
+        InvalidRecordError: the records cannot be decoded to the end, or have other offsets or
+            another latest timestamp than the header.
+    """
+    try:
+        plain = uncompressed(data, 0, header, max_unpacked)
+        batch = DefaultRecordBatch(guarded(plain))
+        if exact or require_keys:
+            batch = _exact(batch, header, len(plain) - HEADER_SIZE, require_keys)
+        earliest, latest = _walk(batch)
+    except CorruptBatch as error:
+        raise InvalidRecordError(f"the records cannot be unpacked: {error}") from error
+    except MALFORMED as error:
+        raise InvalidRecordError(f"malformed records: {error}") from error
+    if latest != header.max_timestamp:
+        raise InvalidRecordError(
+            f"the latest timestamp of the records is {latest}, not {header.max_timestamp}"
+        )
+    return earliest
+
+
+def _walk(batch: Iterable[Any]) -> tuple[int, int]:
+    """The earliest and the latest timestamp.
+
+    One plain loop: each record is freed before the next is created, which is twice as fast as
+    columns of them.
+    """
+    earliest, latest = None, _NO_TIMESTAMP
+    for expected, record in enumerate(batch):
+        if record.offset != expected:
+            raise InvalidRecordError(f"record {expected} has offset delta {record.offset}")
+        timestamp = record.timestamp
+        if timestamp is None:
+            continue
+        if earliest is None:
+            earliest = latest = timestamp
+        elif timestamp > latest:
+            latest = timestamp
+        elif timestamp < earliest:
+            earliest = timestamp
+    return _NO_TIMESTAMP if earliest is None else earliest, latest
+
+
+def _exact(
+    batch: Iterable[Any], header: BatchHeader, size: int, require_keys: bool
+) -> Iterator[Any]:
+    """Yield the records; they must take as many bytes as a producer would write for them."""
+    size_in_bytes = _producer(header.base_timestamp).size_in_bytes
+    needed = 0
+    for record in batch:
+        offset, timestamp, key = record.offset, record.timestamp, record.key
+        if key is None and require_keys:
+            raise InvalidRecordError(f"record {offset} has no key; the topic is compacted")
+        if timestamp is None:
+            timestamp = _NO_TIMESTAMP
+        needed += size_in_bytes(offset, timestamp, key, record.value, record.headers)
+        yield record
+    if needed != size:
+        raise InvalidRecordError(f"malformed records: {size} bytes for what takes {needed}")
+
+
+def _producer(base_timestamp: int) -> DefaultRecordBatchBuilder:
+    """A builder with one record, which computes the size of the next ones."""
+    builder = DefaultRecordBatchBuilder(
+        magic=MAGIC,
+        compression_type=Compression.NONE,
+        is_transactional=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=_ANY_SIZE,
+    )
+    builder.append(0, base_timestamp, None, None, [])
+    return builder

@@ -1,0 +1,296 @@
+"""Opening a log's folder (Kafka's `LogLoader`).
+
+After a clean shutdown the files are trusted. After an unclean one every segment above the recovery
+point is scanned, batch by batch with its checksum. The log ends before the first batch that is
+torn, corrupt or missing; the rest is removed, later segments included. The same scan rebuilds the
+indexes and leader epochs above the recovery point.
+
+A log that would end below its high watermark, although no power loss explains it, is not changed:
+its broker must leave the ISR first.
+
+Runs off the event loop. I/O errors are OSError.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from barnabas_common.record.batch import CorruptBatch
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_broker.config.log_config import LogConfig
+from barnabas_broker.disk.disk import Disk
+from barnabas_broker.log.checkpoint.checkpoint_file import decode_epochs
+from barnabas_broker.log.epochs import leader_epoch_file
+from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
+from barnabas_broker.log.errors import DamagedLogError, MalformedCheckpoint
+from barnabas_broker.log.index import offset_index, time_index
+from barnabas_broker.log.segment.batch_scan import verified_batches
+from barnabas_broker.log.segment.segment import (
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    PlacedBatch,
+    Segment,
+    new_segment,
+)
+
+logger = logging.getLogger(__name__)
+
+_INDEX_SUFFIXES = (offset_index.SUFFIX, time_index.SUFFIX)
+_BASE_DIGITS = 20
+
+# The segments that are kept, and what was removed behind them and why; empty: nothing.
+Opened = tuple[list[Segment], str]
+
+
+@dataclass(frozen=True)
+class LogCheckpoint:
+    """A log in the checkpoints of its directory. `is_clean`: it was shut down cleanly.
+    `is_unbroken`: nothing can have been lost, so everything below the high watermark is there."""
+
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    high_watermark: int = 0
+    is_clean: bool = False
+    is_unbroken: bool = False
+
+
+@dataclass(frozen=True)
+class LogFolder:
+    """The log to open: its disk, folder, name and settings."""
+
+    disk: Disk
+    path: str
+    topic_partition: TopicPartition
+    config: LogConfig
+
+
+@dataclass
+class LoadedLog:
+    """`cut`: what was removed from the end of the log and why; empty: nothing.
+    `damaged_epochs`: what is wrong with the epoch file; the epochs are from the batches."""
+
+    segments: list[Segment]
+    epochs: LeaderEpochCache
+    log_start_offset: int
+    recovery_point: int
+    cut: str
+    damaged_epochs: str
+
+
+def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
+    """Open the existing segments, or create an empty log.
+
+    Raises:
+        DamagedLogError: it would lose committed records; nothing was removed.
+    """
+    _clear_leftovers(folder)
+    if not checkpoint.is_clean:  # the files found must survive a power loss
+        folder.disk.sync_directory(folder.path)
+    epochs, damaged = _read_epochs(folder)
+    if epochs is None:  # all batches are read for their epochs
+        epochs = LeaderEpochCache()
+        checkpoint = replace(checkpoint, is_clean=False, recovery_point=0)
+    segments = [Segment(folder.disk, folder.path, b, folder.config) for b in segment_bases(folder)]
+    for segment, following in pairwise(segments):
+        segment.next_offset = following.base_offset
+    try:
+        if checkpoint.is_clean:
+            segments, cut = _open_clean(folder, segments, epochs, checkpoint)
+        else:
+            segments, cut = _open_after_crash(folder, segments, epochs, checkpoint)
+    except DamagedLogError:
+        for segment in segments:
+            segment.close()
+        raise
+    if segments and segments[-1].next_offset < checkpoint.log_start_offset:
+        logger.warning(
+            "%s: ends at %d, below its log start offset %d; starting there",
+            folder.topic_partition,
+            segments[-1].next_offset,
+            checkpoint.log_start_offset,
+        )
+        cut = cut or f"it ended below its log start offset {checkpoint.log_start_offset}"
+        _remove(folder, segments)
+        epochs.clear()
+        segments = []
+    if not segments:
+        start = checkpoint.log_start_offset
+        segments = [new_segment(folder.disk, folder.path, start, folder.config)]
+    log_end_offset = segments[-1].next_offset
+    log_start_offset = max(checkpoint.log_start_offset, segments[0].base_offset)
+    epochs.truncate_from_end(log_end_offset)
+    epochs.truncate_from_start(log_start_offset)
+    recovery_point = min(checkpoint.recovery_point, log_end_offset)
+    if checkpoint.is_clean:
+        recovery_point = log_end_offset
+    return LoadedLog(segments, epochs, log_start_offset, recovery_point, cut, damaged)
+
+
+def _open_clean(
+    folder: LogFolder,
+    segments: list[Segment],
+    epochs: LeaderEpochCache,
+    checkpoint: LogCheckpoint,
+) -> Opened:
+    """Trust the files, after a plausibility check of the indexes."""
+    for number, segment in enumerate(segments):
+        valid = segment.open_indexes()
+        if valid and segment is segments[-1]:
+            valid = _catch_up(segment)
+        if not valid:
+            logger.warning(
+                "%s: the indexes of segment %d are missing or wrong; reading it again",
+                folder.topic_partition,
+                segment.base_offset,
+            )
+            is_last = segment is segments[-1]
+            reason = _recover(folder, segment, epochs, checkpoint, seal=not is_last)
+            if reason is not None:
+                return _cut_after(folder, segments, number, reason)
+    return segments, ""
+
+
+def _catch_up(segment: Segment) -> bool:
+    try:
+        segment.catch_up()
+    except CorruptBatch:
+        return False
+    return True
+
+
+def _open_after_crash(
+    folder: LogFolder,
+    segments: list[Segment],
+    epochs: LeaderEpochCache,
+    checkpoint: LogCheckpoint,
+) -> Opened:
+    # The segment that ends at the recovery point may have been sealed after it was flushed: its
+    # batches are durable, its indexes need not be.
+    bases = [segment.base_offset for segment in segments]
+    first = first_to_recover(bases, checkpoint.recovery_point)
+    if segments:
+        epochs.truncate_from_end(segments[first].base_offset)
+    for number, segment in enumerate(segments):
+        if number < first and segment.open_indexes():
+            continue
+        if number > 0 and segment.base_offset != segments[number - 1].next_offset:
+            # A power loss can remove the unflushed end of a segment at the border of a batch. A log
+            # with a gap would differ from its replicas forever; one that ends early fetches again.
+            reason = f"segment {segment.base_offset} does not continue it"
+            _check_may_end(segments[number - 1].next_offset, checkpoint, reason)
+            return _cut_after(folder, segments, number - 1, reason)
+        is_last = segment is segments[-1]
+        fault = _recover(folder, segment, epochs, checkpoint, seal=not is_last)
+        if fault is not None:
+            return _cut_after(folder, segments, number, fault)
+    return segments, ""
+
+
+def first_to_recover(bases: Sequence[int], recovery_point: int) -> int:
+    """The index of the first segment that may not be entirely durable."""
+    return max(0, sum(base < recovery_point for base in bases) - 1)
+
+
+def _check_may_end(offset: int, checkpoint: LogCheckpoint, fault: str) -> None:
+    """Raise DamagedLogError if the log must not end at `offset`."""
+    if offset < checkpoint.high_watermark and (checkpoint.is_clean or checkpoint.is_unbroken):
+        raise DamagedLogError(
+            f"it is damaged at offset {offset}, below its high watermark"
+            f" {checkpoint.high_watermark}: {fault}"
+        )
+
+
+def _recover(
+    folder: LogFolder,
+    segment: Segment,
+    epochs: LeaderEpochCache,
+    checkpoint: LogCheckpoint,
+    seal: bool,
+) -> str | None:
+    """Read the whole segment and rebuild its indexes; return why its end was removed, or None."""
+    segment.reset()
+    end, fault = 0, None
+    try:
+        for position, header in verified_batches(segment.log, segment.base_offset):
+            placed = PlacedBatch(header.last_offset, header.size, header.max_timestamp)
+            segment.note(placed, position, folder.config.index_interval_bytes)
+            end = position + header.size
+            latest = epochs.latest_epoch()
+            if header.partition_leader_epoch > (-1 if latest is None else latest):
+                epochs.assign(header.partition_leader_epoch, header.base_offset)
+    except CorruptBatch as error:
+        fault = str(error)
+        _check_may_end(segment.next_offset, checkpoint, fault)
+    if end < segment.size:
+        fault = f"{fault}; {segment.size - end} bytes of segment {segment.base_offset} removed"
+        segment.log.truncate(end)
+        segment.log.flush()
+    if seal:
+        segment.seal()
+    else:
+        segment.save_indexes()
+    return fault
+
+
+def _cut_after(folder: LogFolder, segments: list[Segment], number: int, reason: str) -> Opened:
+    """Make segment `number` the last one, because of a fault in or after it."""
+    kept, lost = segments[: number + 1], segments[number + 1 :]
+    lost_bytes = sum(segment.size for segment in lost)
+    logger.error(
+        "%s: CORRUPT, the log now ends at offset %d: %s; %d later segments with %d bytes removed",
+        folder.topic_partition,
+        kept[-1].next_offset,
+        reason,
+        len(lost),
+        lost_bytes,
+    )
+    _remove(folder, lost)
+    kept[-1].offset_index.unseal()
+    kept[-1].time_index.unseal()
+    if lost:
+        reason += f"; {len(lost)} later segments with {lost_bytes} bytes removed"
+    return kept, reason
+
+
+def _remove(folder: LogFolder, segments: Sequence[Segment]) -> None:
+    """Remove segments durably, before they are overwritten; the newest first, to leave no gap."""
+    for segment in reversed(segments):
+        segment.destroy()
+    folder.disk.sync_directory(folder.path)
+
+
+def _clear_leftovers(folder: LogFolder) -> None:
+    """Remove the files of unfinished deletions and writes, and indexes without a log."""
+    names = folder.disk.list(folder.path)
+    bases = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
+    for name in names:
+        orphan = any(
+            name.endswith(suffix) and name.removesuffix(suffix) not in bases
+            for suffix in _INDEX_SUFFIXES
+        )
+        if orphan or name.endswith((DELETED_SUFFIX, ".tmp", ".staged")):
+            logger.info("%s: removing %s", folder.topic_partition, name)
+            folder.disk.remove(f"{folder.path}/{name}")
+
+
+def segment_bases(folder: LogFolder) -> list[int]:
+    """The base offsets of the segments in a log's folder, ascending."""
+    stems = (
+        name.removesuffix(LOG_SUFFIX)
+        for name in folder.disk.list(folder.path)
+        if name.endswith(LOG_SUFFIX)
+    )
+    return sorted(int(stem) for stem in stems if stem.isdigit() and len(stem) == _BASE_DIGITS)
+
+
+def _read_epochs(folder: LogFolder) -> tuple[LeaderEpochCache | None, str]:
+    """The epochs, None if the file is missing or damaged; and what is wrong with it."""
+    path = f"{folder.path}/{leader_epoch_file.NAME}"
+    if not folder.disk.exists(path):
+        return None, ""
+    try:
+        return LeaderEpochCache(decode_epochs(folder.disk.read_file(path))), ""
+    except MalformedCheckpoint as error:
+        return None, str(error)

@@ -1,0 +1,448 @@
+"""One replica's log: its segments as one sequence of offsets, its epochs, its high watermark.
+
+Called on the event loop: appends and reads run inline, without an await between a check and the
+action it allows. Slow work is left to the host (see `LogHost`).
+
+Log start offset <= high watermark <= log end offset. The records below the recovery point survive a
+power loss.
+
+If a write fails, the file is truncated to its previous size, and this call and all later ones raise
+KAFKA_STORAGE_ERROR: a disk that failed once is not trusted again while the broker runs. A lack of
+file descriptors is no failure of the disk: this call raises the same (retriable) error, and the log
+is unchanged.
+"""
+
+import errno
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from barnabas_common.errors import CorruptMessageError, KafkaStorageError, OffsetOutOfRangeError
+from barnabas_common.record.batch import STAMP_SIZE, Buffer, CorruptBatch, stamp
+
+from barnabas_broker.config.log_config import LogConfig
+from barnabas_broker.disk.disk import is_out_of_descriptors
+from barnabas_broker.log.checkpoint.partition_metadata import read_topic_id, write_topic_id
+from barnabas_broker.log.epochs.leader_epoch_cache import EpochEnd
+from barnabas_broker.log.epochs.leader_epoch_file import LeaderEpochFile
+from barnabas_broker.log.errors import OutOfDescriptorsError
+from barnabas_broker.log.flush_plan import FlushPlan
+from barnabas_broker.log.local_log import LocalLog
+from barnabas_broker.log.log_context import LogContext
+from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder, load
+from barnabas_broker.log.retention import Deletion, segments_to_delete
+from barnabas_broker.log.segment.segment import PlacedBatch
+from barnabas_broker.log.segment.timestamp_lookup import (
+    TimestampedOffset,
+    first_at_or_after,
+    first_of_largest,
+)
+from barnabas_broker.log.validation import CheckedBatch, check_produced, check_replicated
+
+logger = logging.getLogger(__name__)
+
+NO_TIMESTAMP = -1
+
+
+class Appended(NamedTuple):
+    """The offsets of an append; `log_append_time_ms` is -1 unless the topic has LogAppendTime."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+
+
+class UnifiedLog:
+    """The constructor opens the log; it runs off the event loop if recovery may take long.
+
+    Raises OSError, or UnusableLog if `partition.metadata` is malformed.
+    """
+
+    def __init__(self, context: LogContext, folder: LogFolder, checkpoint: LogCheckpoint) -> None:
+        self._context = context
+        self._disk = folder.disk
+        self.topic_partition = folder.topic_partition
+        self.directory = folder.path
+        self.config: LogConfig = folder.config
+        self.topic_id = read_topic_id(folder.disk, folder.path)
+        loaded = load(folder, checkpoint)
+        self._local = LocalLog(context, folder, loaded.segments)
+        self.leader_epochs = loaded.epochs
+        self.epoch_file = LeaderEpochFile(folder.disk, folder.path, loaded.epochs)
+        self.log_start_offset = loaded.log_start_offset
+        self.recovery_point = loaded.recovery_point
+        self.cut_at_start = loaded.cut
+        self.damaged_epochs = loaded.damaged_epochs
+        self.high_watermark = self._clamp(checkpoint.high_watermark)
+        self.last_flush_ms = context.clock.wall_ms()
+        self._truncations = 0
+        # A truncation by a killed process may be in the page cache only.
+        self._durable_truncations = 0 if checkpoint.is_clean else -1
+        self._durable_names = 0
+        self._failure: OSError | None = None
+
+    def __repr__(self) -> str:
+        return f"Log({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._local.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what read_committed readers may see; the high watermark while there are no
+        transactions."""
+        return self.high_watermark
+
+    @property
+    def size_bytes(self) -> int:
+        return self._local.segments.size
+
+    @property
+    def segment_offsets(self) -> list[int]:
+        """The base offset of each segment; the log start offset may lie above the first."""
+        return [segment.base_offset for segment in self._local.segments]
+
+    @property
+    def active_segment_offset(self) -> int:
+        """The base offset of the segment that is appended to."""
+        return self._local.segments.active.base_offset
+
+    def set_topic_id(self, topic_id: str) -> None:
+        """Write `partition.metadata`. Raises OSError."""
+        write_topic_id(self._disk, self.directory, topic_id)
+        self.topic_id = topic_id
+
+    # ---- appending
+
+    def append_as_leader(self, records: Buffer, leader_epoch: int, now_ms: int) -> Appended:
+        """Append a producer's batches atomically, under the next offsets and `leader_epoch`.
+
+        Raises:
+            KafkaError: one of `check_produced`, or KAFKA_STORAGE_ERROR.
+        """
+        self._check_usable()
+        batches = check_produced(records, self.config, now_ms)
+        first_offset = offset = self.log_end_offset
+        buffers: list[Buffer] = []
+        placed: list[PlacedBatch] = []
+        for header, data in batches:
+            buffers.append(stamp(offset, leader_epoch, header.batch_length))
+            buffers.append(data[STAMP_SIZE:])
+            offset += header.last_offset_delta + 1
+            placed.append(PlacedBatch(offset - 1, header.size, header.max_timestamp))
+        with self._storage("append"):
+            rolled = self._local.append(buffers, placed, first_offset, self.config, now_ms)
+        self.assign_epoch(leader_epoch, first_offset)
+        self._after_append(rolled)
+        append_time = self.config.message_timestamp_type == "LogAppendTime"
+        return Appended(first_offset, offset - 1, now_ms if append_time else NO_TIMESTAMP)
+
+    def append_as_follower(self, records: Buffer) -> None:
+        """Append the leader's batches with their offsets, epochs and timestamps.
+
+        If the batches do not fit into one segment, the log rolls between them.
+
+        Raises:
+            CorruptMessageError: bad checksums or offsets; nothing was appended.
+            UnexpectedAppendOffset: the first offset is below the end of this log.
+            KafkaStorageError: the disk failed; the first batches may have been appended.
+        """
+        self._check_usable()
+        batches = check_replicated(records, self.log_end_offset)
+        now_ms = self._context.clock.wall_ms()
+        room = self.config.segment_bytes - self._local.segments.active.size
+        any_rolled = False
+        for group in _groups(batches, room, self.config.segment_bytes):
+            placed = [PlacedBatch(h.last_offset, h.size, h.max_timestamp) for h, _ in group]
+            data: list[Buffer] = [batch.data for batch in group]
+            first_offset = group[0].header.base_offset
+            with self._storage("append"):
+                rolled = self._local.append(data, placed, first_offset, self.config, now_ms)
+            any_rolled |= rolled
+            for header, _ in group:
+                self.assign_epoch(header.partition_leader_epoch, header.base_offset)
+        self._after_append(any_rolled)
+
+    def _after_append(self, rolled: bool) -> None:
+        """Flush after the epochs are assigned: the recovery point must not pass unsaved ones."""
+        if rolled:
+            self._context.host.rolled(self)
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            with self._storage("flush"):
+                self.flush()
+
+    def roll(self) -> None:
+        """Start a new segment at the log end offset, unless the active one is empty."""
+        self._check_usable()
+        if self._local.segments.active.size > 0:
+            with self._storage("roll"):
+                self._local.roll(self.log_end_offset, self.config, "asked to")
+            self._context.host.rolled(self)
+
+    # ---- reading
+
+    def read(
+        self, offset: int, max_bytes: int, end_offset: int, min_one_batch: bool = True
+    ) -> bytes:
+        """Whole batches from the one that holds `offset`, all of them below `end_offset`.
+
+        With `min_one_batch` the first one is returned even if it exceeds `max_bytes`. All batches
+        are of one segment.
+
+        Raises:
+            OffsetOutOfRangeError: below the log start offset or above the log end offset.
+            CorruptMessageError, KafkaStorageError: the disk returned malformed data or failed.
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRangeError(
+                f"{self.topic_partition}: offset {offset} is not within"
+                f" {self.log_start_offset}..{self.log_end_offset}"
+            )
+        self._check_usable()
+        if offset >= end_offset or offset == self.log_end_offset:
+            return b""
+        with self._storage("read"):
+            return self._local.read(offset, max_bytes, end_offset, min_one_batch)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
+        """The first record with this timestamp or a later one, or None."""
+        self._check_usable()
+        with self._storage("read"):
+            return first_at_or_after(self._local.segments, timestamp_ms, self.log_start_offset)
+
+    def offset_of_max_timestamp(self) -> TimestampedOffset | None:
+        """The first record with the largest timestamp, or None without timestamps."""
+        self._check_usable()
+        with self._storage("read"):
+            return first_of_largest(self._local.segments)
+
+    # ---- epochs
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
+        """Where `epoch` ended in this log; (-1, -1) if that is unknown (KIP-279)."""
+        return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def latest_epoch(self) -> int | None:
+        return self.leader_epochs.latest_epoch()
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """Record that `epoch` starts at `start_offset`; it may have no records yet."""
+        if epoch >= 0 and self.leader_epochs.assign(epoch, start_offset):
+            self._epochs_changed()
+
+    def _epochs_changed(self) -> None:
+        with self._storage("write the epochs"):
+            self._context.host.epochs_changed(self)
+
+    # ---- watermarks
+
+    def update_high_watermark(self, offset: int) -> None:
+        """Set the high watermark of a follower, limited to the offsets of this log."""
+        self.high_watermark = self._clamp(offset)
+
+    def maybe_increment_high_watermark(self, offset: int) -> bool:
+        """Raise the high watermark of a leader; whether it moved. ValueError above the log end."""
+        if offset > self.log_end_offset:
+            raise ValueError(
+                f"{self.topic_partition}: high watermark {offset} above the log end offset"
+                f" {self.log_end_offset}"
+            )
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        return True
+
+    def maybe_increment_log_start_offset(self, offset: int) -> bool:
+        """Raise the log start; whether it moved. OffsetOutOfRangeError above the high watermark."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRangeError(
+                f"{self.topic_partition}: log start offset {offset} above the high watermark"
+                f" {self.high_watermark}"
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        if self.leader_epochs.truncate_from_start(offset):
+            self._epochs_changed()
+        return True
+
+    def _clamp(self, offset: int) -> int:
+        return min(max(offset, self.log_start_offset), self.log_end_offset)
+
+    # ---- truncation
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove all records at `offset` and above.
+
+        A batch with `offset` in its middle is removed as a whole. Epochs without records are
+        removed in any case.
+        """
+        self._check_usable()
+        if offset < 0:
+            raise ValueError(f"{self.topic_partition}: cannot truncate to {offset}")
+        if offset >= self.log_end_offset:
+            if self.leader_epochs.truncate_from_end(self.log_end_offset):
+                self._epochs_changed()
+            return
+        if offset < self._local.segments.first.base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        with self._storage("read"):
+            border = self._local.border_at(offset)
+        with self._truncating(border):
+            self._context.host.discard(self, self._local.truncate_to(border, self.config))
+            self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove all records and start an empty log at `offset`."""
+        self._check_usable()
+        with self._truncating(offset):
+            self._context.host.discard(self, self._local.restart_at(offset, self.config))
+            self.log_start_offset = offset
+            self.leader_epochs.clear()
+
+    @contextmanager
+    def _truncating(self, offset: int) -> Iterator[None]:
+        """Lower the checkpoints before a truncation; adjust to the new log end after it."""
+        self._truncations += 1
+        with self._storage("truncate"):
+            self._context.host.before_truncation(self, offset)
+            try:
+                yield
+            except CorruptBatch as error:  # truncated in part, so not usable
+                self.fail(OSError(errno.EIO, str(error)))
+                raise
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        self.high_watermark = self._clamp(self.high_watermark)
+        self.leader_epochs.truncate_from_end(self.log_end_offset)
+        self._epochs_changed()
+
+    # ---- retention
+
+    def delete_old_segments(self, now_ms: int) -> int:
+        """Delete the segments that retention does not keep; return their number."""
+        self._check_usable()
+        with self._storage("look at the segments"):
+            facts = list(self._local.facts())
+        deletions = segments_to_delete(
+            facts, self.log_start_offset, self.high_watermark, self.config, now_ms
+        )
+        for deletion in deletions:
+            self._delete_first(deletion)
+        return sum(deletion.count for deletion in deletions)
+
+    def _delete_first(self, deletion: Deletion) -> None:
+        if deletion.count == len(self._local.segments):
+            self.roll()
+        removed = self._local.remove_first(deletion.count)
+        start = max(self.log_start_offset, self._local.segments.first.base_offset)
+        logger.info(
+            "%s: deleting segments %s, %s; the log starts at %d",
+            self.topic_partition,
+            [segment.base_offset for segment in removed],
+            deletion.reason,
+            start,
+        )
+        self.maybe_increment_log_start_offset(start)
+        with self._storage("delete segments"):
+            self._context.host.discard(self, removed)
+
+    # ---- flushing
+
+    def flush(self, up_to: int | None = None) -> None:
+        """fsync the records below `up_to`, or all, before returning. Raises OSError."""
+        plan = self.plan_flush(up_to)
+        self.epoch_file.write()
+        plan.run()
+        self.complete_flush(plan)
+
+    def plan_flush(self, up_to: int | None = None) -> FlushPlan:
+        """The plan of a flush: `run` it on any thread, then `complete_flush` on the event loop."""
+        end = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
+        segments = self._local.segments
+        # A truncation needs an fsync, as a write does.
+        truncated = self._truncations != self._durable_truncations
+        names_version = self._local.names_version
+        # A segment that was flushed to its end while it was active was sealed after that: the last
+        # entries of its indexes are not durable yet.
+        last_flushed = max(self.recovery_point - 1, 0)
+        return FlushPlan(
+            end_offset=end,
+            truncations=self._truncations,
+            epoch_version=self.leader_epochs.version,
+            names_version=names_version,
+            segments=[
+                (segment, segment is not segments.active)
+                for segment in segments.from_offset(last_flushed)
+                if truncated or segment.base_offset < end > self.recovery_point
+            ],
+            directory=None if names_version == self._durable_names else self.directory,
+            disk=self._disk,
+        )
+
+    def complete_flush(self, plan: FlushPlan) -> None:
+        """Raise the recovery point, unless the log was truncated or the epochs are not durable."""
+        self.last_flush_ms = self._context.clock.wall_ms()
+        self._durable_names = max(self._durable_names, plan.names_version)
+        self._durable_truncations = max(self._durable_truncations, plan.truncations)
+        if (
+            plan.truncations == self._truncations
+            and self.epoch_file.durable_version >= plan.epoch_version
+        ):
+            self.recovery_point = max(self.recovery_point, plan.end_offset)
+
+    # ---- the end
+
+    @property
+    def is_failed(self) -> bool:
+        return self._failure is not None
+
+    def close(self) -> None:
+        """Save the indexes durably and close the files, after `flush`. Raises OSError."""
+        self._local.close(save_indexes=self._failure is None)
+        self.fail(OSError(errno.EBADF, "the log is closed"))
+
+    def fail(self, error: OSError) -> None:
+        """Refuse all further use."""
+        self._failure = self._failure or error
+
+    @contextmanager
+    def _storage(self, what: str) -> Iterator[None]:
+        """Surround I/O: raise its errors as Kafka's. After an OSError the log is not used again,
+        unless only a file descriptor was lacking."""
+        try:
+            yield
+        except CorruptBatch as error:
+            raise CorruptMessageError(f"{self.topic_partition}: {error}") from error
+        except OSError as error:
+            if is_out_of_descriptors(error):
+                self._context.host.out_of_descriptors(self, error)
+                raise OutOfDescriptorsError(
+                    f"{self.topic_partition}: could not {what}: {error}"
+                ) from error
+            logger.error("%s: could not %s: %s", self.topic_partition, what, error)
+            self.fail(error)
+            self._context.host.log_failed(self, error)
+            raise KafkaStorageError(f"{self.topic_partition}: could not {what}: {error}") from error
+
+    def _check_usable(self) -> None:
+        if self._failure is not None:
+            raise KafkaStorageError(f"{self.topic_partition}: cannot be used: {self._failure}")
+
+
+def _groups(
+    batches: Iterable[CheckedBatch], room: int, segment_bytes: int
+) -> Iterable[list[CheckedBatch]]:
+    """Group the batches into appends, one per segment."""
+    group: list[CheckedBatch] = []
+    for batch in batches:
+        if group and batch.header.size > room:
+            yield group
+            group, room = [], segment_bytes
+        group.append(batch)
+        room -= batch.header.size
+    if group:
+        yield group

@@ -1,0 +1,62 @@
+"""Roles whose leader epoch is older than what this broker holds, and what its refusal carries.
+
+The controller elects by the partition's state znode. One that was written back, or a ZooKeeper that
+was restored from an older copy, names a leader epoch that the brokers have left behind. A leader
+that took such a role would write other records under an epoch that its followers have in their logs
+already, and no comparison of epochs could tell the two apart again.
+"""
+
+from barnabas_common.messages.control import HeldRole, LeaderAndIsrPartition
+from barnabas_common.messages.sentinels import NO_EPOCH
+
+from barnabas_broker.log.unified_log import UnifiedLog
+from barnabas_broker.replica.partition.partition import Partition
+
+
+def is_below_log(
+    partition_state: LeaderAndIsrPartition,
+    leads: bool,
+    partition: Partition | None,
+    log: UnifiedLog,
+) -> bool:
+    """Whether the log has a newer leader epoch than the role.
+
+    For a leader, also whether the log has records of the same epoch: it has not led in that epoch
+    in this process, or the role would be a repetition, so another leader may have written them.
+    """
+    newest = log.leader_epochs.entries[-1:]
+    if not newest or (partition is not None and partition.leader_epoch >= newest[0].epoch):
+        return False
+    epoch, start_offset = newest[0]
+    if leads and partition_state.leader_epoch == epoch:
+        return start_offset < log.log_end_offset
+    return partition_state.leader_epoch < epoch
+
+
+def held_role(
+    partition_state: LeaderAndIsrPartition,
+    broker_id: int,
+    partition: Partition | None,
+    log: UnifiedLog | None,
+) -> HeldRole | None:
+    """What this broker holds; None if the role was only repeated."""
+    role_epoch = NO_EPOCH if partition is None else partition.leader_epoch
+    log_epoch = NO_EPOCH if log is None else log.latest_epoch()
+    log_epoch = NO_EPOCH if log_epoch is None else log_epoch
+    leader_epoch = max(role_epoch, log_epoch)
+    is_current = partition is not None and role_epoch == leader_epoch
+    if (
+        partition is not None
+        and is_current
+        and (role_epoch, partition.leader_id)
+        == (partition_state.leader_epoch, partition_state.leader)
+    ):
+        return None
+    held = HeldRole(partition_state.topic, partition_state.partition, leader_epoch)
+    if partition is not None and is_current:
+        held.leader = partition.leader_id
+        if partition.leadership is not None and held.leader == broker_id:
+            held.in_sync_replicas = list(partition.leadership.isr.committed)
+    if log is not None:
+        held.log_epoch, held.log_end_offset = log_epoch, log.log_end_offset
+    return held

@@ -1,0 +1,28 @@
+"""What the fetchers of a broker share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from barnabas_common.events import EventLog
+from barnabas_common.runtime import Network, Pauses
+
+from barnabas_broker.replica.follower.fetch_session_handler import FetchLimits
+from barnabas_broker.replica.follower.truncation import TruncationPolicy
+from barnabas_broker.replica.replication_quota import ReplicationQuota
+
+
+@dataclass(frozen=True)
+class FetcherContext:
+    """`backoff` and `timeout` in seconds."""
+
+    network: Network
+    now: Callable[[], float]
+    broker_id: int
+    broker_epoch: Callable[[], int]
+    limits: FetchLimits
+    backoff: float
+    timeout: float
+    truncation: TruncationPolicy = field(default_factory=TruncationPolicy)
+    quota: ReplicationQuota | None = None
+    pauses: Pauses | None = None
+    events: EventLog = field(default_factory=EventLog)

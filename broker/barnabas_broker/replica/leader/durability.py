@@ -1,0 +1,46 @@
+"""Which part of a leader's log counts: plain Kafka's answer, and what may be asked of another."""
+
+from barnabas_broker.log.unified_log import UnifiedLog
+from barnabas_broker.replica.leader.high_watermark import Hold, Progress, what_holds
+from barnabas_broker.replica.leader.in_sync import InSyncReplicas
+
+
+class Durability:
+    """Plain Kafka: all of the log counts, flushed or not, because several page caches hold it.
+
+    `LastReplicaStanding` gives other answers while the ISR is too small for that.
+    """
+
+    def __init__(self, log: UnifiedLog) -> None:
+        self._log = log
+
+    @property
+    def end_offset(self) -> int:
+        """The end of what counts: the high watermark does not pass it."""
+        return self._log.log_end_offset
+
+    @property
+    def delays_acks_1(self) -> bool:
+        """Whether the answer to `acks=1` waits until `end_offset` has passed the records."""
+        return False
+
+    def appended(self) -> None:
+        """The log has grown."""
+
+    def review(self, _isr: InSyncReplicas) -> str:
+        """The ISR or its minimum may have changed; returns why to confirm the ISR, or nothing."""
+        return ""
+
+    def confirming(self) -> None:
+        """The confirmation that `review` asked for is in flight."""
+
+    def may_shrink_to(self, _in_sync_count: int) -> bool:
+        """Whether an ISR of this size may be proposed now."""
+        return True
+
+    def what_holds(self, progress: Progress) -> Hold:
+        """Why the high watermark is below the log end."""
+        return what_holds(progress)
+
+    def end(self) -> None:
+        """The leader epoch is over."""

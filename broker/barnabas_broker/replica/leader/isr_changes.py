@@ -1,0 +1,67 @@
+"""The ISR a leader proposes, larger or smaller, and what the answer makes of it (KIP-497).
+
+Plain functions. `Leadership` applies what they return, and `AlterPartitionManager` sends the
+proposals to the controller.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas_common.messages.control import AlteredPartition
+
+from barnabas_broker.replica.leader.alter_partition_manager import AlterPartitionOutcome, outcome_of
+from barnabas_broker.replica.leader.in_sync import (
+    InSyncReplicas,
+    RemoteReplica,
+    is_follower_in_sync,
+)
+
+
+class Proposal(NamedTuple):
+    """The ISR to ask the controller for, and why."""
+
+    isr: InSyncReplicas
+    cause: str
+
+
+def expansion(
+    isr: InSyncReplicas, follower: RemoteReplica, high_watermark: int, epoch_start_offset: int
+) -> Proposal | None:
+    """The proposal to add a follower, if it has what a member needs and no change is in flight."""
+    if (
+        isr.in_flight
+        or follower.broker_id in isr.committed
+        or not is_follower_in_sync(follower.log_end_offset, high_watermark, epoch_start_offset)
+    ):
+        return None
+    return Proposal(
+        isr.expanding(follower.broker_id),
+        f"broker {follower.broker_id} has caught up to offset {follower.log_end_offset}"
+        f" (high watermark {high_watermark}, the leader's epoch began at {epoch_start_offset})",
+    )
+
+
+def shrinking(isr: InSyncReplicas, late: Mapping[int, str], may_shrink: bool) -> Proposal | None:
+    """The proposal to remove members, each with the reason (`in_sync.out_of_sync_replicas` finds
+    them), if the durability policy allows so small an ISR."""
+    if not late or not may_shrink:
+        return None
+    return Proposal(isr.shrinking(late), "; ".join(late.values()))
+
+
+def after_answer(
+    isr: InSyncReplicas, leader_epoch: int, partition_epoch: int, answer: AlteredPartition
+) -> tuple[InSyncReplicas, int]:
+    """The ISR and the partition epoch after the controller's answer to the proposal in `isr`.
+
+    They stay if the answer is late, or if it shows that this leader is behind the controller: the
+    proposal then counts until the next LeaderAndIsr.
+    """
+    match outcome_of(answer.error_code):
+        case AlterPartitionOutcome.ROLL_BACK:
+            return isr.rolled_back(), partition_epoch
+        case AlterPartitionOutcome.COMMITTED if (
+            answer.leader_epoch == leader_epoch and answer.partition_epoch >= partition_epoch
+        ):
+            return InSyncReplicas(tuple(answer.in_sync_replicas)), answer.partition_epoch
+    return isr, partition_epoch

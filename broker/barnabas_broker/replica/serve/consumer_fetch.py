@@ -1,0 +1,121 @@
+"""A consumer's fetch: whole batches below the high watermark."""
+
+from collections.abc import Callable
+
+from barnabas_common.errors import CorruptMessageError, KafkaError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.fetch import (
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+)
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_broker.replica.damaged_replicas import DamagedReplicas, first_damage
+from barnabas_broker.replica.deadlines import Deadlines, Waiter
+from barnabas_broker.replica.leader.leadership import Leadership
+from barnabas_broker.replica.partition.partitions import Partitions
+from barnabas_broker.replica.serve.read_result import refused_fetch
+
+
+class ConsumerFetches:
+    """Answers the fetches of all consumers. `max_bytes` is the broker's `fetch.max.bytes`."""
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        deadlines: Deadlines,
+        now: Callable[[], float],
+        max_bytes: int,
+        damaged: DamagedReplicas,
+    ) -> None:
+        self._partitions = partitions
+        self._deadlines = deadlines
+        self._now = now
+        self._max_bytes = max_bytes
+        self._damaged = damaged
+
+    async def fetch(self, request: FetchRequest) -> FetchResponse:
+        """Answer immediately if there are `min_bytes` or an error; otherwise wait for more.
+
+        There are no transactions yet, so both isolation levels end at the high watermark.
+        """
+        deadline = self._now() + request.max_wait_ms / 1000
+        timed_out = request.max_wait_ms <= 0 or not request.partitions
+        answers = self._read_all(request)
+        while not timed_out and not self._is_complete(answers, request):
+            timed_out = not await self._high_watermark_move(request, deadline)
+            answers = self._read_all(request)
+        return FetchResponse(ErrorCode.NONE, partitions=answers)
+
+    def _is_complete(self, answers: list[FetchedPartition], request: FetchRequest) -> bool:
+        size = 0
+        for answer in answers:
+            if answer.error_code:
+                return True
+            size += len(answer.records)
+        return size >= min(request.min_bytes, request.max_bytes, self._max_bytes)
+
+    async def _high_watermark_move(self, request: FetchRequest, deadline: float) -> bool:
+        """Wait until a partition has more to read, or another leader; False if time ran out."""
+        waiter: Waiter = self._deadlines.park(deadline)
+        hosts = [
+            self._partitions.hosted(TopicPartition(item.topic, item.partition)).delayed_operations
+            for item in request.partitions
+        ]
+        for delayed_operations in hosts:
+            delayed_operations.park_consumer(waiter)
+        try:
+            return await waiter
+        finally:
+            for delayed_operations in hosts:
+                delayed_operations.leave_consumer(waiter)
+
+    def _read_all(self, request: FetchRequest) -> list[FetchedPartition]:
+        left = min(request.max_bytes, self._max_bytes)
+        answers, empty = [], True
+        for item in request.partitions:
+            answer = self._read(item, min(item.max_bytes, left), empty)
+            left -= len(answer.records)
+            empty = empty and not answer.records
+            answers.append(answer)
+        return answers
+
+    def _read(self, item: FetchPartition, limit: int, at_least_one: bool) -> FetchedPartition:
+        key = TopicPartition(item.topic, item.partition)
+        try:
+            return self._read_committed(key, item, limit, at_least_one)
+        except KafkaError as error:
+            return refused_fetch(key, error, self._partitions)
+
+    def _read_committed(
+        self, key: TopicPartition, item: FetchPartition, limit: int, at_least_one: bool
+    ) -> FetchedPartition:
+        partition = self._partitions.hosted(key, item.topic_id)
+        leadership = partition.lead(item.current_leader_epoch)
+        leadership.check_in_range(item.fetch_offset)
+        log = leadership.log
+        committed = log.high_watermark
+        answer = FetchedPartition(
+            *key,
+            high_watermark=committed,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+        )
+        if item.fetch_offset < committed and (limit > 0 or at_least_one):
+            answer.records = self._read_records(leadership, item.fetch_offset, limit, at_least_one)
+        return answer
+
+    def _read_records(
+        self, leadership: Leadership, offset: int, limit: int, at_least_one: bool
+    ) -> bytes:
+        log = leadership.log
+        try:
+            records = log.read(offset, limit, log.high_watermark, at_least_one)
+        except CorruptMessageError as error:
+            raise self._damaged.found(leadership, offset, error.message) from error
+        damage = first_damage(records, offset, at_least_one, batch_limit=1)
+        if damage is not None:
+            raise self._damaged.found(leadership, *damage)
+        return records

@@ -1,0 +1,98 @@
+"""ListOffsets and OffsetForLeaderEpoch: where logs, timestamps and leader epochs start or end."""
+
+from barnabas_common.errors import KafkaError, OffsetNotAvailableError
+from barnabas_common.messages.offsets import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    EpochEndOffset,
+    EpochPartition,
+    ListedOffset,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_broker.replica.leader.leadership import Leadership
+from barnabas_broker.replica.partition.partitions import Partitions
+
+
+class OffsetLookups:
+    """Answers both requests from the logs that this broker leads."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
+
+    async def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        """The latest offset is the high watermark for a consumer, the log end for a follower."""
+        is_follower = request.replica_id >= 0
+        return ListOffsetsResponse([self._list(item, is_follower) for item in request.partitions])
+
+    def _list(self, item: ListOffsetsPartition, is_follower: bool) -> ListedOffset:
+        key = TopicPartition(item.topic, item.partition)
+        try:
+            partition = self._partitions.hosted(key, item.topic_id)
+            leadership = partition.lead(item.current_leader_epoch)
+            timestamp, offset, epoch = _look_up(leadership, item.timestamp, is_follower)
+            return ListedOffset(*key, timestamp=timestamp, offset=offset, leader_epoch=epoch)
+        except KafkaError as error:
+            return ListedOffset(*key, error.code)
+
+    async def for_leader_epoch(
+        self, request: OffsetForLeaderEpochRequest
+    ) -> OffsetForLeaderEpochResponse:
+        """Return where epochs end in the leader's log; -1, -1 without an error if undefined.
+
+        Safe on every listener, because it only reads.
+        """
+        return OffsetForLeaderEpochResponse(
+            [self._end_of_epoch(item) for item in request.partitions]
+        )
+
+    def _end_of_epoch(self, item: EpochPartition) -> EpochEndOffset:
+        key = TopicPartition(item.topic, item.partition)
+        try:
+            partition = self._partitions.hosted(key, item.topic_id)
+            leadership = partition.lead(item.current_leader_epoch)
+            epoch, end_offset = leadership.log.end_offset_for_epoch(item.leader_epoch)
+            return EpochEndOffset(*key, leader_epoch=epoch, end_offset=end_offset)
+        except KafkaError as error:
+            return EpochEndOffset(*key, error.code)
+
+
+def _look_up(leadership: Leadership, timestamp: int, is_follower: bool) -> tuple[int, int, int]:
+    """Timestamp, offset and leader epoch of an answer; offset -1 if no record is that late."""
+    log = leadership.log
+    end = log.log_end_offset if is_follower else log.high_watermark
+    if timestamp == LATEST_TIMESTAMP:
+        _check_available(leadership, is_follower)
+        return -1, end, leadership.epoch
+    if timestamp == EARLIEST_TIMESTAMP:
+        epoch = log.leader_epochs.epoch_for_offset(log.log_start_offset)
+        return -1, log.log_start_offset, -1 if epoch is None else epoch
+    found = (
+        log.offset_of_max_timestamp()
+        if timestamp == MAX_TIMESTAMP
+        else log.offset_for_timestamp(timestamp)
+    )
+    if found is not None and found[1] < end:
+        return found
+    if found is not None:
+        _check_available(leadership, is_follower)
+    return -1, -1, -1
+
+
+def _check_available(leadership: Leadership, is_follower: bool) -> None:
+    """Refuse the latest offset while a new leader's high watermark is below the epoch's start.
+
+    Until then it may be lower than what consumers have already seen (KIP-207).
+    """
+    log = leadership.log
+    if not is_follower and log.high_watermark < leadership.epoch_start_offset:
+        raise OffsetNotAvailableError(
+            f"{leadership.topic_partition}: the high watermark {log.high_watermark} of the new"
+            f" leader has yet to reach {leadership.epoch_start_offset}"
+        )

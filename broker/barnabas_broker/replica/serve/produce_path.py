@@ -1,0 +1,151 @@
+"""Produce: append to the partitions led here, and wait for the replicas if the request asks for it.
+
+A batch goes from here to `Leadership.append`, and from there to the log.
+"""
+
+from typing import NamedTuple
+
+from barnabas_common.errors import KafkaError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.produce import (
+    ProducedPartition,
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+)
+from barnabas_common.runtime import Clock, DropConnection
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_broker.replica.deadlines import Deadlines
+from barnabas_broker.replica.leader.leadership import ACKS_ALL, ACKS_LEADER, ACKS_NONE
+from barnabas_broker.replica.partition.partition import Partition
+from barnabas_broker.replica.partition.partitions import Partitions
+from barnabas_broker.replica.purgatory import DelayedProduce
+
+
+class _Uncommitted(NamedTuple):
+    """An append that must be replicated, or flushed, before it is answered."""
+
+    result: ProducedPartition
+    partition: Partition
+    required_offset: int
+
+
+class ProducePath:
+    """Answers produce requests."""
+
+    def __init__(self, partitions: Partitions, deadlines: Deadlines, clock: Clock) -> None:
+        self._partitions = partitions
+        self._deadlines = deadlines
+        self._clock = clock
+
+    async def produce(self, request: ProduceRequest) -> ProduceResponse | None:
+        """One outcome per partition, in the order of the request; partitions fail independently.
+
+        With acks=all the answer waits until every partition is committed or has failed, at most
+        `timeout_ms`; what is not committed by then gets REQUEST_TIMED_OUT, and may be later. With
+        acks=0 there is no answer: the producer notices a failure only by losing its connection, as
+        in Kafka.
+
+        Raises:
+            DropConnection: an append with acks=0 failed.
+        """
+        acks = request.acks
+        if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+            return ProduceResponse([_invalid_acks(item, acks) for item in request.partitions])
+        uncommitted: list[_Uncommitted] = []
+        produced: list[ProducedPartition] = []
+        now_ms = self._clock.wall_ms()
+        for item in request.partitions:
+            produced.append(self._append(item, acks, now_ms, uncommitted))
+        if uncommitted:
+            await self._until_safe(acks, uncommitted, request.timeout_ms)
+        if acks == ACKS_NONE:
+            _check_all_appended(produced)
+            return None
+        return ProduceResponse(produced)
+
+    def _append(
+        self,
+        item: ProducePartition,
+        acks: int,
+        now_ms: int,
+        uncommitted: list[_Uncommitted],
+    ) -> ProducedPartition:
+        key = TopicPartition(item.topic, item.partition)
+        try:
+            partition = self._partitions.hosted(key)
+            leadership = partition.lead()
+            appended = leadership.append(item.records, acks, now_ms)
+        except KafkaError as error:
+            return self._refused(key, error)
+        result = ProducedPartition(
+            *key,
+            base_offset=appended.first_offset,
+            log_append_time_ms=appended.log_append_time_ms,
+            log_start_offset=leadership.log.log_start_offset,
+        )
+        required_offset = appended.last_offset + 1
+        outcome = leadership.outcome_of_append(acks, required_offset)
+        if outcome is None:
+            uncommitted.append(_Uncommitted(result, partition, required_offset))
+        else:
+            result.error_code = outcome
+        return result
+
+    def _refused(self, key: TopicPartition, error: KafkaError) -> ProducedPartition:
+        hint = self._partitions.leader_hint(key, error.code)
+        return ProducedPartition(
+            *key,
+            error.code,
+            error_message=error.message,
+            current_leader_id=hint.leader_id,
+            current_leader_epoch=hint.leader_epoch,
+        )
+
+    async def _until_safe(
+        self, acks: int, uncommitted: list[_Uncommitted], timeout_ms: int
+    ) -> None:
+        """Park until the high watermarks have passed the appends, or with acks=1 until those are
+        flushed; fill in the outcomes."""
+        deadline = self._clock.monotonic() + timeout_ms / 1000
+        produce = DelayedProduce(self._deadlines, deadline)
+        for _, partition, required_offset in uncommitted:
+            delayed_operations = partition.delayed_operations
+            park = (
+                delayed_operations.park_produce
+                if acks == ACKS_ALL
+                else delayed_operations.park_flush
+            )
+            park(required_offset, produce)
+        await produce.waiter
+        for (result, partition, _), outcome in zip(uncommitted, produce.errors, strict=True):
+            if outcome:
+                self._explain(result, partition, outcome)
+
+    def _explain(self, result: ProducedPartition, partition: Partition, outcome: ErrorCode) -> None:
+        result.error_code = outcome
+        hint = self._partitions.leader_hint(partition.topic_partition, outcome)
+        result.current_leader_id, result.current_leader_epoch = hint
+        if outcome is ErrorCode.REQUEST_TIMED_OUT:
+            result.error_message = "appended, but not replicated to the in-sync replicas in time"
+        elif outcome is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+            result.error_message = "appended, but the ISR is smaller than min.insync.replicas now"
+
+
+def _invalid_acks(item: ProducePartition, acks: int) -> ProducedPartition:
+    return ProducedPartition(
+        item.topic,
+        item.partition,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        error_message=f"acks must be -1, 0 or 1, not {acks}",
+    )
+
+
+def _check_all_appended(produced: list[ProducedPartition]) -> None:
+    for item in produced:
+        if item.error_code:
+            raise DropConnection(
+                f"acks=0 append to {item.topic}-{item.partition} failed:"
+                f" {ErrorCode(item.error_code).name}"
+            )

@@ -1,0 +1,110 @@
+"""Recognizes a data directory that is an older copy of the one this broker last wrote to.
+
+A backup put back after a crash is a sound directory: it has logs, checkpoints, even a boot id that
+matches. Only it ends too early, and acknowledged records that this broker answered for are gone. So
+the broker writes the same growing number into each of its directories and then into a znode of its
+own, at each start and every few seconds. A directory that starts behind the znode is such a copy:
+the broker counts as one that lost something, which elections pass over (`unbroken_since`).
+
+A znode that is behind proves nothing, because ZooKeeper may have been restored, nor does a missing
+one. A copy that was taken after the last stamp is not recognized: the window is one interval.
+"""
+
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+
+from barnabas_common.events import EventKind, EventLog
+from barnabas_common.runtime import TaskScope
+from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.store import znodes
+from barnabas_controller.store.store import Store
+from barnabas_controller.zookeeper.session import SessionExpired
+
+from barnabas_broker.log.manager.log_manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+
+def outdated_directories(stamps: Mapping[str, int], registered: int | None) -> list[str]:
+    """Which directories (by path, with their stamps) are behind the broker's znode."""
+    if registered is None:
+        return []
+    return [path for path, stamp in stamps.items() if stamp < registered]
+
+
+class LogDirStamps:
+    """Compares the stamps at a start, then renews them until `close`. `interval` in seconds."""
+
+    def __init__(
+        self,
+        log_manager: LogManager,
+        store: Callable[[], Store | None],
+        broker_id: int,
+        interval: float,
+        events: EventLog,
+    ) -> None:
+        self._log_manager = log_manager
+        self._store = store
+        self._path = znodes.log_dir_stamp_path(broker_id)
+        self._interval = interval
+        self._events = events
+        self._stamp = 0
+        self._tasks = TaskScope("log directory stamps")
+
+    async def compare(self) -> None:
+        """Mark the directories that are older copies; to be called before the logs are opened."""
+        store = self._store()
+        registered = await self._registered(store) if store is not None else None
+        stamps = self._read()
+        outdated = outdated_directories(stamps, registered)
+        for directory in self._log_manager.directories:
+            directory.is_outdated = directory.path in outdated
+        self._stamp = max([registered or 0, *stamps.values()])
+        for path in outdated:
+            self._events.record(
+                EventKind.LOG_DIRECTORY_OUTDATED,
+                f"{path} is an older copy: its stamp is {stamps[path]}, and this broker has"
+                f" written {registered}; what came in between counts as lost",
+                directory=path,
+                stamp=stamps[path],
+                last_stamp=registered,
+            )
+
+    async def start(self) -> None:
+        """Write a new stamp, and go on writing them."""
+        await self._renew()
+        self._tasks.repeat(self._renew, self._interval, "renew")
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    def _read(self) -> dict[str, int]:
+        """The stamp of each directory that was used before, by its path."""
+        usable = [one for one in self._log_manager.directories if one.failure is None]
+        found = {directory.path: directory.read_stamp() for directory in usable}
+        return {path: stamp for path, stamp in found.items() if stamp is not None}
+
+    async def _registered(self, store: Store) -> int | None:
+        found = await store.get(self._path)
+        if found is None:
+            return None
+        try:
+            return znodes.decode_log_dir_stamp(self._path, found[0])
+        except MalformedZnode as error:
+            store.report(error)
+            return None
+
+    async def _renew(self) -> None:
+        """The directories first: after a crash in between they are ahead, which is harmless."""
+        store = self._store()
+        if store is None:
+            return
+        self._stamp += 1
+        try:
+            await self._log_manager.write_stamp(self._stamp)
+        except OSError as error:  # no file descriptor: the znode must not pass the directories
+            logger.warning("the stamps of the data directories are not renewed: %s", error)
+            return
+        with contextlib.suppress(SessionExpired):
+            await store.put(self._path, znodes.encode_log_dir_stamp(self._stamp))

@@ -1,0 +1,79 @@
+"""Reports when ZooKeeper does not serve this broker, why, and when it serves again.
+
+A short break of the connection is normal and is only logged. One that outlasts the session timeout
+is an event: elections and ISR changes stand still meanwhile, and the session may be lost.
+"""
+
+import asyncio
+
+from barnabas_common.events import EventKind, EventLog
+from barnabas_common.runtime import Clock
+from barnabas_controller.zookeeper.session import (
+    Session,
+    State,
+    ZooKeeperBehind,
+    ZooKeeperUnreachable,
+)
+
+LOOK_SECONDS = 2.0
+REPEAT_SECONDS = 60.0
+
+
+class ZooKeeperOutage:
+    """The present outage, if there is one. `after`: seconds without a server before it is told."""
+
+    def __init__(self, clock: Clock, events: EventLog, after: float) -> None:
+        self._clock = clock
+        self._events = events
+        self._after = after
+        self._began: float | None = None
+        self._next_report = 0.0
+        self._was_behind = False
+
+    async def watch(self, session: Session) -> None:
+        """Follow one session until it is over."""
+        changed = asyncio.Event()
+        session.on_state(lambda _: changed.set())
+        while session.state in (State.CONNECTED, State.SUSPENDED):
+            if session.state is State.CONNECTED:
+                self.ended()
+                await changed.wait()
+            else:
+                await self._look_again(session, changed)
+            changed.clear()
+
+    async def _look_again(self, session: Session, changed: asyncio.Event) -> None:
+        self._begin()
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await changed.wait()
+        except TimeoutError:
+            self.failed(await session.diagnose())
+
+    def _begin(self) -> None:
+        if self._began is None:
+            self._began = self._clock.monotonic()
+            self._next_report = self._began + self._after
+
+    def failed(self, error: ZooKeeperUnreachable) -> None:
+        """An attempt to connect failed: report the reason when it is new, or was told long ago."""
+        self._begin()
+        now = self._clock.monotonic()
+        behind = isinstance(error, ZooKeeperBehind)
+        if now < self._next_report and behind <= self._was_behind:
+            return
+        self._next_report = now + REPEAT_SECONDS
+        self._was_behind = behind
+        kind = EventKind.ZOOKEEPER_BEHIND if behind else EventKind.ZOOKEEPER_UNREACHABLE
+        self._events.record(kind, str(error), seconds=round(now - (self._began or now)))
+
+    def ended(self) -> None:
+        """ZooKeeper serves this broker."""
+        began, self._began = self._began, None
+        if began is not None and self._clock.monotonic() - began >= self._after:
+            self._events.record(
+                EventKind.ZOOKEEPER_REACHABLE,
+                "ZooKeeper serves this broker again",
+                seconds=round(self._clock.monotonic() - began),
+            )
+        self._was_behind = False

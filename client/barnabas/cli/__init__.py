@@ -1,1 +1,0 @@
-"""The command line: `barnabas`. Every module here imports what is heavy only when it runs."""

@@ -1,0 +1,111 @@
+"""What producer, consumer and admin share: a client is started once, on one event loop, in one
+process, and used until it is closed.
+
+The errors say what to do, because the causes (a fork, a second `asyncio.run`) are far from where
+they show.
+"""
+
+import asyncio
+import os
+from types import TracebackType
+from typing import Self
+
+from barnabas_common.errors import ClientError, ClosedError
+from barnabas_common.runtime import Runtime, SystemClock, ThreadOffload, system_randomness
+
+from barnabas.cluster.cluster import Cluster, ClusterConfig
+
+
+class Client:
+    """Starts and ends with its `Cluster`. `_loop` is its event loop while it may be used, else
+    None.
+
+    `runtime` replaces clock, randomness and network (tests, simulation).
+    """
+
+    def __init__(self, config: ClusterConfig, runtime: Runtime | None) -> None:
+        self._cluster_config = config
+        self._given_runtime = runtime
+        self._what = type(self).__name__
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+        self._home: asyncio.AbstractEventLoop | None = None
+        self._process = os.getpid()
+        self._starting: asyncio.Lock | None = None
+
+    async def start(self) -> Self:
+        """Find the cluster; `NoBrokerReachableError` within seconds if no broker answers."""
+        await self._ensure_started()
+        return self
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop. May be called twice."""
+        if self._end():
+            await self._cluster.close()
+
+    async def _ensure_started(self) -> None:
+        """Start the client if it is not started yet; raise if it may not be used here.
+
+        The fast path checks `get_running_loop() is self._loop`; this is the rest.
+        """
+        if self._closed:
+            raise ClosedError(f"this {self._what} is closed")
+        if os.getpid() != self._process:
+            raise ClientError(
+                f"this {self._what} was made in process {self._process} and the process was forked "
+                f"since: make a new {self._what} in each process"
+            )
+        running = asyncio.get_running_loop()
+        if self._home is None:
+            self._home = running
+            self._starting = asyncio.Lock()
+        elif self._home is not running:
+            raise ClientError(
+                f"this {self._what} belongs to another event loop: make and use it within one "
+                f"asyncio.run(), or use barnabas.sync.{self._what}"
+            )
+        assert self._starting is not None
+        async with self._starting:
+            if self._loop is None and not self._closed:
+                await self._start()
+                self._loop = running
+        if self._closed:
+            raise ClosedError(f"this {self._what} was closed while it started")
+
+    async def _start(self) -> None:
+        self._runtime = self._given_runtime or _real_runtime()
+        self._cluster = Cluster(self._cluster_config, self._runtime)
+        try:
+            await self._cluster.start()
+            await self._open()
+        except BaseException:
+            await self._cluster.close()
+            raise
+
+    async def _open(self) -> None:
+        """Start what the client has beside its cluster."""
+
+    def _end(self) -> bool:
+        """Refuse further use; True if the client was started and this is the first end."""
+        was_running = self._loop is not None
+        self._closed = True
+        self._loop = None
+        return was_running
+
+
+def _real_runtime() -> Runtime:
+    # Imported only when used: a simulation must not load gRPC, which starts its own threads.
+    from barnabas_common.transport.grpc_network import GrpcNetwork
+
+    return Runtime(SystemClock(), system_randomness(), ThreadOffload(), GrpcNetwork())

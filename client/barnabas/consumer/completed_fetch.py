@@ -1,0 +1,113 @@
+"""The batches that one fetch returned for one partition, decoded one by one on demand."""
+
+from collections.abc import Iterator
+
+from barnabas_common.errors import CorruptMessageError
+from barnabas_common.record.batch import BatchHeader, CorruptBatch, batches
+from barnabas_common.record.reader import Columns, read_batch_as, read_columns
+
+from barnabas.consumer.record import ConsumerRecord
+from barnabas.consumer.subscription_state import TopicPartitionState
+
+_END = 2**63 - 1
+
+
+def advice(broker_id: int) -> str:
+    """Where the damage is and what to do about it, as the end of a sentence.
+
+    A leader that finds damage moves leadership to a replica in sync, so polling again may do.
+    """
+    return (
+        f"in the replica of broker {broker_id}, others may have a valid copy:"
+        " poll again, or seek past it to go on"
+    )
+
+
+class CompletedFetch:
+    """Batches of one partition. Taking records moves the partition's `position`.
+
+    Stale once the partition was sought or unassigned after the fetch.
+    """
+
+    def __init__(
+        self, state: TopicPartitionState, records: bytes, check_crcs: bool, broker_id: int
+    ) -> None:
+        self.state = state
+        self._broker_id = broker_id
+        self.size = len(records)
+        self.exhausted = False
+        self._version = state.version
+        self._buffer = records
+        self._check_crcs = check_crcs
+        self._batches: Iterator[tuple[int, BatchHeader]] = batches(records)
+        self._decoded: list[ConsumerRecord] = []
+        self._taken = 0
+        self._next_offset = -1
+
+    @property
+    def stale(self) -> bool:
+        return self.state.version != self._version
+
+    def take(self, limit: int) -> list[ConsumerRecord]:
+        """Up to `limit` records of one batch; none when the chunk is exhausted.
+
+        Raises `CorruptMessageError` naming the offset where the damage starts.
+        """
+        while self._taken >= len(self._decoded):
+            if not self._decode_next():
+                self.exhausted = True
+                return []
+        if len(self._decoded) - self._taken > limit:
+            records = self._decoded[self._taken : self._taken + limit]
+            self._taken += limit
+            self.state.position = records[-1].offset + 1
+            return records
+        records = self._decoded[self._taken :] if self._taken else self._decoded
+        self._decoded = []  # the caller's now
+        self._taken = 0
+        self.state.position = self._next_offset
+        return records
+
+    def take_columns(self) -> Columns:
+        """The rest of the chunk, as columns."""
+        try:
+            columns = read_columns(self._buffer, self.state.position, _END, self._check_crcs)
+            for _, header in self._batches:
+                self._next_offset = header.next_offset
+        except CorruptBatch as error:
+            raise self._corrupt(error) from error
+        self.state.position = max(self._next_offset, self.state.position)
+        self.exhausted = True
+        return columns
+
+    def _decode_next(self) -> bool:
+        """Decode the next batch that may have records to return; False at the end."""
+        try:
+            for position, header in self._batches:
+                if header.next_offset <= self.state.position:
+                    continue
+                self._next_offset = header.next_offset
+                if header.is_control:
+                    self.state.position = header.next_offset
+                    continue
+                self._decode(position, header)
+                return True
+        except CorruptBatch as error:
+            raise self._corrupt(error) from error
+        return False
+
+    def _decode(self, position: int, header: BatchHeader) -> None:
+        where = self.state.topic_partition
+        records = read_batch_as(ConsumerRecord, where, self._buffer, position, self._check_crcs)
+        if header.base_offset < self.state.position:
+            records = [record for record in records if record.offset >= self.state.position]
+        self._decoded = records
+        self._taken = 0
+        if not records:
+            self.state.position = header.next_offset
+
+    def _corrupt(self, error: CorruptBatch) -> CorruptMessageError:
+        return CorruptMessageError(
+            f"{self.state.topic_partition} is damaged at offset {self.state.position}"
+            f" {advice(self._broker_id)}: {error}"
+        )

@@ -1,0 +1,199 @@
+"""Finds unknown positions, and validates known ones when a leader changes.
+
+One loop, woken by an assignment, a reset or new metadata. After an unclean election the new leader
+may lack records fetched from the old one; the end of the old epoch in its log shows it (KIP-320).
+Retriable failures are tried again as long as the consumer is open; the consumer's next poll raises
+the others.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+
+from barnabas_common.errors import (
+    BarnabasError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+)
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.offsets import (
+    EpochEndOffset,
+    EpochPartition,
+    ListedOffset,
+    OffsetForLeaderEpochRequest,
+)
+from barnabas_common.runtime import TaskScope
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.cluster import Cluster, Leader
+from barnabas.cluster.by_leader import ask_leaders, list_offsets
+from barnabas.consumer.buffer import FetchBuffer
+from barnabas.consumer.config import ConsumerConfig
+from barnabas.consumer.fetcher import Fetcher
+from barnabas.consumer.subscription_state import (
+    SubscriptionState,
+    TopicPartitionState,
+    apply_epoch_end,
+)
+
+logger = logging.getLogger(__name__)
+
+# One round of requests; a partition without an answer must not delay the others for longer.
+_ROUND_SECONDS = 2.5
+# A topic that the brokers have not known for this long was deleted: it is reported.
+_DELETED_AFTER_SECONDS = 10.0
+
+
+_States = Sequence[TopicPartitionState]
+
+
+class OffsetFetcher:
+    """Resets and validates the positions of one consumer."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        cluster: Cluster,
+        positions: SubscriptionState,
+        buffer: FetchBuffer,
+        fetcher: Fetcher,
+    ) -> None:
+        self._timeout = config.default_api_timeout_ms / 1000
+        self._isolation = config.isolation_code
+        self._cluster = cluster
+        self._positions = positions
+        self._buffer = buffer
+        self._fetcher = fetcher
+        self._wakeup = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._tasks = TaskScope("positions")
+        self._missing_since: dict[str, float] = {}
+        self._last_failure: BarnabasError | None = None
+
+    def start(self) -> None:
+        self._cluster.on_update(self.wake)
+        self._tasks.spawn(self._run(), "positions")
+        self.wake()
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    def wake(self) -> None:
+        self._wakeup.set()
+
+    async def settled(self) -> None:
+        """Wait until every assigned partition has a position, or an error instead of one.
+
+        Raises `RequestTimedOutError` with the last failure after `default_api_timeout_ms`.
+        """
+        try:
+            async with asyncio.timeout(self._timeout):
+                while any(not state.blocked for state in self._positions.unreset()):
+                    self._settled.clear()
+                    await self._settled.wait()
+        except TimeoutError:
+            unknown = ", ".join(str(state.topic_partition) for state in self._positions.unreset())
+            raise RequestTimedOutError(
+                f"no position for {unknown} in {self._timeout:.1f} s; "
+                f"last failure: {self._last_failure}"
+            ) from self._last_failure
+
+    async def _run(self) -> None:
+        while True:
+            await self._wakeup.wait()
+            self._wakeup.clear()
+            for states in self._unknown_by_topic():
+                await self._attempt(self._look_up(states), states)
+            unchecked = self._unchecked()
+            if unchecked:
+                await self._attempt(self._check(unchecked), unchecked)
+            self._report_deleted()
+            self._settled.set()
+
+    async def _attempt(self, requests: Awaitable[None], states: _States) -> None:
+        """Send one round of requests; after a retriable failure there is another round."""
+        try:
+            await requests
+        except BarnabasError as error:
+            self._last_failure = error
+            # Retriable in Kafka; here it comes after the client has waited for the topic.
+            unknown = isinstance(error, UnknownTopicOrPartitionError)
+            if unknown or not error.retriable:
+                self._raise_later(states, error)
+            else:
+                logger.warning("positions could not be found yet: %s", error)
+                self.wake()
+
+    def _unknown_by_topic(self) -> list[_States]:
+        """The partitions to look up, by topic: a deleted one must not delay the others."""
+        topics: dict[str, list[TopicPartitionState]] = {}
+        for state in self._positions.unreset():
+            if not state.blocked:
+                topics.setdefault(state.topic_partition.topic, []).append(state)
+        return list(topics.values())
+
+    async def _look_up(self, states: _States) -> None:
+        versions = {state.topic_partition: (state, state.version) for state in states}
+        wanted = {s.topic_partition: s.reset_to for s in states if s.reset_to is not None}
+
+        def found(tp: TopicPartition, answer: ListedOffset) -> None:
+            state, version = versions[tp]
+            if state.version == version:
+                state.seek(answer.offset)
+                logger.info("%s: reading from offset %d", tp, answer.offset)
+                self._fetcher.wake()
+
+        await list_offsets(self._cluster, wanted, self._isolation, _ROUND_SECONDS, found)
+
+    def _unchecked(self) -> _States:
+        """Partitions whose leader has a newer epoch than the last batch fetched."""
+        found = []
+        for tp, state in self._positions.states.items():
+            leader = self._cluster.metadata.leader(tp)
+            if leader is not None and not state.blocked and state.needs_check(leader.epoch):
+                found.append(state)
+        return found
+
+    async def _check(self, unchecked: _States) -> None:
+        states = {state.topic_partition: (state, state.version) for state in unchecked}
+        asked_under: dict[TopicPartition, int] = {}
+
+        def build(partitions: Sequence[tuple[TopicPartition, Leader]]) -> object:
+            asked_under.update((tp, leader.epoch) for tp, leader in partitions)
+            return OffsetForLeaderEpochRequest(
+                partitions=[
+                    EpochPartition(*tp, states[tp][0].fetched_epoch, leader.epoch)
+                    for tp, leader in partitions
+                ]
+            )
+
+        def found(tp: TopicPartition, answer: EpochEndOffset) -> None:
+            state, version = states[tp]
+            if state.version != version:
+                return
+            error = apply_epoch_end(state, answer, asked_under[tp], self._positions.policy)
+            if error is not None:
+                self._buffer.add_failure(state, error)
+            self.wake()  # the position may have to be reset
+            self._fetcher.wake()
+
+        await ask_leaders(self._cluster, states, build, _ROUND_SECONDS, found)
+
+    def _report_deleted(self) -> None:
+        """Report topics that have been unknown for long to the application, once each time."""
+        now = self._cluster.clock.monotonic()
+        errors = self._cluster.metadata.errors
+        for tp, state in self._positions.states.items():
+            if errors.get(tp.topic) != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._missing_since.pop(tp.topic, None)
+                continue
+            missing_for = now - self._missing_since.setdefault(tp.topic, now)
+            if missing_for > _DELETED_AFTER_SECONDS and not state.blocked:
+                message = f"topic {tp.topic!r} no longer exists"
+                self._buffer.add_failure(state, UnknownTopicOrPartitionError(message))
+
+    def _raise_later(self, states: _States, error: BarnabasError) -> None:
+        """The next poll raises the error; after that the lookup is tried again."""
+        for state in states:
+            if not state.blocked:
+                self._buffer.add_failure(state, error)

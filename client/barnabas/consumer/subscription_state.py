@@ -1,0 +1,199 @@
+"""The positions of a consumer. Plain data and decisions: no clock, no network.
+
+Each partition has two offsets: `position`, the next to return to the application, and
+`fetch_offset`, the next to fetch; the records in between are buffered. Every seek and reset raises
+`version`, so that answers to earlier requests are recognized and dropped.
+"""
+
+from collections.abc import Iterable
+from enum import Enum
+
+from barnabas_common.errors import OffsetOutOfRangeError, error_for
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.fetch import FetchedPartition
+from barnabas_common.messages.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, EpochEndOffset
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.cluster.metadata import ClusterMetadata
+
+UNKNOWN = -1
+RESET_TIMESTAMPS = {"latest": LATEST_TIMESTAMP, "earliest": EARLIEST_TIMESTAMP}
+
+
+class LogTruncationError(OffsetOutOfRangeError):
+    """Records this consumer has read were truncated after an unclean election (KIP-320).
+
+    `safe_offset` is the end of the remaining log; `seek` there to continue.
+    """
+
+    def __init__(self, message: str, safe_offset: int) -> None:
+        self.safe_offset = safe_offset
+        super().__init__(message)
+
+
+class TopicPartitionState:
+    """One assigned partition.
+
+    `reset_to` is the ListOffsets timestamp that will give the position, or None when it is known.
+    `fetched_epoch` is the leader epoch of the last batch before `fetch_offset`; `checked_epoch` the
+    newest leader epoch whose leader is known to have that batch too. `blocked` until an error has
+    been raised.
+    """
+
+    __slots__ = ("blocked", "buffered", "checked_epoch", "failures", "fetch_offset",
+                 "fetched_epoch", "high_watermark", "log_start_offset", "not_before", "position",
+                 "reset_to", "topic_partition", "version")  # fmt: skip
+
+    def __init__(self, topic_partition: TopicPartition, reset_to: int | None) -> None:
+        self.topic_partition = topic_partition
+        self.reset_to = reset_to
+        self.position = UNKNOWN
+        self.fetch_offset = UNKNOWN
+        self.fetched_epoch = -1
+        self.checked_epoch = -1
+        self.high_watermark = UNKNOWN
+        self.log_start_offset = UNKNOWN
+        self.buffered = 0
+        self.version = 0
+        self.blocked = False
+        self.failures = 0
+        self.not_before = 0.0
+
+    @property
+    def known(self) -> bool:
+        return self.position >= 0
+
+    def seek(self, offset: int) -> None:
+        """Continue at `offset`; buffered records become stale."""
+        self.version += 1
+        self.position = self.fetch_offset = offset
+        self.fetched_epoch = self.checked_epoch = -1
+        self.reset_to = None
+        self.buffered = 0
+        self.blocked = False
+        self.not_before = 0.0
+
+    def rewind(self) -> None:
+        """Fetch again from `position`."""
+        self.seek(self.position)
+
+    def await_reset(self, timestamp: int) -> None:
+        """Have the position looked up by `timestamp`."""
+        self.seek(UNKNOWN)
+        self.reset_to = timestamp
+
+    def fetchable(self, now: float, buffer_limit: int) -> bool:
+        """Whether to fetch more: the position is known and the buffer is not full."""
+        return (
+            self.known and not self.blocked and now >= self.not_before
+        ) and self.buffered < buffer_limit
+
+    def needs_check(self, leader_epoch: int) -> bool:
+        """Whether a new leader may lack records that were fetched from an older one."""
+        return (
+            self.known
+            and self.fetched_epoch >= 0
+            and leader_epoch > max(self.checked_epoch, self.fetched_epoch)
+        )
+
+    def fetched(self, next_offset: int, leader_epoch: int, size: int) -> None:
+        """Batches up to `next_offset` arrived, `size` bytes, the last of `leader_epoch`."""
+        self.fetch_offset = next_offset
+        self.fetched_epoch = leader_epoch
+        self.buffered += size
+        self.failures = 0
+
+
+class FetchStep(Enum):
+    """The consumer's reaction to a leader's answer about one partition."""
+
+    ACCEPT = "records, or none yet"
+    RESET = "the offset is out of range: apply auto_offset_reset"
+    RETRY = "fetch again, possibly from another broker"
+    RAISE = "raise an error in the application"
+
+
+def fetch_step(answer: FetchedPartition, policy: str) -> FetchStep:
+    """The reaction to an answer that is not outdated."""
+    code = answer.error_code
+    if code == ErrorCode.NONE:
+        return FetchStep.ACCEPT
+    if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        return FetchStep.RAISE if policy == "none" else FetchStep.RESET
+    # Retriable for a producer; a consumer would read the same damaged bytes again.
+    if code == ErrorCode.CORRUPT_MESSAGE:
+        return FetchStep.RAISE
+    return FetchStep.RETRY if error_for(code).retriable else FetchStep.RAISE
+
+
+def apply_epoch_end(
+    state: TopicPartitionState, answer: EpochEndOffset, leader_epoch: int, policy: str
+) -> LogTruncationError | None:
+    """Apply the end of the fetched epoch in the new leader's log: go back if it is lower (KIP-320).
+
+    Truncated records that were only buffered are dropped: the application has not seen them. If
+    delivered ones were truncated too, `auto_offset_reset` "none" makes it an error; otherwise
+    reading continues where the logs diverge.
+    """
+    state.checked_epoch = leader_epoch
+    end = answer.end_offset
+    if end >= state.fetch_offset and answer.leader_epoch >= 0:
+        return None
+    if end >= state.position and answer.leader_epoch >= 0:
+        state.rewind()
+        state.checked_epoch = leader_epoch
+        return None
+    safe = max(end, 0)
+    delivered = state.position
+    if policy == "none":
+        state.blocked = True
+        return LogTruncationError(
+            f"{state.topic_partition}: records from {safe} up to {delivered} were read here and "
+            "are no longer in the log",
+            safe,
+        )
+    if answer.leader_epoch < 0:
+        state.await_reset(RESET_TIMESTAMPS[policy])
+    else:
+        state.seek(safe)
+    return None
+
+
+class SubscriptionState:
+    """The assignment: every partition this consumer reads, in a fixed order."""
+
+    def __init__(self, policy: str) -> None:
+        self.policy = policy
+        self.states: dict[TopicPartition, TopicPartitionState] = {}
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Replace the assignment; partitions that stay keep their position."""
+        old = self.states
+        self.states = {tp: old.get(tp) or self._new(tp) for tp in partitions}
+        for tp, state in old.items():
+            if tp not in self.states:
+                state.version += 1  # records fetched for it are stale
+
+    def led_by(
+        self, broker_id: int, metadata: ClusterMetadata
+    ) -> list[tuple[TopicPartitionState, int]]:
+        """The partitions that a broker leads, each with the leader epoch."""
+        led = []
+        for tp, state in self.states.items():
+            leader = metadata.leader(tp)
+            if leader is not None and leader.broker_id == broker_id:
+                led.append((state, leader.epoch))
+        return led
+
+    def undefined(self) -> list[TopicPartition]:
+        """Those without a position if `auto_offset_reset` is "none"."""
+        return [
+            tp for tp, state in self.states.items() if not state.known and state.reset_to is None
+        ]
+
+    def unreset(self) -> list[TopicPartitionState]:
+        """Those whose position must be looked up."""
+        return [state for state in self.states.values() if state.reset_to is not None]
+
+    def _new(self, topic_partition: TopicPartition) -> TopicPartitionState:
+        return TopicPartitionState(topic_partition, RESET_TIMESTAMPS.get(self.policy))

@@ -1,0 +1,133 @@
+"""The requests and responses as plain dataclasses, one file for each subject.
+
+They do not depend on the transport: `barnabas_common.transport.codec` turns them into protobuf
+and back, field by field under the same names (`proto/barnabas/v1/`). Offsets, epochs and sizes are
+ints; -1 means unknown or none. `SERVICES` maps each request of a service
+to its response.
+"""
+
+from typing import Any
+
+from barnabas_common.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from barnabas_common.messages.control import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from barnabas_common.messages.elections import ElectLeadersRequest, ElectLeadersResponse
+from barnabas_common.messages.events import DescribeEventsRequest, DescribeEventsResponse
+from barnabas_common.messages.fetch import FetchRequest, FetchResponse
+from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas_common.messages.offsets import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from barnabas_common.messages.produce import ProduceRequest, ProduceResponse
+from barnabas_common.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from barnabas_common.messages.replicas import DescribeReplicasRequest, DescribeReplicasResponse
+from barnabas_common.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from barnabas_common.runtime.network import Service
+
+__all__ = [
+    "SERVICES",
+    "AlterPartitionReassignmentsRequest",
+    "AlterPartitionReassignmentsResponse",
+    "AlterPartitionRequest",
+    "AlterPartitionResponse",
+    "ControlledShutdownRequest",
+    "ControlledShutdownResponse",
+    "CreatePartitionsRequest",
+    "CreatePartitionsResponse",
+    "CreateTopicsRequest",
+    "CreateTopicsResponse",
+    "DeleteTopicsRequest",
+    "DeleteTopicsResponse",
+    "DescribeConfigsRequest",
+    "DescribeConfigsResponse",
+    "DescribeEventsRequest",
+    "DescribeEventsResponse",
+    "DescribeReplicasRequest",
+    "DescribeReplicasResponse",
+    "ElectLeadersRequest",
+    "ElectLeadersResponse",
+    "FetchRequest",
+    "FetchResponse",
+    "IncrementalAlterConfigsRequest",
+    "IncrementalAlterConfigsResponse",
+    "LeaderAndIsrRequest",
+    "LeaderAndIsrResponse",
+    "ListOffsetsRequest",
+    "ListOffsetsResponse",
+    "ListPartitionReassignmentsRequest",
+    "ListPartitionReassignmentsResponse",
+    "MetadataRequest",
+    "MetadataResponse",
+    "OffsetForLeaderEpochRequest",
+    "OffsetForLeaderEpochResponse",
+    "ProduceRequest",
+    "ProduceResponse",
+    "StopReplicaRequest",
+    "StopReplicaResponse",
+    "UpdateMetadataRequest",
+    "UpdateMetadataResponse",
+]
+
+SERVICES: dict[Service, dict[type[Any], type[Any]]] = {
+    Service.DATA: {
+        ProduceRequest: ProduceResponse,
+        FetchRequest: FetchResponse,
+        ListOffsetsRequest: ListOffsetsResponse,
+        OffsetForLeaderEpochRequest: OffsetForLeaderEpochResponse,
+    },
+    Service.ADMIN: {
+        MetadataRequest: MetadataResponse,
+        CreateTopicsRequest: CreateTopicsResponse,
+        DeleteTopicsRequest: DeleteTopicsResponse,
+        DescribeConfigsRequest: DescribeConfigsResponse,
+        IncrementalAlterConfigsRequest: IncrementalAlterConfigsResponse,
+        ElectLeadersRequest: ElectLeadersResponse,
+        DescribeReplicasRequest: DescribeReplicasResponse,
+        DescribeEventsRequest: DescribeEventsResponse,
+        CreatePartitionsRequest: CreatePartitionsResponse,
+        AlterPartitionReassignmentsRequest: AlterPartitionReassignmentsResponse,
+        ListPartitionReassignmentsRequest: ListPartitionReassignmentsResponse,
+    },
+    Service.REPLICA: {
+        FetchRequest: FetchResponse,
+        ListOffsetsRequest: ListOffsetsResponse,
+        OffsetForLeaderEpochRequest: OffsetForLeaderEpochResponse,
+    },
+    Service.CONTROL: {
+        LeaderAndIsrRequest: LeaderAndIsrResponse,
+        UpdateMetadataRequest: UpdateMetadataResponse,
+        StopReplicaRequest: StopReplicaResponse,
+        AlterPartitionRequest: AlterPartitionResponse,
+        ControlledShutdownRequest: ControlledShutdownResponse,
+    },
+}

@@ -1,0 +1,57 @@
+"""DescribeReplicas: the state of the asked broker's own replicas (service Admin).
+
+Each broker answers about itself only, so that LEO and HW of each replica can be seen, not just what
+the leader knows of them.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class DescribeReplicasRequest:
+    """All partitions of `topics`, or of every topic when empty."""
+
+    topics: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class RemoteReplica:
+    """A follower as its leader sees it; `caught_up_ms_ago` -1: never."""
+
+    broker_id: int
+    log_end_offset: int = -1
+    caught_up_ms_ago: int = -1
+
+
+@dataclass(slots=True)
+class ReplicaDescription:
+    """One local replica; `offline`: its log directory has failed.
+
+    Only the leader sets `in_sync_replicas` and the four fields after it. `held_back_because` says
+    why the high watermark is below the log's end, empty if it is not; `held_back_by` are the
+    followers it waits for.
+    """
+
+    topic: str
+    partition: int
+    is_leader: bool = False
+    leader_id: int = -1
+    leader_epoch: int = -1
+    partition_epoch: int = -1
+    log_start_offset: int = -1
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_end_offset: int = -1
+    size_bytes: int = 0
+    in_sync_replicas: list[int] = field(default_factory=list)
+    followers: list[RemoteReplica] = field(default_factory=list)
+    min_in_sync_replicas: int = -1
+    held_back_by: list[int] = field(default_factory=list)
+    held_back_because: str = ""
+    offline: bool = False
+
+
+@dataclass(slots=True)
+class DescribeReplicasResponse:
+    broker_id: int
+    replicas: list[ReplicaDescription] = field(default_factory=list)

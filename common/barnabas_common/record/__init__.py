@@ -1,0 +1,1 @@
+"""Records and record batches: Kafka's record format v2 and its four codecs."""

@@ -1,0 +1,191 @@
+"""Reading records out of batches, over the compiled codec.
+
+There are two forms: `Record` objects for the consumer's `poll`, columns for Arrow and Spark. Both
+are made from the raw answer of a fetch: batches back to back, the first of which may start below
+the requested offset, the last of which may be cut short.
+
+Decoding creates thousands of containers, none of them part of a cycle, and the cyclic garbage
+collector would spend most of the time walking over them. So it is paused during one decoding, which
+never waits.
+"""
+
+import gc
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
+
+from barnabas_common.record.batch import (
+    BatchHeader,
+    Buffer,
+    CorruptBatch,
+    batches,
+    check_crc,
+    parse_header,
+)
+from barnabas_common.record.batch import next_offset as next_offset
+from barnabas_common.record.compiled import MALFORMED, DefaultRecordBatch, guarded
+from barnabas_common.record.recompress import uncompressed
+from barnabas_common.record.record import Record as Record
+
+_offset = attrgetter("offset")
+_timestamp = attrgetter("timestamp")
+_key = attrgetter("key")
+_value = attrgetter("value")
+_headers = attrgetter("headers")
+
+_new_tuple: Any = tuple.__new__
+
+R = TypeVar("R", bound=tuple[Any, ...])
+
+
+class Columns(NamedTuple):
+    """Records as five lists of the same length."""
+
+    offsets: list[int]
+    timestamps: list[int]
+    timestamp_types: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+
+
+def read_batch(buffer: Buffer, position: int = 0, check_crcs: bool = True) -> list[Record]:
+    """All records of the batch at `position`; of a control batch, its marker.
+
+    Raises:
+        CorruptBatch: the batch is cut short, its CRC is wrong, or its records are malformed.
+    """
+    return _records(buffer, position, parse_header(buffer, position), check_crcs)
+
+
+def read_batch_as(
+    record_type: type[R],
+    before: Sequence[object],
+    buffer: Buffer,
+    position: int = 0,
+    check_crcs: bool = True,
+) -> list[R]:
+    """As `read_batch`, but records of a named tuple whose fields are `before`, then `Record`'s.
+
+    Raises:
+        CorruptBatch: as `read_batch`.
+    """
+    header = parse_header(buffer, position)
+    with _CollectorPaused():
+        decoded = _decode(buffer, position, header, check_crcs)
+        return _named(record_type, before, decoded, header)
+
+
+def records_from(buffer: Buffer, from_offset: int, check_crcs: bool = True) -> Iterator[Record]:
+    """The user records at `from_offset` and above, batch after batch.
+
+    A consumer continues at `next_offset(buffer)`, which also skips control batches.
+
+    Raises:
+        CorruptBatch: as `read_batch`, once the iteration reaches the batch; the records before it
+            were valid.
+    """
+    return chain.from_iterable(_record_lists(buffer, from_offset, check_crcs))
+
+
+def read_columns(
+    buffer: Buffer, from_offset: int, end_offset: int, check_crcs: bool = True
+) -> Columns:
+    """The user records from `from_offset` to below `end_offset`, as columns.
+
+    Raises:
+        CorruptBatch: as `read_batch`.
+    """
+    columns = Columns([], [], [], [], [])
+    with _CollectorPaused():
+        for position, header in batches(buffer):
+            if header.base_offset >= end_offset:
+                break
+            if header.last_offset >= from_offset and not header.is_control:
+                records = _decode(buffer, position, header, check_crcs)
+                _extend(columns, _between(records, header, from_offset, end_offset), header)
+    return columns
+
+
+def _record_lists(buffer: Buffer, from_offset: int, check_crcs: bool) -> Iterator[list[Record]]:
+    for position, header in batches(buffer):
+        if header.last_offset < from_offset or header.is_control:
+            continue
+        records = _records(buffer, position, header, check_crcs)
+        if header.base_offset < from_offset:
+            records = records[bisect_left(records, from_offset, key=_offset) :]
+        yield records
+
+
+def _records(buffer: Buffer, position: int, header: BatchHeader, check_crcs: bool) -> list[Record]:
+    with _CollectorPaused():
+        return _named(Record, (), _decode(buffer, position, header, check_crcs), header)
+
+
+def _named(
+    record_type: type[R], before: Sequence[object], decoded: list[Any], header: BatchHeader
+) -> list[R]:
+    """The loop over the records is that of `map` and `zip`: no bytecode runs for each."""
+    fields = zip(
+        *map(repeat, before),
+        map(_offset, decoded),
+        _timestamps(decoded),
+        repeat(header.timestamp_type),
+        map(_key, decoded),
+        map(_value, decoded),
+        map(_headers, decoded),
+        repeat(header.partition_leader_epoch),
+    )
+    return list(map(_new_tuple, repeat(record_type), fields))
+
+
+def _extend(columns: Columns, decoded: list[Any], header: BatchHeader) -> None:
+    columns.offsets.extend(map(_offset, decoded))
+    columns.timestamps.extend(_timestamps(decoded))
+    columns.timestamp_types.extend(repeat(header.timestamp_type, len(decoded)))
+    columns.keys.extend(map(_key, decoded))
+    columns.values.extend(map(_value, decoded))
+
+
+def _between(decoded: list[Any], header: BatchHeader, start: int, end: int) -> list[Any]:
+    """Offsets rise within a batch, so the first and the last wanted one are found by bisection."""
+    if start <= header.base_offset and header.last_offset < end:
+        return decoded
+    return decoded[
+        bisect_left(decoded, start, key=_offset) : bisect_left(decoded, end, key=_offset)
+    ]
+
+
+def _timestamps(decoded: list[Any]) -> list[int]:
+    """The compiled decoder returns None for a record without a timestamp, -1."""
+    timestamps = list(map(_timestamp, decoded))
+    if None in timestamps:
+        return [-1 if timestamp is None else timestamp for timestamp in timestamps]
+    return timestamps
+
+
+def _decode(buffer: Buffer, position: int, header: BatchHeader, check_crcs: bool) -> list[Any]:
+    if check_crcs:
+        check_crc(buffer, position, header)
+    batch = uncompressed(buffer, position, header)
+    try:
+        return list(DefaultRecordBatch(guarded(batch)))
+    except MALFORMED as error:
+        raise CorruptBatch(
+            f"batch at byte {position}, offset {header.base_offset}: malformed records: {error}"
+        ) from error
+
+
+class _CollectorPaused:
+    """Pauses the cyclic garbage collector, unless the program has disabled it itself."""
+
+    __slots__ = ("_was_enabled",)
+
+    def __enter__(self) -> None:
+        self._was_enabled = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *exception: object) -> None:
+        if self._was_enabled:
+            gc.enable()

@@ -1,0 +1,136 @@
+"""The network, as an interface: requests and responses between addresses.
+
+A channel carries many concurrent requests over one connection and matches the answers by
+correlation id; answers may arrive out of order. There are two adapters, gRPC over sockets and the
+simulator's memory network; both pass the same contract tests.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+# A request or response is one of the dataclasses of `barnabas_common.messages`.
+Message = Any
+
+
+class Address(NamedTuple):
+    """The address of a listener: a host name or IP address, and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Parse `host:port`; raises ValueError with the text if it has another form."""
+        host, separator, port = text.strip().rpartition(":")
+        if not separator or not host or not port.isdigit() or not 0 <= int(port) <= 65535:
+            raise ValueError(f"not an address of the form host:port: {text!r}")
+        return cls(host.strip("[]"), int(port))
+
+
+class Service(Enum):
+    """The services of a broker; each is one gRPC service with its own file under `proto/`."""
+
+    DATA = "Data"  # produce, fetch, offsets: any listener
+    ADMIN = "Admin"  # metadata, topics, configs: any listener
+    REPLICA = "Replica"  # followers' fetches and epoch look-ups: inter-broker listener only
+    CONTROL = "Control"  # controller and ISR changes: inter-broker listener only
+
+
+@dataclass(frozen=True)
+class Peer:
+    """The sender of a request: the listener it came through and the remote address."""
+
+    listener: str
+    address: str
+
+
+# Takes one request and returns its response, or None if the request has none (acks=0).
+# To drop the connection (an acks=0 request that failed) it raises `DropConnection`.
+Handler = Callable[[Message, Peer], Awaitable[Message | None]]
+
+
+class ProbeResult(Enum):
+    """The outcome of one attempt to connect to an address."""
+
+    ANSWERED = "a process listens there"
+    REFUSED = "refused: no process listens there"
+    FAILED = "failed: the network reports that the address cannot be reached"
+    SILENT = "no answer in time"  # proves nothing: a full queue, a partition, a slow host
+
+
+class DropConnection(Exception):
+    """Raised by a handler: close the connection this request came from, without an answer."""
+
+
+class Channel(Protocol):
+    """One connection to one service of a peer; connects when first used, reconnects by itself."""
+
+    address: Address
+
+    async def open(self, timeout: float) -> Awaitable[str]:
+        """Connect now, unless connected; `timeout` in seconds.
+
+        The returned awaitable completes when this connection has ended, with the reason, whether a
+        call was in flight or not. Raises `errors.Refused` if there is no connection in time.
+        """
+        ...
+
+    async def call(self, request: Message, timeout: float) -> Message:
+        """Send a request and return its response; `timeout` in seconds covers connecting too.
+
+        Raises `errors.Refused` if the request was certainly not applied (no process listens, the
+        message is over the limit, the channel is closed), `errors.MaybeApplied` if the connection
+        broke or the time ran out after sending.
+        """
+        ...
+
+    async def send(self, request: Message, timeout: float) -> None:
+        """Send a request that has no response; returns when the connection has taken it."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connection; calls in flight fail with `MaybeApplied`."""
+        ...
+
+
+class Network(Protocol):
+    """Opens channels, and probes addresses."""
+
+    async def probe(self, address: Address, timeout: float) -> ProbeResult:
+        """Try to connect to an address, and close; `timeout` in seconds. Never raises.
+
+        If a name has several addresses, one that answers or does not refuse decides.
+        """
+        ...
+
+    def connect(self, address: Address, service: Service) -> Channel:
+        """A channel to a service at an address; it does not connect yet."""
+        ...
+
+
+class Listener(Protocol):
+    """A bound, serving listener."""
+
+    address: Address
+
+    async def close(self, grace: float = 0.0) -> None:
+        """Stop accepting, wait `grace` seconds for requests in flight, close every connection."""
+        ...
+
+
+class Listen(Protocol):
+    """Binds listeners; the gRPC one is in the broker, the memory one in the simulator."""
+
+    async def __call__(
+        self, name: str, address: Address, handlers: Mapping[Service, Handler]
+    ) -> Listener:
+        """Bind and serve the given services on one listener.
+
+        Port 0 picks a free one. Raises `OSError` with the address if the port is in use.
+        """
+        ...

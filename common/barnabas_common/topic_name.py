@@ -1,0 +1,35 @@
+"""Legal topic names (Kafka's `Topic.validate`)."""
+
+import re
+from collections.abc import Iterable
+
+from barnabas_common.errors import InvalidTopicError
+
+MAX_LENGTH = 249
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def validate_topic_name(topic: str) -> None:
+    """Raise InvalidTopicError with the reason unless a topic may have this name."""
+    if topic == "":
+        raise InvalidTopicError("the empty string is not a topic name")
+    if topic in (".", ".."):
+        raise InvalidTopicError(f"{topic!r} is not a topic name")
+    if len(topic) > MAX_LENGTH:
+        raise InvalidTopicError(
+            f"the topic name is {len(topic)} characters long, more than {MAX_LENGTH}: "
+            f"{topic[:40]!r}..."
+        )
+    if _LEGAL.fullmatch(topic) is None:
+        raise InvalidTopicError(
+            f"the topic name {topic!r} has characters other than "
+            "ASCII letters, digits, '.', '_' and '-'"
+        )
+
+
+def colliding_topics(topic: str, existing: Iterable[str]) -> list[str]:
+    """The existing topics that differ from this one only in `.` and `_`: their metrics collide."""
+    folded = topic.replace(".", "_")
+    return sorted(
+        other for other in existing if other != topic and other.replace(".", "_") == folded
+    )

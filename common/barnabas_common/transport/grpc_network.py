@@ -1,0 +1,221 @@
+"""The network over gRPC: one bidirectional stream for each channel; the client's side.
+
+Frames are encoded and decoded by `transport.codec`; gRPC moves their bytes. Only this
+module and the broker's `rpc.grpc_server` import grpc. Each option below undoes a default that does
+not suit a cluster.
+"""
+
+import asyncio
+import logging
+import os
+from typing import Any
+
+# gRPC's fork handlers run in every fork of the program, even one that is about to exec another
+# program, and sometimes crash it (PySpark starts Java so). Read when gRPC is loaded.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+# gRPC's core writes to stderr what a peer sent, raw bytes included. This package reports errors.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+import grpc
+from grpc import aio
+
+from barnabas_common.runtime.network import Address, Channel, ProbeResult, Service
+from barnabas_common.transport.probe import probe
+from barnabas_common.transport.stream import FrameStream, StreamBroken
+from barnabas_common.transport.stream_channel import StreamChannel
+
+logger = logging.getLogger(__name__)
+
+# gRPC logs a traceback for each text of its core that is not UTF-8; `plain_words` handles them.
+logging.getLogger("grpc._cython.cygrpc").addFilter(
+    lambda record: not str(record.msg).startswith("Invalid encoding")
+)
+
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+_SETTLE_SECONDS = 0.5
+
+# Sent by the server as soon as it accepts a stream, so that the client knows before it sends.
+ACCEPTED = "barnabas-accepted"
+
+COMMON_OPTIONS: list[tuple[str, int]] = [
+    # Both sides check the size themselves: gRPC would end the stream with all its calls.
+    ("grpc.max_send_message_length", -1),
+    # The default splits records into frames of 16 KiB.
+    ("grpc.http2.max_frame_size", 1024 * 1024),
+    # A peer whose machine lost power or network is noticed after time + timeout.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.ping_timeout_ms", 5_000),
+]
+_CLIENT_OPTIONS: list[tuple[str, int]] = [
+    *COMMON_OPTIONS,
+    # Else all channels to an address share one TCP connection: control would queue behind data.
+    ("grpc.use_local_subchannel_pool", 1),
+    # The default back-off grows to two minutes; a restarted broker must be found immediately.
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 200),
+    # Despite its name, the time one attempt to connect may take.
+    ("grpc.min_reconnect_backoff_ms", 2_000),
+    # Else a host that restarted with another IP address is not found for half a minute.
+    ("grpc.dns_min_time_between_resolutions_ms", 500),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.service_config_disable_resolution", 1),
+    ("grpc.enable_retries", 0),
+]
+
+
+def method(service: Service) -> str:
+    """The path of a service's one method."""
+    return f"/barnabas.v1.{service.value}/Exchange"
+
+
+class GrpcNetwork:
+    """Opens channels over gRPC; implements `Network`.
+
+    `max_message_bytes`: a request over it is refused before it is sent, an answer over it breaks
+    the connection.
+    """
+
+    def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        self._max_message_bytes = max_message_bytes
+
+    def connect(self, address: Address, service: Service) -> Channel:
+        return _GrpcChannel(address, service, self._max_message_bytes)
+
+    async def probe(self, address: Address, timeout: float) -> ProbeResult:
+        """Uses a plain socket: gRPC repeats its last failure while it backs off, and does not
+        distinguish a refused connection from a timeout."""
+        return await probe(address, timeout)
+
+
+class _GrpcChannel(StreamChannel):
+    """A `StreamChannel`, and the gRPC channel its streams come from."""
+
+    def __init__(self, address: Address, service: Service, max_message_bytes: int) -> None:
+        super().__init__(address, service, self._grpc_stream, max_message_bytes)
+        self._service = service
+        self._options = [
+            *_CLIENT_OPTIONS,
+            ("grpc.max_receive_message_length", max_message_bytes),
+        ]
+        self._grpc: aio.Channel | None = None
+
+    async def close(self) -> None:
+        await super().close()
+        channel, self._grpc = self._grpc, None
+        if channel is not None:
+            await _close(channel)
+
+    async def _grpc_stream(self) -> FrameStream:
+        if self._grpc is None:
+            self._grpc = aio.insecure_channel(_target(self.address), options=self._options)
+        stream = _GrpcStream(self._grpc.stream_stream(method(self._service))())
+        await stream.opened(self._service)
+        return stream
+
+
+class _GrpcStream:
+    """One gRPC call as a `FrameStream`."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    async def opened(self, service: Service) -> None:
+        """Wait until the server accepted the stream; raises `StreamBroken` if it did not."""
+        try:
+            metadata = await self._call.initial_metadata()
+            if metadata is not None and ACCEPTED in metadata:
+                return
+            code, details = await self._call.code(), await self._call.details()
+        except grpc.RpcError as error:
+            raise StreamBroken(_reason(error)) from error
+        except BaseException:
+            self._call.cancel()
+            raise
+        if code == grpc.StatusCode.UNIMPLEMENTED:
+            text = f"service {service.value} is not offered on this listener"
+            raise StreamBroken(f"{text} ({details})")
+        raise StreamBroken(_plain(code, details))
+
+    async def read(self) -> bytes | None:
+        try:
+            frame = await self._call.read()
+        except grpc.RpcError as error:
+            raise StreamBroken(_reason(error)) from error
+        return None if frame is aio.EOF else frame
+
+    async def write(self, frame: bytes) -> None:
+        try:
+            await self._call.write(frame)
+        except grpc.RpcError as error:
+            raise StreamBroken(_reason(error)) from error
+        except asyncio.InvalidStateError as error:
+            raise StreamBroken("the stream has ended") from error
+
+    def close(self) -> None:
+        self._call.cancel()
+
+
+async def _close(channel: aio.Channel) -> None:
+    """Close, and let gRPC's threads report the end of every call while this loop still runs.
+
+    After the loop is closed, as at the end of `asyncio.run`, the next loop would log an error for
+    each report. The shutdown of the channel is reported last.
+    """
+    reported = asyncio.ensure_future(channel.wait_for_state_change(channel.get_state()))
+    await asyncio.sleep(0)  # it starts to wait
+    await channel.close()
+    try:
+        async with asyncio.timeout(_SETTLE_SECONDS):
+            await reported
+    except TimeoutError:
+        pass
+
+
+def _target(address: Address) -> str:
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return f"dns:///{host}:{address.port}"
+
+
+def _reason(error: grpc.RpcError) -> str:
+    """The error in one line; gRPC's own text is in the log, at DEBUG."""
+    return _plain(error.code(), error.details())
+
+
+def _plain(code: grpc.StatusCode, details: str | None) -> str:
+    logger.debug("gRPC says %s: %s", code.name, details)
+    return plain_words(code.name, details or "")
+
+
+# gRPC's texts about a broken connection change from release to release and name the address again:
+# each phrase stands for a plain one. Of several in one text the most telling comes first here.
+_PLAIN = {
+    "connection refused": "connection refused",
+    "too many open files": "this process has no file descriptor left",
+    "domain name not found": "the host name is not known",
+    "address lookup failed": "the host name could not be resolved",
+    "no route to host": "there is no route to the host",
+    "host is unreachable": "there is no route to the host",
+    "network is unreachable": "the network is unreachable",
+    "connection timed out": "the connection timed out",
+    "before receiving settings frame": "it takes connections, but does not answer",
+    "keepalive timeout": "the other end did not answer pings",
+    "ping timeout": "the other end did not answer pings",
+    "failed parsing http/2": "what listens there does not speak gRPC",
+    "connection reset": "the other end reset the connection",
+    "broken pipe": "the other end closed the connection",
+    "listener is closing": "the other end closed the connection",
+    "socket closed": "the other end closed the connection",
+    "stream removed": "the other end closed the connection",
+    "internal error from core": "the stream has ended",  # a write that found no stream
+}
+
+
+def plain_words(code: str, details: str) -> str:
+    """A plain text for gRPC's `details`, or these with the name of its status code."""
+    found = details.lower()
+    for phrase, plain in _PLAIN.items():
+        if phrase in found:
+            return plain
+    text = "".join(letter if letter.isprintable() else " " for letter in details).strip()
+    return f"{text} ({code})" if text else code

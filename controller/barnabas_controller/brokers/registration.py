@@ -1,0 +1,153 @@
+"""Registers a broker: `/brokers/ids/<id>`, ephemeral; its czxid is the broker epoch.
+
+Every broker calls this when it starts and with every new session. One multi creates the znode and
+sets its data, because only setting returns the czxid.
+"""
+
+import asyncio
+import logging
+
+from barnabas_common.runtime import Randomness, new_uuid
+
+from barnabas_controller.errors import DuplicateBrokerId, EndpointTaken
+from barnabas_controller.store import znodes
+from barnabas_controller.store.store import Store
+from barnabas_controller.zookeeper.requests import until_answered
+from barnabas_controller.zookeeper.session import (
+    Create,
+    Delete,
+    NodeExists,
+    Operation,
+    SetData,
+    Stat,
+    WatchEvent,
+    ZooKeeperError,
+)
+
+logger = logging.getLogger(__name__)
+
+
+async def register_broker(
+    store: Store,
+    broker: znodes.Broker,
+    now_ms: int,
+    previous_session_id: int = 0,
+    wait_seconds: float = 0.0,
+) -> int:
+    """Register and return the broker epoch.
+
+    A znode of `previous_session_id`, this broker's earlier session, is replaced. If the znode
+    belongs to another session, waits up to `wait_seconds`: it may be that of the previous process,
+    about to expire. Raises DuplicateBrokerId if it stays, EndpointTaken if another registered
+    broker advertises one of this broker's addresses.
+    """
+    await _check_endpoints(store, broker)
+    try:
+        async with asyncio.timeout(wait_seconds if wait_seconds > 0 else None):
+            while True:
+                epoch = await _try_register(store, broker, now_ms, previous_session_id)
+                if epoch is not None:
+                    logger.info("broker %d registered, epoch %d", broker.broker_id, epoch)
+                    return epoch
+                if wait_seconds <= 0:
+                    raise _duplicate(broker)
+                await _until_deleted(store, znodes.broker_path(broker.broker_id))
+    except TimeoutError:
+        raise _duplicate(broker) from None
+
+
+async def reregister(store: Store, broker: znodes.Broker, now_ms: int) -> int:
+    """Replace this session's registration by another one; returns the new broker epoch.
+
+    A running broker that learns that the controller suspects it calls this: only a new broker epoch
+    ends the suspicion. One multi does it, so that the broker never appears unregistered. Raises
+    DuplicateBrokerId if the znode belongs to another session.
+    """
+    path = znodes.broker_path(broker.broker_id)
+    found = await store.get(path)
+    operations = _creation(broker, now_ms)
+    if found is not None:
+        if found[1].ephemeral_owner != store.session.session_id:
+            raise _duplicate(broker)
+        operations.insert(0, Delete(path, found[1].version))
+    *_, written = await until_answered(lambda: store.session.multi(operations))
+    if isinstance(written, Stat):
+        logger.info("broker %d registered again, epoch %d", broker.broker_id, written.czxid)
+        return written.czxid
+    # An attempt whose answer was lost has done it, or the znode was changed by another process.
+    return await reregister(store, broker, now_ms)
+
+
+def _creation(broker: znodes.Broker, now_ms: int) -> list[Operation]:
+    path = znodes.broker_path(broker.broker_id)
+    data = znodes.encode_broker(broker, now_ms)
+    return [Create(path, ephemeral=True), SetData(path, data, 0)]
+
+
+def _duplicate(broker: znodes.Broker) -> DuplicateBrokerId:
+    return DuplicateBrokerId(
+        f"a broker with id {broker.broker_id} is already registered in ZooKeeper "
+        f"({znodes.broker_path(broker.broker_id)}) by another open session"
+    )
+
+
+async def _try_register(
+    store: Store, broker: znodes.Broker, now_ms: int, previous_session_id: int
+) -> int | None:
+    """The epoch, or None if the znode belongs to another session."""
+    path = znodes.broker_path(broker.broker_id)
+    operations = _creation(broker, now_ms)
+    while True:
+        created, written = await until_answered(lambda: store.session.multi(operations))
+        if isinstance(written, Stat):
+            return written.czxid
+        if not isinstance(created, NodeExists):
+            raise created if isinstance(created, ZooKeeperError) else ZooKeeperError(path)
+        found = await store.get(path)
+        if found is None:
+            continue  # deleted in the meantime
+        owner = found[1].ephemeral_owner
+        if owner == store.session.session_id:
+            return found[1].czxid  # this session's: the first answer was lost
+        if owner != previous_session_id or owner == 0:
+            return None
+        logger.info("removing %s, left by this broker's earlier session %#x", path, owner)
+        await store.remove(path)
+
+
+async def _until_deleted(store: Store, path: str) -> None:
+    """Return when the znode is changed or deleted."""
+    changed = asyncio.Event()
+
+    def watch(_: WatchEvent) -> None:
+        changed.set()
+
+    if await store.exists(path, watch) is not None:
+        logger.info("waiting for %s to expire", path)
+        await changed.wait()
+
+
+async def _check_endpoints(store: Store, broker: znodes.Broker) -> None:
+    others = await store.brokers()
+    for other in others.values():
+        if other.broker_id == broker.broker_id:
+            continue
+        taken = {endpoint.address for endpoint in other.endpoints}
+        for endpoint in broker.endpoints:
+            if endpoint.address in taken:
+                raise EndpointTaken(
+                    f"broker {other.broker_id} is registered with {endpoint.address} already, "
+                    f"which broker {broker.broker_id} is to advertise"
+                )
+
+
+async def ensure_cluster_id(store: Store, randomness: Randomness) -> str:
+    """The cluster's id, which the first broker of a cluster generates.
+
+    Raises MalformedZnode if `/cluster/id` is malformed.
+    """
+    while True:
+        found = await store.get(znodes.CLUSTER_ID)
+        if found is not None:
+            return znodes.decode_cluster_id(found[0])
+        await store.ensure(znodes.CLUSTER_ID, znodes.encode_cluster_id(new_uuid(randomness)))

@@ -1,0 +1,211 @@
+"""Kafka's elections with the rules that go beyond Kafka: pure decisions on plain data.
+
+Each function here refuses or filters candidates, then calls the election of the same name in the
+folder `election`, then decides what that one leaves open. With `EVERY_MEMBER_ELIGIBLE` each decides
+as Kafka does.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from barnabas_controller.election.controlled_shutdown import elect_for_controlled_shutdown
+from barnabas_controller.election.decision import Decision, Elected, Refused, Unchanged
+from barnabas_controller.election.isr_removal import remove_from_isr
+from barnabas_controller.election.offline import elect_offline
+from barnabas_controller.election.preferred import elect_preferred
+from barnabas_controller.election.reassign import elect_for_reassignment
+from barnabas_controller.eligibility.eligible_leader_replicas import (
+    EVERY_MEMBER_ELIGIBLE,
+    LeaderEligibility,
+)
+from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
+
+
+def eligible_offline(
+    state: LeaderAndIsr,
+    assignment: Sequence[int],
+    online: Collection[int],
+    unclean_allowed: bool,
+    cause: str,
+    eligibility: LeaderEligibility = EVERY_MEMBER_ELIGIBLE,
+) -> Elected | Refused:
+    """Kafka's offline election among the replicas that lost nothing, as long as there is one.
+
+    While a member of the ISR is only suspected, no other replica than a member that lost nothing is
+    elected: the suspicion may be wrong, and the election would then lose records that exist.
+
+    If all online members of the ISR lost records, an eligible leader replica leads. If none is
+    online either, the partition waits for one for a limited time; then the first member leads,
+    alone in the ISR, and the others catch up: a power loss leaves no partition permanently without
+    a leader. If no member of the ISR is online, an eligible leader replica leads if all members
+    have registered again and lost records, or if unclean elections are allowed.
+    """
+    live = tuple(replica for replica in assignment if replica in online)
+    members = [replica for replica in live if replica in state.isr]
+    lost = [member for member in members if member in eligibility.lost]
+    suspected_members = [replica for replica in state.isr if replica in eligibility.suspected]
+    if suspected_members and lost == members:
+        return Refused(
+            f"online are {list(live)}, none of them a member of the ISR {list(state.isr)} that "
+            f"lost nothing; {suspected_members} are suspected only: their sessions decide",
+            cause=cause,
+        )
+    if members and lost == members:
+        return _elect_without_complete_member(
+            state, live, lost, unclean_allowed, cause, eligibility
+        )
+    all_lost = all(member in eligibility.lost for member in state.isr)
+    if not members and eligibility.eligible_leader_replicas and (unclean_allowed or all_lost):
+        why = f"{cause}; no member of the ISR is online"
+        return _elect_eligible_leader_replica(state, live, eligibility, why)
+    candidates = [replica for replica in online if replica not in lost]
+    decision = elect_offline(state, assignment, candidates, unclean_allowed, cause + _lost(lost))
+    return replace(decision, recipients=live) if isinstance(decision, Elected) else decision
+
+
+def _elect_without_complete_member(
+    state: LeaderAndIsr,
+    live: tuple[int, ...],
+    lost: Sequence[int],
+    unclean_allowed: bool,
+    cause: str,
+    eligibility: LeaderEligibility,
+) -> Elected | Refused:
+    """All online members of the ISR lost records."""
+    why = f"{cause}{_lost(lost)}"
+    if eligibility.eligible_leader_replicas:
+        return _elect_eligible_leader_replica(state, live, eligibility, why)
+    if eligibility.awaited and not unclean_allowed:
+        waiting = f"{_lost(lost)}; waiting for {list(eligibility.awaited)}"
+        return Refused(waiting.removeprefix("; "), eligibility.awaited, cause)
+    reason = f"{why}; no better candidate is online, records may be lost"
+    return Elected(state.with_leader(lost[0], lost[:1]), live, reason)
+
+
+def _elect_eligible_leader_replica(
+    state: LeaderAndIsr, live: tuple[int, ...], eligibility: LeaderEligibility, why: str
+) -> Elected:
+    leader = eligibility.eligible_leader_replicas[0]
+    reason = f"{why}; {leader} left the ISR with every committed record and lost nothing since"
+    return Elected(state.with_leader(leader, (leader,)), live, reason)
+
+
+def _lost(replicas: Sequence[int]) -> str:
+    """The end of a cause."""
+    return f"; {list(replicas)} lost unflushed records since in sync" if replicas else ""
+
+
+def eligible_preferred(
+    state: LeaderAndIsr,
+    assignment: Sequence[int],
+    online: Collection[int],
+    cause: str,
+    eligibility: LeaderEligibility = EVERY_MEMBER_ELIGIBLE,
+) -> Decision:
+    """Not a preferred replica that lost records since it was in sync, or that the controller cannot
+    reach."""
+    decision, preferred = elect_preferred(state, assignment, online, cause), assignment[0]
+    if isinstance(decision, Elected) and preferred in eligibility.unreachable:
+        return Refused(f"the controller cannot reach the preferred replica {preferred}")
+    if isinstance(decision, Elected) and preferred in eligibility.lost:
+        return Refused(f"the preferred replica {preferred} lost unflushed records since in sync")
+    return decision
+
+
+def eligible_for_reassignment(
+    state: LeaderAndIsr,
+    target: Sequence[int],
+    online: Collection[int],
+    cause: str,
+    eligibility: LeaderEligibility = EVERY_MEMBER_ELIGIBLE,
+) -> Elected | Refused:
+    """Not a replica that is suspected or lost records since it was in sync.
+
+    A target that the controller cannot reach leads only if no other can: a refusal would stop the
+    reassignment, and nothing would resume it.
+    """
+    unfit = (*eligibility.suspected, *eligibility.lost)
+    candidates = [replica for replica in online if replica not in unfit]
+    preference = _last(target, eligibility.unreachable)
+    decision = elect_for_reassignment(state, preference, candidates, cause)
+    if isinstance(decision, Elected):
+        return replace(decision, recipients=tuple(target))
+    return decision
+
+
+def eligible_for_controlled_shutdown(
+    state: LeaderAndIsr,
+    assignment: Sequence[int],
+    registered: Collection[int],
+    shutting_down: Collection[int],
+    cause: str,
+    eligibility: LeaderEligibility = EVERY_MEMBER_ELIGIBLE,
+) -> Elected | Refused:
+    """Not a replica that the controller cannot reach; but that one is notified of its new leader as
+    well, because no later request would do it."""
+    present = [replica for replica in assignment if replica in registered]
+    decision = elect_for_controlled_shutdown(
+        state, _last(present, eligibility.unreachable), registered, shutting_down, cause
+    )
+    if not isinstance(decision, Elected):
+        return decision
+    if decision.state.leader in eligibility.unreachable:
+        staying = [r for r in present if r in state.isr and r not in shutting_down]
+        why = f"of the ISR {list(state.isr)} the controller cannot reach {staying}"
+        return Refused(why, cause=cause)
+    return replace(decision, recipients=tuple(present))
+
+
+def _last(replicas: Sequence[int], unreachable: Collection[int]) -> list[int]:
+    """The replicas in their order, those that the controller cannot reach after the others."""
+    return sorted(replicas, key=lambda replica: replica in unreachable)
+
+
+def eligible_removal(
+    state: LeaderAndIsr,
+    replica: int,
+    assignment: Sequence[int],
+    cause: str,
+    eligibility: LeaderEligibility = EVERY_MEMBER_ELIGIBLE,
+) -> Decision:
+    """Not the last member of the ISR that lost nothing, and not a leader that is only suspected:
+    it continues to lead, because no other replica can."""
+    if replica in eligibility.suspected and replica == state.leader:
+        return Unchanged(f"{replica} is suspected, but no other replica can replace it")
+    decision = remove_from_isr(state, replica, assignment, cause)
+    if not isinstance(decision, Elected) or any(
+        r not in eligibility.lost for r in decision.state.isr
+    ):
+        return decision
+    if decision.state.leader == state.leader:
+        return Unchanged(f"{replica} is the last member of the ISR that lost nothing")
+    return replace(decision, state=replace(decision.state, isr=state.isr))
+
+
+def handle_unclean_shutdown(
+    state: LeaderAndIsr,
+    assignment: Sequence[int],
+    online: Collection[int],
+    restarted: Collection[int],
+    cause: str,
+    lost: Collection[int] = (),
+) -> Decision:
+    """The ISR without the `restarted` brokers, which lost records or may have lost some.
+
+    They catch up as followers and join the ISR again. If no other member of the ISR is online they
+    stay in it, because only they can lead; but a leader that is known to have `lost` records
+    resigns, so that an election looks for a better one.
+    """
+    staying = tuple(r for r in state.isr if r not in restarted)
+    if staying == state.isr:
+        return Unchanged("no member of the ISR has lost anything in between")
+    candidates = tuple(r for r in assignment if r in staying and r in online)
+    if not candidates and state.leader in lost:
+        why = f"{cause}{_lost([state.leader])}, so another may be better"
+        return Elected(state.with_leader(NO_LEADER, state.isr), (), why)
+    if not candidates:
+        return Unchanged(f"no other member of the ISR {list(state.isr)} is online")
+    leader = state.leader if state.leader in candidates else candidates[0]
+    live = tuple(replica for replica in assignment if replica in online)
+    removed = [r for r in state.isr if r not in staying]
+    return Elected(state.with_leader(leader, staying), live, f"{cause}; {removed} had restarted")

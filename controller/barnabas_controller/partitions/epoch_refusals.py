@@ -1,0 +1,136 @@
+"""What the controller does when brokers refuse it, because they hold newer epochs than ZooKeeper.
+
+A broker that has accepted a higher controller epoch makes this controller raise its own, by a new
+election. A replica that holds a newer leader epoch gets a state above it.
+"""
+
+import asyncio
+from functools import partial
+
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.messages.control import HeldRole, LeaderAndIsrResponse
+from barnabas_common.runtime import Message
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_controller.controller_term import ControllerTerm
+from barnabas_controller.election.decision import Decision, Elected
+from barnabas_controller.election.raised_epoch import elect_above, is_outdated
+from barnabas_controller.errors import ControllerEpochBehind
+from barnabas_controller.partitions.leadership import change_leadership
+from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
+from barnabas_controller.state.states import PartitionState
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+
+# For the refusals of the other replicas: together they show which one has the newest log.
+SETTLE_SECONDS = 0.5
+
+
+class EpochRefusals:
+    def __init__(self, term: ControllerTerm, partitions: PartitionStateMachine) -> None:
+        self._term = term
+        self._context = term.context
+        self._partitions = partitions
+        self._held: dict[TopicPartition, dict[int, HeldRole]] = {}
+        self._epoch_behind = False
+
+    def on_response(self, broker_id: int, response: Message) -> None:
+        """Called with the response to every control request; only enqueues."""
+        own = self._term.fenced.epoch.number
+        if (
+            response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+            and response.controller_epoch > own
+            and not self._epoch_behind
+        ):
+            self._epoch_behind = True
+            error = ControllerEpochBehind(broker_id, response.controller_epoch, own)
+            self._term.enqueue("the controller epoch is behind", partial(_raise, error))
+        if isinstance(response, LeaderAndIsrResponse) and response.held:
+            name = f"roles refused by broker {broker_id}"
+            self._term.enqueue(name, partial(self._on_refused, broker_id, response.held))
+
+    async def _on_refused(self, broker_id: int, refused: list[HeldRole]) -> None:
+        settled = []
+        for held in refused:
+            partition = TopicPartition(held.topic, held.partition)
+            state = self._context.leadership.get(partition)
+            if state is None or held.leader_epoch < state.leader_epoch:
+                continue  # it has come late: a newer state has been sent since
+            waits = partition in self._held
+            self._held.setdefault(partition, {})[broker_id] = held
+            if not waits:
+                settled.append(partition)
+        outdated = [
+            p
+            for p in settled
+            if is_outdated(self._context.leadership[p], {broker_id: self._held[p][broker_id]})
+        ]
+        await self._raise([p for p in settled if p not in outdated])
+        if outdated:
+            asyncio.get_running_loop().call_later(
+                SETTLE_SECONDS,
+                self._term.enqueue,
+                "the refusals have settled",
+                partial(self._raise, outdated),
+            )
+
+    async def _raise(self, partitions: list[TopicPartition]) -> None:
+        """Elect above what the replicas hold."""
+        held = {partition: self._held.pop(partition, {}) for partition in partitions}
+
+        def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
+            context = self._context
+            return elect_above(
+                state,
+                held[partition],
+                context.replicas(partition),
+                context.online_replicas(partition),
+                _cause(state, held[partition]),
+            )
+
+        context = self._context
+        present = [
+            p
+            for p in partitions
+            if p in context.leadership and not context.is_being_deleted(p.topic)
+        ]
+        before = {partition: context.leadership[partition] for partition in present}
+        outcome = await change_leadership(self._term, present, decide)
+        batch = self._term.batch()
+        for partition, decision in outcome.items():
+            if isinstance(decision, Elected):
+                self._report(partition, before[partition], decision)
+                batch.leader_and_isr(
+                    decision.recipients, partition, decision.state, cause=decision.reason
+                )
+                if context.is_online(decision.state.leader, partition):
+                    context.partition_states[partition] = PartitionState.ONLINE
+        self._term.send(batch)
+        await self._partitions.elect_where_missing("a leader epoch was raised")
+
+    def _report(self, partition: TopicPartition, before: LeaderAndIsr, decision: Elected) -> None:
+        self._term.events.record(
+            EventKind.EPOCH_RAISED,
+            decision.reason,
+            partition,
+            epoch_before=before.leader_epoch,
+            leader_epoch=decision.state.leader_epoch,
+            leader_before=before.leader,
+            leader=decision.state.leader,
+            isr=decision.state.isr,
+        )
+
+
+async def _raise(error: ControllerEpochBehind) -> None:
+    raise error
+
+
+def _cause(state: LeaderAndIsr, held: dict[int, HeldRole]) -> str:
+    """Which brokers refused the state, and what that means."""
+    newest = {broker_id: h.leader_epoch for broker_id, h in sorted(held.items())}
+    told = ", ".join(f"broker {broker_id} holds {epoch}" for broker_id, epoch in newest.items())
+    if is_outdated(state, held):
+        why = "the state in ZooKeeper is older than the replicas"
+    else:
+        why = "its log has records of that epoch, and it has not led in it since it started"
+    return f"leader epoch {state.leader_epoch} was refused, {told}: {why}"

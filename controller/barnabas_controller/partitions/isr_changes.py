@@ -1,0 +1,140 @@
+"""Handles AlterPartition (KIP-497): judges ISR changes, writes legal ones, notifies the brokers.
+
+The decision is in `alter_partition.py`.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.messages.control import (
+    AlteredPartition,
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_controller.controller_term import ControllerTerm
+from barnabas_controller.eligibility.current import with_elrs
+from barnabas_controller.partitions.alter_partition import (
+    AlreadyDone,
+    Reject,
+    Write,
+    accepted,
+    decide_alter_partition,
+    rejected,
+)
+from barnabas_controller.partitions.leadership import adopt_foreign_changes
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.zookeeper.session import BadVersion
+
+logger = logging.getLogger(__name__)
+
+
+class IsrChanges:
+    """`on_accepted` receives the partitions whose ISR is now as their leader requested."""
+
+    def __init__(
+        self, term: ControllerTerm, on_accepted: Callable[[Sequence[TopicPartition]], None]
+    ) -> None:
+        self._term = term
+        self._context = term.context
+        self._on_accepted = on_accepted
+        self._reported_stale: set[tuple[int, int]] = set()
+
+    async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        """Answers every partition of the request, in its order."""
+        broker = self._context.brokers.get(request.broker_id)
+        if broker is None or broker.epoch != request.broker_epoch:
+            self._report_stale(request, -1 if broker is None else broker.epoch)
+            return AlterPartitionResponse(ErrorCode.STALE_BROKER_EPOCH)
+        answers: dict[TopicPartition, AlteredPartition] = {}
+        writes: dict[TopicPartition, tuple[AlterPartitionItem, Write]] = {}
+        for item in request.partitions:
+            partition = TopicPartition(item.topic, item.partition)
+            decision = decide_alter_partition(
+                item,
+                self._context.leadership.get(partition),
+                self._context.alive_brokers(),
+                request.broker_id,
+                {broker.broker_id: broker.epoch for broker in self._context.brokers.values()},
+                self._context.topic_ids.get(item.topic, ""),
+            )
+            if isinstance(decision, Write):
+                writes[partition] = (item, decision)
+            else:
+                answers[partition] = self._answer(item, decision)
+        answers |= await self._write(writes)
+        partitions = [TopicPartition(item.topic, item.partition) for item in request.partitions]
+        self._term.update_metadata(self._context.registered_brokers(), partitions)
+        self._on_accepted([p for p in partitions if not answers[p].error_code])
+        return AlterPartitionResponse(ErrorCode.NONE, [answers[p] for p in partitions])
+
+    def _report_stale(self, request: AlterPartitionRequest, registered: int) -> None:
+        """One event for each broker epoch: the leader repeats the request until it is answered."""
+        sender = (request.broker_id, request.broker_epoch)
+        if sender in self._reported_stale:
+            return
+        self._reported_stale.add(sender)
+        self._term.events.record(
+            EventKind.REQUEST_FENCED,
+            f"an ISR change was requested under broker epoch {request.broker_epoch}, and the broker"
+            + (" is not registered" if registered < 0 else f" is registered under {registered}"),
+            broker=request.broker_id,
+            meant_for_broker_epoch=request.broker_epoch,
+            broker_epoch=registered,
+        )
+
+    async def _write(
+        self, writes: dict[TopicPartition, tuple[AlterPartitionItem, Write]]
+    ) -> dict[TopicPartition, AlteredPartition]:
+        answers = {}
+        leadership = self._context.leadership
+        states = {partition: decision.state for partition, (_, decision) in writes.items()}
+        results = await self._term.fenced.update_states(await with_elrs(self._term, states))
+        for partition, result in results.items():
+            item, _ = writes[partition]
+            if isinstance(result, LeaderAndIsr):
+                old, leadership[partition] = leadership[partition], result
+                self._report_accepted(partition, old, result, item)
+                answers[partition] = accepted(item, result)
+            elif isinstance(result, BadVersion):
+                answers[partition] = rejected(item, ErrorCode.INVALID_UPDATE_VERSION)
+                await adopt_foreign_changes(self._term, [partition])
+            else:
+                logger.error("%s: ZooKeeper refused the ISR change: %r", partition, result)
+                answers[partition] = rejected(item, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return answers
+
+    def _answer(self, item: AlterPartitionItem, decision: AlreadyDone | Reject) -> AlteredPartition:
+        if isinstance(decision, AlreadyDone):
+            return accepted(item, decision.state)
+        self._term.events.record(
+            EventKind.ISR_CHANGE_REFUSED,
+            f"{decision.code.name}: {decision.reason}",
+            TopicPartition(item.topic, item.partition),
+            asked_for=item.new_isr,
+            asked_because=item.cause,
+            leader_epoch=item.leader_epoch,
+        )
+        return rejected(item, decision.code)
+
+    def _report_accepted(
+        self,
+        partition: TopicPartition,
+        old: LeaderAndIsr,
+        new: LeaderAndIsr,
+        item: AlterPartitionItem,
+    ) -> None:
+        self._term.events.record(
+            EventKind.ISR_CHANGE_ACCEPTED if new.isr != old.isr else EventKind.LAST_REPLICA_DURABLE,
+            item.cause or f"requested by broker {new.leader}, the leader",
+            partition,
+            isr_before=old.isr,
+            isr=new.isr,
+            leader=new.leader,
+            leader_epoch=new.leader_epoch,
+            partition_epoch=new.partition_epoch,
+        )

@@ -1,0 +1,107 @@
+"""Reads partition states, and leaves out invalid ones.
+
+Only the controller writes the state znodes, and a leader that cannot reach it. One that is
+malformed, or that neither would write, was changed from outside. No leader is elected from such a
+state: the partition stays as it is, an event names the reason, and the znode is watched until it is
+repaired.
+"""
+
+import logging
+from collections.abc import Collection, Sequence
+from functools import partial
+
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_controller.controller_term import ControllerTerm
+from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import (
+    NO_LEADER,
+    RECOVERED,
+    RECOVERING,
+    LeaderAndIsr,
+)
+from barnabas_controller.store.store import WrittenState
+from barnabas_controller.zookeeper.requests import in_chunks
+from barnabas_controller.zookeeper.session import Watch, WatchEvent
+
+logger = logging.getLogger(__name__)
+
+
+def why_invalid(
+    state: LeaderAndIsr,
+    assignment: Collection[int],
+    known: LeaderAndIsr | None,
+    controller_epoch: int,
+) -> str | None:
+    """Why a state is invalid, or None; `known` is the state that the controller last read."""
+    unassigned = [replica for replica in state.isr if replica not in assignment]
+    if unassigned:
+        return (
+            f"{unassigned} of the ISR {list(state.isr)} are not among the replicas {[*assignment]}"
+        )
+    if len(set(state.isr)) != len(state.isr):
+        return f"the ISR {list(state.isr)} names a broker twice"
+    if state.leader != NO_LEADER and state.leader not in state.isr:
+        return f"the leader {state.leader} is not in the ISR {list(state.isr)}"
+    if state.leader_epoch < 0:
+        return f"the leader epoch {state.leader_epoch} is negative"
+    if known is not None and state.leader_epoch < known.leader_epoch:
+        return (
+            f"the leader epoch {state.leader_epoch} is below {known.leader_epoch}, an earlier one"
+        )
+    if state.recovery_state not in (RECOVERED, RECOVERING):
+        return f"there is no recovery state {state.recovery_state}"
+    if state.controller_epoch > controller_epoch:
+        return f"controller epoch {state.controller_epoch} is later than {controller_epoch} now"
+    return None
+
+
+async def read_states(
+    term: ControllerTerm, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, WrittenState]:
+    """The valid states; `context.invalid_states` has the reason for each of the others."""
+    found = await in_chunks(partial(_read, term), list(partitions))
+    return {p: written for p, written in zip(partitions, found, strict=True) if written}
+
+
+async def _read(
+    term: ControllerTerm, partition: TopicPartition, watch: Watch | None = None
+) -> WrittenState | None:
+    """Read the state without a watch; if it is invalid, once more with one."""
+    try:
+        written = await term.store.written_state(partition, watch)
+        if written is not None:
+            _check(term, partition, written.state)
+    except MalformedZnode as error:
+        if watch is None:
+            return await _read(term, partition, partial(_changed, term, partition))
+        term.store.report(error, partition)
+        term.context.invalid_states[partition] = error.why
+        return None
+    term.context.invalid_states.pop(partition, None)
+    return written
+
+
+def _check(term: ControllerTerm, partition: TopicPartition, state: LeaderAndIsr) -> None:
+    context, epoch = term.context, term.fenced.epoch.number
+    known = context.leadership.get(partition)
+    why = why_invalid(state, context.replicas(partition), known, epoch)
+    if why is not None:
+        raise MalformedZnode(znodes.state_path(partition), why)
+
+
+def _changed(term: ControllerTerm, partition: TopicPartition, _: WatchEvent) -> None:
+    term.enqueue(f"the state of {partition} changed", partial(_look_again, term, partition))
+
+
+async def _look_again(term: ControllerTerm, partition: TopicPartition) -> None:
+    """Re-read a state that was invalid."""
+    if partition not in term.context.invalid_states:
+        return
+    states = await read_states(term, [partition])
+    if partition not in states:
+        return
+    logger.warning("%s: its state was repaired: %s", partition, states[partition].state)
+    term.context.leadership[partition] = states[partition].state
+    await term.on_state_repaired(partition)

@@ -1,0 +1,195 @@
+"""The controller's copy of what ZooKeeper holds, and the states that it derives from that.
+
+Plain data, used only on the controller's event queue; every controller term creates a new one.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_controller.state.states import PartitionState, ReplicaState
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.znodes import Broker, ReplicaAssignment, TopicZnode
+
+
+class Replica(NamedTuple):
+    """One broker's copy of one partition."""
+
+    partition: TopicPartition
+    broker_id: int
+
+    def __str__(self) -> str:
+        return f"{self.partition} on broker {self.broker_id}"
+
+
+@dataclass
+class ControllerContext:
+    """The cluster in one controller term.
+
+    `brokers` are the registered brokers, `shutting_down` those of them in a controlled shutdown,
+    and `suspects` the broker epochs of the suspected ones, by id. All registered brokers receive
+    requests, and may lead partitions that no other broker can lead; the rest of them are alive.
+    `failed_replicas` are those that a broker cannot open because their log directory failed.
+    `invalid_states`: why the state znode of a partition is invalid. `awaiting`: since when a
+    partition waits for a better leader. `refused`: what the last refused election of a partition
+    was decided from. Dicts to None are ordered sets.
+    """
+
+    brokers: dict[int, Broker] = field(default_factory=dict)
+    shutting_down: set[int] = field(default_factory=set)
+    suspects: dict[int, int] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    assignments: dict[str, dict[int, ReplicaAssignment]] = field(default_factory=dict)
+    leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
+    partition_states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    replica_states: dict[Replica, ReplicaState] = field(default_factory=dict)
+    failed_replicas: dict[int, dict[TopicPartition, None]] = field(default_factory=dict)
+    topics_to_delete: dict[str, None] = field(default_factory=dict)
+    deletion_started: dict[str, None] = field(default_factory=dict)
+    deletion_ineligible: dict[str, None] = field(default_factory=dict)
+    reassigning: dict[TopicPartition, None] = field(default_factory=dict)
+    invalid_states: dict[TopicPartition, str] = field(default_factory=dict)
+    awaiting: dict[TopicPartition, float] = field(default_factory=dict)
+    refused: dict[TopicPartition, tuple[object, ...]] = field(default_factory=dict)
+
+    # Brokers
+
+    def registered_brokers(self) -> list[int]:
+        """The brokers with a znode under `/brokers/ids`, sorted."""
+        return sorted(self.brokers)
+
+    def is_suspected(self, broker_id: int) -> bool:
+        """Registered, and the present broker epoch is suspected."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and self.suspects.get(broker_id) == broker.epoch
+
+    def suspected_brokers(self) -> list[int]:
+        """Sorted."""
+        return [broker_id for broker_id in sorted(self.suspects) if self.is_suspected(broker_id)]
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Registered, not suspected and not shutting down."""
+        return (
+            broker_id in self.brokers
+            and broker_id not in self.shutting_down
+            and not self.is_suspected(broker_id)
+        )
+
+    def alive_brokers(self) -> list[int]:
+        """Sorted."""
+        return [broker_id for broker_id in sorted(self.brokers) if self.is_alive(broker_id)]
+
+    def is_online(self, broker_id: int, partition: TopicPartition) -> bool:
+        """Whether the broker is alive and the partition's log directory there has not failed."""
+        failed = self.failed_replicas.get(broker_id, ())
+        return self.is_alive(broker_id) and partition not in failed
+
+    def online_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        """In assignment order."""
+        return tuple(r for r in self.replicas(partition) if self.is_online(r, partition))
+
+    def offline_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        """In assignment order."""
+        return tuple(r for r in self.replicas(partition) if not self.is_online(r, partition))
+
+    # Topics and partitions
+
+    def set_topic(self, topic: str, node: TopicZnode) -> None:
+        """Add a topic, or the new partitions of a known one, whose others stay as they are."""
+        if node.topic_id is not None:
+            self.topic_ids.setdefault(topic, node.topic_id)
+        self.assignments[topic] = {**node.partitions, **self.assignments.get(topic, {})}
+
+    def remove_topic(self, topic: str) -> None:
+        """Remove all data of a topic."""
+        for replica in self.replicas_of_topic(topic):
+            self.replica_states.pop(replica, None)
+            self.failed_replicas.get(replica.broker_id, {}).pop(replica.partition, None)
+        for partition in self.partitions([topic]):
+            self.partition_states.pop(partition, None)
+            self.leadership.pop(partition, None)
+            self.reassigning.pop(partition, None)
+            self.invalid_states.pop(partition, None)
+            self.awaiting.pop(partition, None)
+            self.refused.pop(partition, None)
+        self.assignments.pop(topic, None)
+        self.topic_ids.pop(topic, None)
+        self.topics_to_delete.pop(topic, None)
+        self.deletion_started.pop(topic, None)
+        self.deletion_ineligible.pop(topic, None)
+
+    def partitions(self, topics: Iterable[str] | None = None) -> list[TopicPartition]:
+        """All partitions of the topics, or of all topics."""
+        return [
+            TopicPartition(topic, partition)
+            for topic in (self.assignments if topics is None else topics)
+            for partition in self.assignments.get(topic, ())
+        ]
+
+    def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
+        """No replicas at all if the partition is unknown."""
+        unknown = ReplicaAssignment(())
+        return self.assignments.get(partition.topic, {}).get(partition.partition, unknown)
+
+    def set_assignment(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
+        """Replace the assignment of a known partition, which is being reassigned."""
+        self.assignments[partition.topic][partition.partition] = assignment
+
+    def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        """The assigned brokers, the preferred replica first."""
+        return self.assignment(partition).replicas
+
+    def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
+        return [Replica(p, broker_id) for p in partitions for broker_id in self.replicas(p)]
+
+    def replicas_of_topic(self, topic: str) -> list[Replica]:
+        return self.replicas_of(self.partitions([topic]))
+
+    def replicas_on(self, broker_ids: Sequence[int]) -> list[Replica]:
+        """All replicas assigned to these brokers."""
+        return [r for r in self.replicas_of(self.partitions()) if r.broker_id in broker_ids]
+
+    def is_to_be_deleted(self, topic: str) -> bool:
+        """Whether its deletion has been requested."""
+        return topic in self.topics_to_delete
+
+    def is_being_deleted(self, topic: str) -> bool:
+        """Whether it is to be deleted and no reassignment delays that: until then it needs leaders
+        like any other topic, or its reassignments would never end."""
+        return self.is_to_be_deleted(topic) and not self.is_being_reassigned(topic)
+
+    def is_being_reassigned(self, topic: str) -> bool:
+        """Whether any of its partitions is being reassigned."""
+        return any(partition.topic == topic for partition in self.reassigning)
+
+    # States
+
+    def partition_state(self, partition: TopicPartition) -> PartitionState:
+        return self.partition_states.get(partition, PartitionState.NON_EXISTENT)
+
+    def replica_state(self, replica: Replica) -> ReplicaState:
+        return self.replica_states.get(replica, ReplicaState.NON_EXISTENT)
+
+    def partitions_with_leaders(self) -> list[TopicPartition]:
+        """All with a known leadership, without those of topics being deleted."""
+        return [p for p in self.leadership if not self.is_being_deleted(p.topic)]
+
+    def partitions_with_offline_leader(self) -> list[TopicPartition]:
+        """Those whose leader is offline, without those of topics being deleted."""
+        return [
+            partition
+            for partition, state in self.leadership.items()
+            if not self.is_online(state.leader, partition)
+            and not self.is_being_deleted(partition.topic)
+        ]
+
+    def partitions_without_leader(self) -> list[TopicPartition]:
+        """New and offline ones, without those of topics being deleted."""
+        wanting = (PartitionState.NEW, PartitionState.OFFLINE)
+        return [
+            partition
+            for partition, state in self.partition_states.items()
+            if state in wanting and not self.is_being_deleted(partition.topic)
+        ]

@@ -1,0 +1,153 @@
+"""The configuration overrides under `/config`: reads and changes them, and notifies all brokers.
+
+An entity has overrides: `topics/<name>`, `brokers/<id>`, and for all brokers `brokers/<default>`. A
+change writes the entity's znode and then a notification, a sequential znode under
+`/config/changes`. The notification only names the entity, and brokers re-read its znode, so that a
+late or repeated notification does no harm.
+"""
+
+from collections.abc import Callable, Mapping
+
+from barnabas_common.errors import InvalidTopicError
+from barnabas_common.topic_name import validate_topic_name
+
+from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.store.store import Store
+from barnabas_controller.store.znode_json import JsonReader, encode
+from barnabas_controller.store.znodes import CONFIG_CHANGES, decode_config, encode_config
+from barnabas_controller.zookeeper.requests import until_answered
+from barnabas_controller.zookeeper.session import BadVersion, Stat, Watch
+
+BROKER_DEFAULT = "brokers/<default>"
+EXPIRATION_MS = 15 * 60 * 1000
+
+Overrides = Mapping[str, str]
+
+
+def topic_entity(topic: str) -> str:
+    return f"topics/{topic}"
+
+
+def broker_entity(broker_id: int) -> str:
+    return f"brokers/{broker_id}"
+
+
+def entity_path(entity: str) -> str:
+    return f"/config/{entity}"
+
+
+async def read_overrides(store: Store, entity: str) -> dict[str, str]:
+    """Empty without a znode; raises MalformedZnode."""
+    return (await _read(store, entity))[0]
+
+
+async def _read(store: Store, entity: str) -> tuple[dict[str, str], Stat | None]:
+    path = entity_path(entity)
+    found = await store.get(path)
+    return ({}, None) if found is None else (decode_config(path, found[0]), found[1])
+
+
+async def change_overrides(
+    store: Store, entity: str, edit: Callable[[dict[str, str]], Overrides]
+) -> None:
+    """Replace an entity's overrides by what `edit` returns for them, and notify all brokers.
+
+    In Kafka the last writer wins. Here the write expects the version that was read, and after a
+    conflict the change is applied again, so that two changes of different keys both stay. Raises
+    MalformedZnode and what `edit` raises; then nothing is written.
+    """
+    while True:
+        present, stat = await _read(store, entity)
+        if await _replace(store, entity_path(entity), encode_config(edit(present)), stat):
+            break
+    await announce(store, entity)
+
+
+async def _replace(store: Store, path: str, data: bytes, stat: Stat | None) -> bool:
+    """Whether the znode was as read; if not, this may be due to a write whose answer was lost."""
+    if stat is None:
+        return await store.ensure(path, data)
+    try:
+        await until_answered(lambda: store.session.set(path, data, stat.version))
+    except BadVersion:
+        return False
+    return True
+
+
+async def announce(store: Store, entity: str) -> None:
+    """Make every broker re-read the entity; a second notification does no harm."""
+    data = encode({"version": 2, "entity_path": entity})
+    prefix = f"{CONFIG_CHANGES}/config_change_"
+    await until_answered(lambda: store.session.create(prefix, data, sequential=True))
+
+
+def decode_notification(path: str, data: bytes) -> str:
+    """The changed entity; version 1 has type and name as two fields. Raises MalformedZnode."""
+    content = JsonReader(path, data)
+    if content.has("entity_path"):
+        entity = content.string("entity_path")
+    else:
+        entity = f"{content.string('entity_type')}/{content.string('entity_name')}"
+    kind, _, name = entity.partition("/")
+    if kind == "topics":  # the name becomes part of a path
+        try:
+            validate_topic_name(name)
+        except InvalidTopicError as error:
+            raise content.malformed(str(error)) from None
+    return entity
+
+
+class ConfigNotifications:
+    """The notifications in one session: each is returned once, in order."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._last = -1
+
+    async def news(self, watch: Watch) -> list[str]:
+        """The entities changed since the last call, each once; the read arms `watch`.
+
+        Deletes notifications 15 minutes older than the newest: every broker with a session has read
+        them by then.
+        """
+        names = [n for n in await self._store.children(CONFIG_CHANGES, watch) if number_of(n) >= 0]
+        names.sort(key=number_of)
+        entities: dict[str, None] = {}
+        for name in names:
+            if number_of(name) > self._last:
+                self._last = number_of(name)
+                entity = await self._entity(f"{CONFIG_CHANGES}/{name}")
+                if entity is not None:
+                    entities[entity] = None
+        await self._purge(names)
+        return list(entities)
+
+    async def _entity(self, path: str) -> str | None:
+        found = await self._store.get(path)
+        if found is None:
+            return None
+        try:
+            return decode_notification(path, found[0])
+        except MalformedZnode as error:
+            self._store.report(error)
+            return None
+
+    async def _purge(self, names: list[str]) -> None:
+        """Compare ZooKeeper's times only. (Kafka uses the broker's clock: a fast one deletes
+        notifications that other brokers have not read yet.)"""
+        paths = [f"{CONFIG_CHANGES}/{name}" for name in names]
+        newest = await self._store.exists(paths[-1]) if paths else None
+        if newest is None:
+            return
+        for path in paths:
+            stat = await self._store.exists(path)
+            if stat is not None:
+                if stat.created_ms + EXPIRATION_MS >= newest.created_ms:
+                    return  # the later ones are younger
+                await self._store.remove(path)
+
+
+def number_of(name: str) -> int:
+    """The sequence number at the end of a notification's name, or -1."""
+    number = name.rpartition("_")[2]
+    return int(number) if number.isascii() and number.isdigit() else -1

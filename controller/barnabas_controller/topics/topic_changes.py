@@ -1,0 +1,129 @@
+"""Topics are created, grow and are removed in ZooKeeper: the controller follows `/brokers/topics`.
+
+A broker writes the znodes when it handles a request; a Kafka tool or a ZooKeeper shell may too.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from barnabas_common.errors import InvalidTopicError
+from barnabas_common.events import EventKind
+from barnabas_common.runtime import new_uuid
+from barnabas_common.topic_name import validate_topic_name
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_controller.controller_term import ControllerTerm
+from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.partitions.partition_state_machine import (
+    NEW_PARTITION,
+    PartitionStateMachine,
+)
+from barnabas_controller.partitions.replica_state_machine import ReplicaStateMachine
+from barnabas_controller.state.states import PartitionState, ReplicaState
+from barnabas_controller.store import znodes
+from barnabas_controller.store.znodes import TopicZnode
+from barnabas_controller.zookeeper.session import WatchEvent
+
+logger = logging.getLogger(__name__)
+
+
+class TopicChanges:
+    """Handles the events of `/brokers/topics` and below."""
+
+    def __init__(
+        self, term: ControllerTerm, partitions: PartitionStateMachine, replicas: ReplicaStateMachine
+    ) -> None:
+        self._term = term
+        self._context = term.context
+        self._partitions = partitions
+        self._replicas = replicas
+        self.watch = term.watch("topics changed", self._on_topics_changed)
+
+    def _watch_data(self, event: WatchEvent) -> None:
+        topic = event.path.rpartition("/")[2]
+        self._term.enqueue(f"topic {topic} changed", lambda: self._on_topic_changed(topic))
+
+    async def load(self, topics: Sequence[str]) -> dict[str, TopicZnode]:
+        """Read topics, arm their watches, and give topics without an id one.
+
+        Topics that are malformed or have an illegal name are reported and left out.
+        """
+        legal = [topic for topic in topics if self._is_legal(topic)]
+        found = await self._term.store.topic_assignments(legal, self._watch_data)
+        return {topic: await self._with_id(topic, node) for topic, node in found.items()}
+
+    def _is_legal(self, topic: str) -> bool:
+        try:
+            validate_topic_name(topic)
+        except InvalidTopicError as error:
+            store = self._term.store
+            store.report(MalformedZnode(znodes.topic_path(topic), str(error)))
+            return False
+        return True
+
+    async def _with_id(self, topic: str, node: TopicZnode) -> TopicZnode:
+        """Write an id into a znode that was written by hand or by an old tool."""
+        if node.topic_id is not None:
+            return node
+        topic_id = self._context.topic_ids.get(topic) or new_uuid(self._term.runtime.randomness)
+        logger.info("topic %s has no id in ZooKeeper, writing %s", topic, topic_id)
+        node = replace(node, topic_id=topic_id)
+        await self._term.fenced.write_topic(topic, node)
+        return node
+
+    async def _on_topics_changed(self) -> None:
+        """`/brokers/topics` has other children."""
+        present = await self._term.store.topics(self.watch)
+        removed = [topic for topic in self._context.assignments if topic not in set(present)]
+        for topic in removed:
+            self._term.events.record(
+                EventKind.TOPIC_DELETED, "its znode was removed by hand", topic=topic
+            )
+            self._context.remove_topic(topic)
+        new = [topic for topic in present if topic not in self._context.assignments]
+        await self._create(await self.load(new))
+
+    async def _create(self, nodes: Mapping[str, TopicZnode]) -> None:
+        created: list[TopicPartition] = []
+        for topic, node in nodes.items():
+            self._context.set_topic(topic, node)
+            self._term.events.record(
+                EventKind.TOPIC_CREATED,
+                f"{znodes.topic_path(topic)} was created in ZooKeeper",
+                topic=topic,
+                topic_id=node.topic_id,
+                partitions=len(node.partitions),
+            )
+            created += self._context.partitions([topic])
+        await self._start(created)
+
+    async def _on_topic_changed(self, topic: str) -> None:
+        """`/brokers/topics/<topic>` was written: it may have more partitions."""
+        nodes = await self.load([topic])
+        node = nodes.get(topic)
+        if node is None:
+            return
+        if topic not in self._context.assignments:
+            await self._create(nodes)
+            return
+        known = self._context.assignments[topic]
+        added = [TopicPartition(topic, p) for p in node.partitions if p not in known]
+        if not added:
+            return
+        if self._context.is_to_be_deleted(topic):
+            logger.error("topic %s is being deleted: its new partitions are refused", topic)
+            topic_id = self._context.topic_ids[topic]
+            await self._term.fenced.write_topic(topic, TopicZnode(topic_id, known))
+            return
+        logger.info("new partitions: %s", ", ".join(map(str, added)))
+        self._context.set_topic(topic, node)
+        await self._start(added)
+
+    async def _start(self, partitions: list[TopicPartition]) -> None:
+        """Give new partitions their first leaders (Kafka's `onNewPartitionCreation`)."""
+        replicas = self._context.replicas_of(partitions)
+        self._partitions.change(partitions, PartitionState.NEW)
+        await self._replicas.change(replicas, ReplicaState.NEW, NEW_PARTITION)
+        await self._partitions.elect(partitions, NEW_PARTITION)
+        await self._replicas.change(replicas, ReplicaState.ONLINE, NEW_PARTITION)

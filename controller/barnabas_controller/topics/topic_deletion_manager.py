@@ -1,0 +1,188 @@
+"""Deletes topics: all replicas first, the znodes last, with as many attempts as needed.
+
+A deletion request is a znode under `/admin/delete_topics`. While a replica is offline the topic is
+ineligible for deletion and waits; the deletion is resumed when the broker registers. The topic's
+znodes are deleted after all replicas have reported that their logs are deleted.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.messages.control import (
+    StopReplicaPartition,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_controller.controller_term import ControllerTerm
+from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
+from barnabas_controller.partitions.replica_state_machine import ReplicaStateMachine
+from barnabas_controller.state.context import Replica
+from barnabas_controller.state.states import PartitionState, ReplicaState
+
+logger = logging.getLogger(__name__)
+
+CAUSE = "the topic is being deleted"
+
+
+class TopicDeletionManager:
+    def __init__(
+        self, term: ControllerTerm, partitions: PartitionStateMachine, replicas: ReplicaStateMachine
+    ) -> None:
+        self._term = term
+        self._context = term.context
+        self._partitions = partitions
+        self._replicas = replicas
+        self.watch = term.watch("topics to delete changed", self._on_topic_deletion)
+
+    async def start(self, to_delete: Sequence[str]) -> None:
+        """At failover: adopt the deletion requests; nothing is sent yet."""
+        if not self._term.config.delete_topic_enable:
+            await self._refuse(to_delete)
+            return
+        context = self._context
+        for topic in to_delete:
+            context.topics_to_delete[topic] = None
+            if context.is_being_reassigned(topic) or any(
+                not context.is_online(r.broker_id, r.partition)
+                for r in context.replicas_of_topic(topic)
+            ):
+                context.deletion_ineligible[topic] = None
+
+    async def _on_topic_deletion(self) -> None:
+        """`/admin/delete_topics` has other children."""
+        to_delete = await self._term.store.topics_to_delete(self.watch)
+        unknown = [topic for topic in to_delete if topic not in self._context.assignments]
+        if unknown:
+            logger.warning("deletion of unknown topics requested: %s", unknown)
+            await self._term.fenced.delete_topic_deletions(unknown)
+        known = [topic for topic in to_delete if topic in self._context.assignments]
+        if not self._term.config.delete_topic_enable:
+            await self._refuse(known)
+            return
+        if known:
+            self._context.topics_to_delete.update(dict.fromkeys(known))
+            for topic in known:
+                if self._context.is_being_reassigned(topic):
+                    self._mark_ineligible_for_deletion(
+                        topic, "partitions of it are being reassigned"
+                    )
+            await self.resume()
+
+    async def _refuse(self, topics: Sequence[str]) -> None:
+        if topics:
+            for topic in topics:
+                self._term.events.record(
+                    EventKind.TOPIC_DELETION_REFUSED, "delete.topic.enable is false", topic=topic
+                )
+            await self._term.fenced.delete_topic_deletions(topics)
+
+    async def resume_topics(self, topics: Iterable[str]) -> None:
+        """Resume the deletion of these topics if it waits."""
+        resumed = [topic for topic in topics if self._context.is_being_deleted(topic)]
+        for topic in resumed:
+            self._context.deletion_ineligible.pop(topic, None)
+        if resumed:
+            await self.resume()
+
+    async def resume(self) -> None:
+        """Continue every deletion as far as possible."""
+        for topic in list(self._context.topics_to_delete):
+            replicas = self._context.replicas_of_topic(topic)
+            states = {self._context.replica_state(replica) for replica in replicas}
+            if states <= {ReplicaState.DELETION_SUCCESSFUL}:
+                await self._complete(topic, replicas)
+            elif (
+                ReplicaState.DELETION_STARTED not in states
+                and topic not in self._context.deletion_ineligible
+            ):
+                await self._delete_replicas(topic)
+
+    async def _delete_replicas(self, topic: str) -> None:
+        partitions = self._context.partitions([topic])
+        if topic not in self._context.deletion_started:
+            self._term.events.record(
+                EventKind.TOPIC_DELETION_STARTED, "its deletion was requested", topic=topic
+            )
+            self._partitions.change(partitions, PartitionState.OFFLINE)
+            self._partitions.change(partitions, PartitionState.NON_EXISTENT)
+            self._context.deletion_started[topic] = None
+        self._term.update_metadata(self._context.registered_brokers(), partitions)
+        remaining = [
+            replica
+            for replica in self._context.replicas_of_topic(topic)
+            if self._context.replica_state(replica) is not ReplicaState.DELETION_SUCCESSFUL
+        ]
+        offline = [r for r in remaining if not self._context.is_online(r.broker_id, r.partition)]
+        online = [r for r in remaining if self._context.is_online(r.broker_id, r.partition)]
+        await self._replicas.change(remaining, ReplicaState.OFFLINE, CAUSE)
+        await self._replicas.change(offline, ReplicaState.DELETION_INELIGIBLE, CAUSE)
+        await self._replicas.change(online, ReplicaState.DELETION_STARTED, CAUSE)
+        if offline:
+            self._mark_ineligible_for_deletion(
+                topic, f"brokers {sorted({r.broker_id for r in offline})} are offline"
+            )
+
+    def _mark_ineligible_for_deletion(self, topic: str, why: str) -> None:
+        self._context.deletion_ineligible[topic] = None
+        self._term.events.record(EventKind.TOPIC_DELETION_WAITS, why, topic=topic)
+
+    async def _complete(self, topic: str, replicas: list[Replica]) -> None:
+        """All replicas are deleted: delete the znodes."""
+        await self._replicas.change(replicas, ReplicaState.NON_EXISTENT)
+        await self._term.fenced.delete_topic(topic)
+        self._context.remove_topic(topic)
+        self._term.events.record(
+            EventKind.TOPIC_DELETED,
+            "all replicas reported that their logs are deleted",
+            topic=topic,
+        )
+
+    async def fail(self, replicas: Sequence[Replica], why: str) -> None:
+        """Delay the deletion of the topics of these replicas."""
+        for topic in dict.fromkeys(replica.partition.topic for replica in replicas):
+            self._mark_ineligible_for_deletion(topic, why)
+        started = ReplicaState.DELETION_STARTED
+        halted = [r for r in replicas if self._context.replica_state(r) is started]
+        await self._replicas.change(halted, ReplicaState.DELETION_INELIGIBLE)
+        await self.resume()
+
+    def on_stop_replica_response(
+        self, broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse
+    ) -> None:
+        """Enqueue a response to a request that deletes replicas."""
+        asked = [p for p in request.partitions if p.delete_partition]
+        if asked:
+            self._term.enqueue(
+                f"StopReplica answered by broker {broker_id}",
+                partial(self._on_replicas_deleted, broker_id, asked, response),
+            )
+
+    async def _on_replicas_deleted(
+        self, broker_id: int, asked: Sequence[StopReplicaPartition], response: StopReplicaResponse
+    ) -> None:
+        """A log of another topic of that name is not the log to delete, which is gone then."""
+        errors = {(p.topic, p.partition): p.error_code for p in response.partitions}
+        failed: list[Replica] = []
+        deleted: list[Replica] = []
+        for item in asked:
+            partition = TopicPartition(item.topic, item.partition)
+            replica = Replica(partition, broker_id)
+            if self._context.replica_state(
+                replica
+            ) is not ReplicaState.DELETION_STARTED or item.topic_id != self._context.topic_ids.get(
+                item.topic, ""
+            ):
+                continue
+            error = response.error_code or errors.get(partition, ErrorCode.NONE)
+            is_gone = error in (ErrorCode.NONE, ErrorCode.INCONSISTENT_TOPIC_ID)
+            (deleted if is_gone else failed).append(replica)
+        await self._replicas.change(deleted, ReplicaState.DELETION_SUCCESSFUL)
+        if failed:
+            await self.fail(failed, f"broker {broker_id} could not delete its replicas")
+        elif deleted:
+            await self.resume()

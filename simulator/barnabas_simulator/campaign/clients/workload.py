@@ -1,0 +1,253 @@
+"""The clients of a run: producers with acks=all, consumers that read along, an admin.
+
+Each client runs the real client code on its own node of the network. What is sent, acknowledged and
+read is recorded, and reported to the invariants immediately.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from functools import partial
+from typing import Any
+
+from barnabas import Admin, Consumer, Producer
+from barnabas.producer.handle import DeliveryHandle
+from barnabas_common.errors import BarnabasError, CorruptMessageError, NoBrokerReachableError
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_simulator.campaign.clients.admin_work import AdminWork
+from barnabas_simulator.campaign.options import Options
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.delivery import History
+from barnabas_simulator.invariants import Invariants
+from barnabas_simulator.loop import NODE, VirtualLoop
+
+TOPIC = "flights"
+START_SECONDS = 60.0
+# A deposed leader without ZooKeeper does not find out, and serves its consumers until they refresh
+# their metadata: in Kafka after five minutes.
+METADATA_MAX_AGE_MS = 10_000
+
+Read = dict[TopicPartition, list[tuple[int, bytes]]]
+
+
+class Workload:
+    """`histories` by producer incarnation and partition; `seen` is what consumers have read."""
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        options: Options,
+        invariants: Invariants,
+        note: Callable[[str], None],
+    ) -> None:
+        self.partitions = [TopicPartition(TOPIC, n) for n in range(options.partitions)]
+        self.producers = [f"producer-{n}" for n in range(options.producers)]
+        self.consumers = [f"consumer-{n}" for n in range(options.consumers)]
+        self.histories: dict[str, dict[TopicPartition, History]] = {}
+        self.seen: dict[TopicPartition, dict[int, bytes]] = {p: {} for p in self.partitions}
+        self.errors: Counter[str] = Counter()
+        self._cluster = cluster
+        self._options = options
+        self._invariants = invariants
+        self._note = note
+        self._calm = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._started_count: Counter[str] = Counter()
+        self._producing: dict[str, asyncio.Task[None]] = {}
+        self._others: list[asyncio.Task[None]] = []
+
+    @property
+    def hosts(self) -> list[str]:
+        """Return the hosts of all clients, including the one that reads at the end."""
+        return [*self.producers, *self.consumers, "admin", "judge"]
+
+    @property
+    def acked(self) -> int:
+        return sum(len(h.acked) for by in self.histories.values() for h in by.values())
+
+    async def start(self) -> None:
+        """Create the topic and start every client."""
+        async with asyncio.timeout(START_SECONDS):
+            await self._as("admin", self._create_topic())
+        options, partitions = self._options, self.partitions
+        for name in self.producers:
+            self._start_producer(name)
+        self._others = [self._as(name, self._consume(name)) for name in self.consumers]
+        if options.has_admin:
+            work = AdminWork(self._cluster, options, partitions, self.errors, self._note)
+            self._others.append(self._as("admin", work.run(self._calm)))
+        async with asyncio.timeout(START_SECONDS):
+            while self.acked < len(partitions):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+    def calm(self) -> None:
+        """Stop the admin."""
+        self._calm.set()
+
+    async def finish(self) -> None:
+        """Stop sending, and wait until every record that was sent is acknowledged."""
+        self._stop.set()
+        for task in list(self._producing.values()):
+            await task
+
+    async def close(self) -> None:
+        """Stop the readers; raises what broke one of them."""
+        for task in self._others:
+            if task.done():
+                task.result()
+            task.cancel()
+
+    def _as(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a client's work as a task of its own node."""
+        context = copy_context()
+        context.run(NODE.set, name)
+        return asyncio.get_running_loop().create_task(work, name=name, context=context)
+
+    async def _create_topic(self) -> None:
+        options = self._options
+        runtime = self._cluster.client_runtime("admin")
+        async with Admin(self._cluster.bootstrap, runtime=runtime) as admin:
+            await admin.create_topic(
+                TOPIC,
+                options.partitions,
+                options.replication_factor,
+                configs=options.topic_config,
+            )
+
+    # ---- producers
+
+    def _start_producer(self, name: str) -> None:
+        self._started_count[name] += 1
+        incarnation = (
+            name if self._started_count[name] == 1 else f"{name}/{self._started_count[name]}"
+        )
+        sender = incarnation.replace("/", ".")
+        self.histories[sender] = {partition: History() for partition in self.partitions}
+        self._producing[name] = self._as(incarnation, self._produce(incarnation, sender))
+
+    def kill_producer(self, name: str) -> Callable[[], None] | None:
+        """kill -9: records without an acknowledgement may or may not appear in the log.
+
+        Returns how to start it again; None if it does not run.
+        """
+        task = self._producing.pop(name, None)
+        if task is None:
+            return None
+        if task.done():
+            task.result()  # the kill must not hide the error that ended it
+        incarnation = task.get_name()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.kill_node(incarnation)
+        self._cluster.network.kill(incarnation)
+        for partition, history in self.histories[incarnation.replace("/", ".")].items():
+            for value in history.sent:
+                if value not in history.acked:
+                    self._invariants.refused(partition, value)
+        return partial(self._start_producer, name)
+
+    async def _produce(self, incarnation: str, sender: str) -> None:
+        """Send unique values to all partitions, at random intervals."""
+        chance = random.Random(f"{incarnation} {self._options.seed}")
+        histories, number = self.histories[sender], 0
+        waiting: list[asyncio.Task[None]] = []
+        async with await self._started_producer(incarnation) as producer:
+            await self._know_topic(producer)
+            while not self._stop.is_set():
+                for partition in self.partitions:
+                    value = b"%s/%d" % (sender.encode(), number)
+                    histories[partition].sent.append(value)
+                    self._invariants.sent(partition, value)
+                    handle = await producer.send(TOPIC, value, partition=partition.partition)
+                    ack = self._await(histories[partition], partition, value, handle)
+                    waiting.append(asyncio.get_running_loop().create_task(ack))
+                number += 1
+                await asyncio.sleep(self._options.pause * chance.random() * 2)
+            await producer.flush()
+            for task in waiting:
+                await task
+
+    async def _started_producer(self, incarnation: str) -> Producer:
+        """Start a producer, although every broker may be unreachable while the faults last."""
+        while True:
+            try:
+                return await Producer(
+                    self._cluster.bootstrap,
+                    runtime=self._cluster.client_runtime(incarnation),
+                    request_timeout_ms=4_000,
+                    delivery_timeout_ms=600_000,
+                    batch_size=self._options.batch_size,
+                    linger_ms=self._options.linger_ms,
+                    metadata_max_age_ms=METADATA_MAX_AGE_MS,
+                ).start()
+            except NoBrokerReachableError as error:
+                self._note(f"{incarnation}: {error}")
+                await asyncio.sleep(0.5)
+
+    async def _know_topic(self, producer: Producer) -> None:
+        """Wait for the topic; the broker asked may have lost all data, or be too slow."""
+        while True:
+            try:
+                await producer.partitions_for(TOPIC)
+            except BarnabasError as error:
+                self._note(f"producer: {type(error).__name__}: {error}")
+                await asyncio.sleep(0.5)
+            else:
+                return
+
+    async def _await(
+        self, history: History, partition: TopicPartition, value: bytes, handle: DeliveryHandle
+    ) -> None:
+        metadata = await handle
+        history.acked[value] = metadata.offset
+        self._invariants.acked(partition, metadata.offset, value)
+
+    # ---- consumers
+
+    async def _consume(self, name: str) -> None:
+        """Read from the leaders, from the beginning; start again after an error."""
+        while True:
+            try:
+                await self._read_along(name)
+            except CorruptMessageError:
+                raise  # no fault of a run damages written records: this is a violation
+            except BarnabasError as error:
+                self.errors[f"consumer: {type(error).__name__}"] += 1
+                self._note(f"{name}: {type(error).__name__}: {error}")
+                await asyncio.sleep(0.5)
+
+    async def _read_along(self, name: str) -> None:
+        async with self._consumer(name) as consumer:
+            consumer.assign(self.partitions)
+            while True:
+                for record in await consumer.poll(timeout_ms=500):
+                    partition = TopicPartition(record.topic, record.partition)
+                    value = record.value or b""
+                    self.seen[partition][record.offset] = value
+                    self._invariants.consumed(partition, record.offset, value)
+
+    def _consumer(self, name: str) -> Consumer:
+        return Consumer(
+            bootstrap_servers=self._cluster.bootstrap,
+            runtime=self._cluster.client_runtime(name),
+            auto_offset_reset="earliest",
+            fetch_max_bytes=self._options.fetch_max_bytes,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
+        )
+
+    async def read_back(self) -> Read:
+        """Every partition from its beginning to its end."""
+        records: Read = {partition: [] for partition in self.partitions}
+        async with self._consumer("judge") as consumer:
+            consumer.assign(self.partitions)
+            # Whom it asks first may be a deposed leader that is cut off and believes that it leads.
+            await asyncio.sleep(2 * METADATA_MAX_AGE_MS / 1000)
+            ends = await consumer.end_offsets(self.partitions)
+            while any([await consumer.position(tp) < ends[tp] for tp in self.partitions]):
+                for record in await consumer.poll(timeout_ms=500):
+                    partition = TopicPartition(record.topic, record.partition)
+                    records[partition].append((record.offset, record.value or b""))
+        return records

@@ -1,0 +1,57 @@
+"""What a run's faults may destroy: no more than the promise of durability covers.
+
+Any number of processes may be killed or paused, any link may be cut, any session may expire. But a
+disk may lose data only while each partition for which its broker could be elected has another
+in-sync member that is well. No other fault follows until the broker has lost its ISR memberships. A
+broker whose flush has failed, or is about to fail, counts as one that loses data.
+"""
+
+from collections.abc import Collection
+
+from barnabas_broker.log.manager.log_directory import FLUSH_FAILED
+from barnabas_controller.eligibility.eligible_leader_replicas import may_have_lost_records
+from barnabas_controller.store import znodes
+
+from barnabas_simulator.campaign.state import partition_states, registered
+from barnabas_simulator.cluster import SimulatedCluster
+
+
+def may_forget(cluster: SimulatedCluster, victim: int, unwell: Collection[int] = ()) -> bool:
+    """Whether a broker's disk may lose data now; `unwell` brokers do not count as replacements."""
+    well = {
+        broker_id: broker
+        for broker_id, broker in registered(cluster).items()
+        if broker_id != victim
+        and broker_id not in unwell
+        and cluster.is_serving(broker_id)
+        and not cluster.is_paused(broker_id)
+        and not _has_failed_flush(cluster, broker_id)
+    }
+    return all(
+        any(m in well and not may_have_lost_records(found.state, well[m]) for m in found.state.isr)
+        for found in partition_states(cluster).values()
+        if victim in found.state.isr or victim in found.state.eligible
+    )
+
+
+def _has_failed_flush(cluster: SimulatedCluster, broker_id: int) -> bool:
+    disk = cluster.disks[broker_id]
+    return disk.fail_next_flush or disk.exists(f"/data/{FLUSH_FAILED}")
+
+
+def last_epoch(cluster: SimulatedCluster) -> int:
+    """Return the highest possible broker epoch so far: broker epochs are zxids."""
+    return cluster.zookeeper.tree.zxid
+
+
+def isr_memberships_kept(cluster: SimulatedCluster, victim: int, last: int) -> int:
+    """Count the partitions in which a broker still has the place of an incarnation that registered
+    up to `last`: in the ISR, or eligible and still registered. A return to the ISR in a later
+    incarnation is a new place; a proposal in flight when the disk lost data is not."""
+    node = cluster.zookeeper.tree.find(znodes.broker_path(victim))
+    is_registered = node is not None and node.czxid <= last
+    return sum(
+        (victim in found.state.isr and found.state.proved_at.get(victim, last) <= last)
+        or (victim in found.state.eligible and is_registered)
+        for found in partition_states(cluster).values()
+    )

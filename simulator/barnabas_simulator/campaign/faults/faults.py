@@ -1,0 +1,74 @@
+"""The faults of a run as plain data: time, kind, target and duration.
+
+Each fault includes its own end, so that any of them may be left out of a list.
+"""
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class FaultKind(StrEnum):
+    """Kinds of faults, by target. `seconds` is a fault's duration, or the time until restart."""
+
+    # a process or its machine
+    KILL = "kill"
+    KILL_ALL = "kill-all"
+    STOP = "stop"
+    PAUSE = "pause"
+    LOSE_POWER = "lose-power"
+    WIPE = "wipe"
+
+    SKEW = "skew"  # its wall clock jumps, and back at the end
+    KILL_CLIENT = "kill-client"  # a producer, while it sends
+
+    # the network; `other` is the second broker where there is one
+    CUT = "cut"  # one way
+    PART = "part"  # both ways
+    ISOLATE = "isolate"  # from all other brokers; ZooKeeper and clients stay reachable
+    RING = "ring"  # each broker reaches only its neighbours: majorities that overlap
+    UNPLUG = "unplug"  # from everything
+    CUT_CLIENTS = "cut-clients"
+    RESET = "reset"
+    REJECT = "reject"  # a firewall resets and refuses other brokers' connections: as if dead
+    LOSE_ANSWER = "lose-answer"  # the next frame to a client: request applied, answer lost
+    FLAKY = "flaky"  # some frames break their connection
+    SLOW = "slow"
+
+    # the disk
+    FAIL_WRITE = "fail-write"
+    FAIL_FLUSH = "fail-flush"
+    DISK_FULL = "disk-full"
+    SPOIL_CHECKPOINT = "spoil-checkpoint"  # a checkpoint is overwritten while its broker is down
+    LOSE_FOLDER = "lose-folder"  # a partition's folder is removed while its broker is down
+
+    # ZooKeeper
+    EXPIRE = "expire"
+    PART_ZOOKEEPER = "part-zookeeper"
+    LOSE_ZOOKEEPER_REQUEST = "lose-zookeeper-request"
+    LOSE_ZOOKEEPER_ANSWER = "lose-zookeeper-answer"
+    ZOOKEEPER_DOWN = "zookeeper-down"
+    SPOIL_SETTINGS = "spoil-settings"  # malformed settings for all brokers
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`at`: virtual seconds after the start of the chaos. `target`: a broker id, or a producer, or
+    "leader" (of the first partition), "follower" or "controller", resolved at that time."""
+
+    at: float
+    kind: FaultKind
+    target: str = ""
+    other: str = ""
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        words = [self.kind, self.target, self.other, f"for {self.seconds:g} s" * bool(self.seconds)]
+        return " ".join(word for word in words if word)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> "Fault":
+        return cls(**{**plain, "kind": FaultKind(plain["kind"])})

@@ -1,0 +1,374 @@
+"""Applies a list of faults to a cluster, ends each in time, and finally heals everything."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from barnabas_simulator.campaign import state
+from barnabas_simulator.campaign.faults import spoiling
+from barnabas_simulator.campaign.faults.budget import isr_memberships_kept, last_epoch, may_forget
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.network_faults import NetworkFaults
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.invariants.durability_rules import CHECKPOINTS
+
+ISR_MEMBERSHIP_SECONDS = 60.0
+SUPERVISOR_SECONDS = 0.5
+STOP_SECONDS = 20.0
+FULL_DISK_BYTES = 200
+SKEWS_MS = (-3_000_000, -90_000, -300, 300, 90_000, 3_000_000)  # less than any retention
+
+DESTROYING = (FaultKind.LOSE_POWER, FaultKind.WIPE, FaultKind.LOSE_FOLDER)
+
+Undo = Callable[[], None]
+
+
+class Nemesis:
+    """`note` is called with each action as text; `struck` and `skipped` count the kinds.
+
+    A fault is skipped if it has no target now, or if it would destroy more than the promise of
+    durability covers (`budget.py`).
+    """
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        clients: Sequence[str],
+        kill_client: Callable[[str], Undo | None],
+        note: Callable[[str], None],
+    ) -> None:
+        self.struck: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
+        self.network = NetworkFaults(cluster, clients)
+        self._cluster = cluster
+        self._kill_client = kill_client
+        self._chance = random.Random("nemesis")
+        self._note = note
+        self._down: Counter[int] = Counter()  # brokers that must not be started yet
+        self._without_zookeeper: Counter[int] = Counter()
+        self._undos: dict[int, tuple[asyncio.TimerHandle, Undo]] = {}
+        self._numbers = 0
+        self._for_ever: list[Undo] = []
+        self._forgetful: tuple[int, int] | None = None
+        self._stopping: dict[int, asyncio.Task[None]] = {}
+        self._supervisor = asyncio.get_running_loop().create_task(self._supervise())
+
+    async def play(self, faults: Sequence[Fault]) -> None:
+        """Strike each fault at its time, counted from now."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for fault in faults:
+            await asyncio.sleep(max(0.0, began + fault.at - loop.time()))
+            await self._strike(fault)
+
+    async def heal(self) -> None:
+        """End every fault now, so that every broker is started."""
+        self._note("heal everything")
+        for number in list(self._undos):
+            self._end(number)
+        for disk in self._cluster.disks.values():
+            disk.repair()
+        self._cluster.network.links.lose_nothing_more()
+        for stopping in list(self._stopping.values()):
+            await stopping
+
+    def close(self) -> None:
+        """Stop, without ending the faults."""
+        self._supervisor.cancel()
+        for timer, _ in self._undos.values():
+            timer.cancel()
+
+    # ---- one fault
+
+    async def _strike(self, fault: Fault) -> None:
+        undo: Undo | None
+        match fault.kind:
+            case FaultKind.KILL_ALL:
+                undo = self._kill_all()
+            case FaultKind.ZOOKEEPER_DOWN:
+                undo = self._stop_zookeeper()
+            case FaultKind.SPOIL_SETTINGS:
+                undo = self._spoil_settings()
+            case FaultKind.RING:
+                undo = self.network.ring()
+            case FaultKind.KILL_CLIENT:
+                self._note(str(fault))
+                undo = self._kill_client(fault.target)
+            case _:
+                undo = self._strike_one(fault, self._resolve(fault.target))
+        if undo is None:
+            self.skipped[fault.kind] += 1
+            return
+        self.struck[fault.kind] += 1
+        if fault.seconds:
+            self._later(fault, undo)
+        else:
+            undo()
+        if self._forgetful is not None:
+            await self._until_isr_memberships_are_lost(*self._forgetful)
+            self._forgetful = None
+
+    def _strike_one(self, fault: Fault, victim: int | None) -> Undo | None:
+        """Strike one broker; returns how to end the fault, or None if it is impossible now."""
+        if victim is None:
+            return None
+        if fault.kind in DESTROYING:
+            return self._destroy(fault, victim)
+        act = {
+            FaultKind.KILL: self._kill,
+            FaultKind.STOP: self._stop,
+            FaultKind.PAUSE: self._pause,
+            FaultKind.SKEW: self._skew,
+            FaultKind.UNPLUG: self._unplug,
+            FaultKind.FAIL_WRITE: self._fail_write,
+            FaultKind.FAIL_FLUSH: self._fail_flush,
+            FaultKind.DISK_FULL: self._fill_disk,
+            FaultKind.SPOIL_CHECKPOINT: self._spoil_checkpoint,
+            FaultKind.EXPIRE: self._expire,
+            FaultKind.PART_ZOOKEEPER: self._part_zookeeper,
+            FaultKind.LOSE_ZOOKEEPER_REQUEST: self._lose_zookeeper_request,
+            FaultKind.LOSE_ZOOKEEPER_ANSWER: self._lose_zookeeper_answer,
+        }.get(fault.kind)
+        undo = self.network.strike(fault, victim) if act is None else act(victim)
+        if undo is not None:
+            self._note(f"{fault} (broker {victim})")
+        return undo
+
+    def _resolve(self, target: str) -> int | None:
+        """Return the running broker that a target means."""
+        running_brokers = [b for b in self._cluster.running_brokers if b not in self._stopping]
+        first = next(iter(state.partition_states(self._cluster).values()), None)
+        leader = first.state.leader if first is not None else None
+        match target:
+            case "leader":
+                victim = leader
+            case "controller":
+                victim = state.controller(self._cluster)
+            case "follower":
+                victim = next((b for b in running_brokers if b != leader), None)
+            case _:
+                victim = int(target)
+        return victim if victim in running_brokers else None
+
+    # ---- ends
+
+    def _later(self, fault: Fault, undo: Undo) -> None:
+        self._numbers += 1
+        number = self._numbers
+        timer = asyncio.get_running_loop().call_later(fault.seconds, self._end, number, fault)
+        self._undos[number] = (timer, undo)
+
+    def _end(self, number: int, fault: Fault | None = None) -> None:
+        timer, undo = self._undos.pop(number)
+        timer.cancel()
+        if fault is not None:
+            self._note(f"end of {fault}")
+        undo()
+
+    async def _supervise(self) -> None:
+        """Restart every broker that does not run and should, as a process supervisor would."""
+        while True:
+            await asyncio.sleep(SUPERVISOR_SECONDS)
+            for broker_id in self._cluster.broker_ids:
+                if broker_id not in self._cluster.running_brokers:
+                    self._start(broker_id)
+
+    def _start(self, broker_id: int) -> None:
+        running_brokers = broker_id in self._cluster.running_brokers or broker_id in self._stopping
+        if running_brokers or self._down[broker_id]:
+            return
+        self._note(f"start broker {broker_id}")
+        self._cluster.start_broker(broker_id)
+        if self._without_zookeeper[broker_id]:
+            self._cluster.part_from_zookeeper(broker_id)
+
+    def _keep_down(self, *brokers: int) -> Undo:
+        self._down.update(brokers)
+
+        def undo() -> None:
+            self._down.subtract(brokers)
+            for broker_id in brokers:
+                self._start(broker_id)
+
+        return undo
+
+    # ---- processes
+
+    def _kill(self, victim: int) -> Undo:
+        self._cluster.kill(victim)
+        return self._keep_down(victim)
+
+    def _kill_all(self) -> Undo | None:
+        victims = [b for b in self._cluster.running_brokers if b not in self._stopping]
+        if not victims:
+            return None
+        self._note("kill every broker")
+        for victim in victims:
+            self._cluster.kill(victim)
+        return self._keep_down(*victims)
+
+    def _stop(self, victim: int) -> Undo | None:
+        """A clean shutdown; one that hangs is killed."""
+        if not self._cluster.is_serving(victim) or self._cluster.is_paused(victim):
+            return None
+
+        async def stop() -> None:
+            try:
+                async with asyncio.timeout(STOP_SECONDS):
+                    await self._cluster.stop_broker(victim)
+            except (OSError, TimeoutError) as error:
+                self._note(f"broker {victim} did not stop cleanly: {error!r}")
+            finally:
+                del self._stopping[victim]
+
+        undo = self._keep_down(victim)
+        self._stopping[victim] = asyncio.get_running_loop().create_task(stop())
+        return undo
+
+    def _pause(self, victim: int) -> Undo | None:
+        if self._cluster.is_paused(victim):
+            return None
+        self._cluster.pause(victim)
+        incarnation = self._cluster.incarnation(victim)
+
+        def undo() -> None:
+            if (
+                victim in self._cluster.running_brokers
+                and self._cluster.incarnation(victim) == incarnation
+            ):
+                self._cluster.resume(victim)
+
+        return undo
+
+    def _skew(self, victim: int) -> Undo:
+        self._cluster.set_clock(victim, self._chance.choice(SKEWS_MS))
+        return lambda: self._cluster.set_clock(victim, 0)
+
+    def _destroy(self, fault: Fault, victim: int) -> Undo | None:
+        """Take from a disk what was not flushed, a partition's folder, or all of it."""
+        unwell = [b for b, count in self._without_zookeeper.items() if count]
+        disk = self._cluster.disks[victim]
+        folders = [name for name in disk.directories("/data") if name.rpartition("-")[2].isdigit()]
+        if not may_forget(self._cluster, victim, unwell):
+            return None
+        if fault.kind is FaultKind.LOSE_FOLDER and not folders:
+            return None
+        self._note(f"{fault} (broker {victim})")
+        self._forgetful = victim, last_epoch(self._cluster)
+        if fault.kind is FaultKind.LOSE_POWER:
+            self._cluster.lose_power(victim)
+        else:
+            self._cluster.kill(victim)
+        if fault.kind is FaultKind.WIPE:
+            disk.wipe()
+        elif fault.kind is FaultKind.LOSE_FOLDER:
+            disk.lose_directory(f"/data/{self._chance.choice(folders)}")
+        return self._keep_down(victim)
+
+    async def _until_isr_memberships_are_lost(self, victim: int, last: int) -> None:
+        async with asyncio.timeout(ISR_MEMBERSHIP_SECONDS):
+            while isr_memberships_kept(self._cluster, victim, last):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+    # ---- disks
+
+    def _fail_write(self, victim: int) -> Undo:
+        self._cluster.disks[victim].fail_next_write = True
+        return self._repair(victim)
+
+    def _fail_flush(self, victim: int) -> Undo:
+        self._cluster.disks[victim].fail_next_flush = True
+        return self._repair(victim)
+
+    def _fill_disk(self, victim: int) -> Undo:
+        self._cluster.disks[victim].free_bytes = FULL_DISK_BYTES
+        return self._repair(victim)
+
+    def _spoil_checkpoint(self, victim: int) -> Undo | None:
+        disk = self._cluster.disks[victim]
+        names = [name for name in disk.look_into("/data") if name in CHECKPOINTS]
+        if not names:
+            return None
+        undo = self._kill(victim)
+        disk.spoil(f"/data/{self._chance.choice(names)}")
+        return undo
+
+    def _repair(self, victim: int) -> Undo:
+        return self._cluster.disks[victim].repair
+
+    # ---- ZooKeeper
+
+    def _expire(self, victim: int) -> Undo:
+        self._cluster.expire_session(victim)
+        return lambda: None
+
+    def _part_zookeeper(self, victim: int) -> Undo:
+        self._without_zookeeper[victim] += 1
+        self._cluster.part_from_zookeeper(victim)
+
+        def undo() -> None:
+            self._without_zookeeper[victim] -= 1
+            if not self._without_zookeeper[victim] and victim in self._cluster.running_brokers:
+                self._cluster.reunite_with_zookeeper(victim)
+
+        return undo
+
+    def _unplug(self, victim: int) -> Undo:
+        undos = [self._part_zookeeper(victim), self.network.unplug(victim)]
+
+        def undo() -> None:
+            for one in undos:
+                one()
+
+        return undo
+
+    def _lose_zookeeper_request(self, victim: int) -> Undo | None:
+        return self._break_zookeeper(victim, applied=False)
+
+    def _lose_zookeeper_answer(self, victim: int) -> Undo | None:
+        return self._break_zookeeper(victim, applied=True)
+
+    def _break_zookeeper(self, victim: int, applied: bool) -> Undo | None:
+        """The next request breaks the connection, before it was applied or after."""
+        if not self._cluster.lose_next_zookeeper_request(victim, applied):
+            return None
+        return lambda: None
+
+    def _stop_zookeeper(self) -> Undo | None:
+        zookeeper = self._cluster.zookeeper
+        if not zookeeper.running:
+            return None
+        self._note("ZooKeeper down")
+        zookeeper.stop()
+        return zookeeper.start
+
+    def _spoil_settings(self) -> Undo | None:
+        if not self._cluster.zookeeper.running:
+            return None
+        self._note("malformed settings for all brokers")
+        spoiling.spoil_settings(self._cluster, self._chance)
+        return partial(spoiling.write_settings, self._cluster)
+
+    # ---- permanent faults
+
+    def break_for_ever(self, outsiders: Sequence[int], chance: random.Random) -> None:
+        """Kill, pause, unplug or part from ZooKeeper each of these brokers, until `mend`."""
+        ways = [self._kill, self._pause, self._unplug, self._part_zookeeper]
+        for broker_id in outsiders:
+            way = (
+                chance.choice(ways)
+                if broker_id in self._cluster.running_brokers
+                else self._keep_down
+            )
+            undo = way(broker_id)
+            assert undo is not None
+            name = way.__name__.strip("_").replace("_", "-")
+            self._note(f"for ever: {name} broker {broker_id}")
+            self.struck[f"for ever: {name}"] += 1
+            self._for_ever.append(undo)
+
+    def mend(self) -> None:
+        while self._for_ever:
+            self._for_ever.pop()()

@@ -1,0 +1,105 @@
+"""Draws the faults of a run from its seed.
+
+As in Jepsen's suites, every 20 s of the chaos a few kinds of faults are chosen, or none in a
+quarter of the cases. A fault follows every few seconds, on roles as often as on named brokers.
+"""
+
+import random
+
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.options import Options
+
+EPOCH_SECONDS = 20.0
+QUIET = 0.25
+
+WEIGHTS = {
+    FaultKind.KILL: 6,
+    FaultKind.KILL_ALL: 1,
+    FaultKind.STOP: 2,
+    FaultKind.PAUSE: 4,
+    FaultKind.LOSE_POWER: 4,
+    FaultKind.WIPE: 2,
+    FaultKind.SKEW: 2,
+    FaultKind.KILL_CLIENT: 3,
+    FaultKind.CUT: 3,
+    FaultKind.PART: 3,
+    FaultKind.ISOLATE: 3,
+    FaultKind.RING: 1,
+    FaultKind.UNPLUG: 2,
+    FaultKind.CUT_CLIENTS: 1,
+    FaultKind.RESET: 2,
+    FaultKind.REJECT: 2,
+    FaultKind.LOSE_ANSWER: 4,
+    FaultKind.FLAKY: 2,
+    FaultKind.SLOW: 2,
+    FaultKind.FAIL_WRITE: 1,
+    FaultKind.FAIL_FLUSH: 1,
+    FaultKind.DISK_FULL: 1,
+    FaultKind.SPOIL_CHECKPOINT: 1,
+    FaultKind.LOSE_FOLDER: 2,
+    FaultKind.EXPIRE: 3,
+    FaultKind.PART_ZOOKEEPER: 3,
+    FaultKind.LOSE_ZOOKEEPER_REQUEST: 3,
+    FaultKind.LOSE_ZOOKEEPER_ANSWER: 3,
+    FaultKind.ZOOKEEPER_DOWN: 1,
+    FaultKind.SPOIL_SETTINGS: 1,
+}
+_PAIRS = (FaultKind.CUT, FaultKind.PART, FaultKind.RESET)
+_WITHOUT_TARGET = (
+    FaultKind.KILL_ALL,
+    FaultKind.RING,
+    FaultKind.ZOOKEEPER_DOWN,
+    FaultKind.SPOIL_SETTINGS,
+)
+_AT_ONCE = (
+    FaultKind.RESET,
+    FaultKind.LOSE_ANSWER,
+    FaultKind.EXPIRE,
+    FaultKind.LOSE_ZOOKEEPER_REQUEST,
+    FaultKind.LOSE_ZOOKEEPER_ANSWER,
+)
+
+
+def plan(options: Options) -> list[Fault]:
+    """Draw the faults of a run, in order of time."""
+    chance = random.Random(f"faults {options.seed}")
+    faults: list[Fault] = []
+    begin = 0.0
+    while begin < options.chaos_seconds:
+        end = min(begin + EPOCH_SECONDS, options.chaos_seconds)
+        if chance.random() >= QUIET:
+            faults += _epoch(options, chance, begin, end)
+        begin = end
+    return faults
+
+
+def _epoch(options: Options, chance: random.Random, begin: float, end: float) -> list[Fault]:
+    kinds = list(WEIGHTS)
+    chosen = chance.choices(kinds, list(WEIGHTS.values()), k=chance.randrange(2, 7))
+    gap = chance.choice([0.7, 2.0, 4.0])
+    faults: list[Fault] = []
+    at = begin + chance.expovariate(1 / gap)
+    while at < end:
+        faults.append(_fault(options, chance, round(at, 3), chance.choice(chosen)))
+        at += chance.expovariate(1 / gap)
+    return faults
+
+
+def _fault(options: Options, chance: random.Random, at: float, kind: FaultKind) -> Fault:
+    ids = [str(broker_id) for broker_id in range(1, options.brokers + 1)]
+    target = other = ""
+    if kind in _PAIRS:
+        target, other = chance.sample(ids, 2)
+    elif kind is FaultKind.KILL_CLIENT:
+        target = f"producer-{chance.randrange(options.producers)}"
+    elif kind not in _WITHOUT_TARGET:
+        target = chance.choice([*ids, "leader", "leader", "follower", "controller"])
+    seconds = 0.0 if kind in _AT_ONCE else _seconds(options, chance)
+    return Fault(at, kind, target, other, seconds)
+
+
+def _seconds(options: Options, chance: random.Random) -> float:
+    """Draw a duration, from a moment to well beyond every timeout."""
+    session = options.session_timeout_ms / 1000
+    longest = chance.choice([0.05, 1.0, session, 2 * session, 2 * options.lag_max_ms / 1000])
+    return max(0.01, round(longest * chance.uniform(0.2, 1.2), 3))

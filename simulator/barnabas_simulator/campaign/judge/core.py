@@ -1,0 +1,30 @@
+"""Liveness: the smallest part of a cluster that must make progress without the rest."""
+
+import random
+from collections.abc import Collection, Iterable
+from itertools import combinations
+
+from barnabas_simulator.campaign.state import PartitionState
+
+
+def can_progress(core: Collection[int], partitions: Iterable[PartitionState], min_isr: int) -> bool:
+    """Whether `core` holds an in-sync replica and `min_isr` replicas of each partition."""
+    return all(
+        any(member in core for member in found.state.isr)
+        and len(set(found.replicas) & set(core)) >= min(min_isr, len(found.replicas))
+        for found in partitions
+    )
+
+
+def choose_core(
+    brokers: Collection[int],
+    partitions: Collection[PartitionState],
+    min_isr: int,
+    chance: random.Random,
+) -> list[int]:
+    """Choose one of the smallest sets of brokers that can progress; all if there is no smaller."""
+    for size in range(min_isr, len(brokers)):
+        fit = [c for c in combinations(brokers, size) if can_progress(c, partitions, min_isr)]
+        if fit:
+            return list(chance.choice(fit))
+    return list(brokers)

@@ -1,0 +1,41 @@
+"""The final check of a run: compares what was acknowledged or seen with what is read at the end."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_simulator.delivery import History, judge
+
+Records = Mapping[TopicPartition, list[tuple[int, bytes]]]
+
+
+def assert_delivered(
+    histories: Mapping[str, dict[TopicPartition, History]],
+    seen: Mapping[TopicPartition, dict[int, bytes]],
+    records: Records,
+) -> None:
+    """Raise AssertionError with the first findings.
+
+    Each producer's records must be present by value, at their offsets and in order; every record
+    must have been sent; and what a consumer has read must still be present. A producer that was
+    killed has a history for each incarnation, because a new one does not wait for the records of
+    the previous. At least one record of each producer must have been acknowledged.
+    """
+    acked = Counter[str]()
+    for name, by_partition in histories.items():
+        own = name.encode() + b"/"
+        verdict = judge(
+            by_partition,
+            {p: [(o, v) for o, v in found if v.startswith(own)] for p, found in records.items()},
+        )
+        verdict.assert_nothing_wrong()
+        acked[name.partition(".")[0]] += verdict.acked
+    mute = [producer for producer, count in acked.items() if not count]
+    assert acked and not mute, f"nothing of {mute or 'any producer'} was acknowledged"
+    for partition, found in records.items():
+        senders = {value.partition(b"/")[0].decode() for _, value in found}
+        foreign = senders - set(histories)
+        assert not foreign, f"{partition}: records of unknown senders: {sorted(foreign)}"
+        lost = seen[partition].items() - dict(found).items()
+        assert not lost, f"{partition}: a consumer had read what is lost now: {sorted(lost)[:5]}"

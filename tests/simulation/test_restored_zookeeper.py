@@ -1,0 +1,268 @@
+"""ZooKeeper says less than the brokers hold: a number was written back, or an older copy put back.
+
+Brokers refuse what is older than they are and say what they hold; the controller elects above that.
+Clients go on, every acknowledged record stays, and all replicas agree on the leader epochs.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from barnabas import Admin
+from barnabas_common.events import Event, EventKind
+from barnabas_controller.store import znodes
+from barnabas_simulator.campaign import state
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.support.whole_cluster import TP, read_back, send
+
+SECONDS_TO_HEAL = 20.0
+SETTINGS = {"zookeeper.session.timeout.ms": "6000", "replica.lag.time.max.ms": "5000"}
+
+
+class Scene:
+    """A cluster of three with one topic, and the records that were acknowledged."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self.cluster = cluster
+        self.acknowledged: list[bytes] = []
+
+    async def produce(self, count: int = 20) -> None:
+        first = len(self.acknowledged)
+        values = [b"%d" % number for number in range(first, first + count)]
+        async with asyncio.timeout(60):
+            await send(self.cluster, TP, values)
+        self.acknowledged += values
+
+    def leader(self) -> int:
+        return state.partition_states(self.cluster)[TP].state.leader
+
+    async def whole(self) -> None:
+        """Wait until the three lead or follow, in sync, and agree about the leader."""
+        async with asyncio.timeout(SECONDS_TO_HEAL):
+            while not self._is_whole():
+                await asyncio.sleep(0.05)
+
+    def _is_whole(self) -> bool:
+        told = state.partition_states(self.cluster).get(TP)
+        if told is None or set(told.state.isr) != {1, 2, 3}:
+            return False
+        return all(
+            known is not None
+            and (known.leader, known.leader_epoch) == (told.state.leader, told.state.leader_epoch)
+            for known in (
+                broker.metadata_cache.partition(*TP) for broker in self.cluster.brokers().values()
+            )
+        )
+
+    async def restart_leader(self) -> None:
+        """The leader dies, another one leads, and the first follows."""
+        leader = self.leader()
+        self.cluster.kill(leader)
+        async with asyncio.timeout(SECONDS_TO_HEAL):
+            while self.leader() in (leader, -1):
+                await asyncio.sleep(0.05)
+        await self.produce()
+        self.cluster.start_broker(leader)
+        await self.whole()
+
+    async def check(self) -> None:
+        """It serves, nothing acknowledged is lost, and the replicas agree about every record."""
+        await self.whole()
+        await self.produce()
+        assert [value for _, value in await read_back(self.cluster)] == self.acknowledged
+        await asyncio.sleep(1)
+        self.check_epochs()
+        await self.restart_leader()  # an ordinary death of a leader is an ordinary election
+        assert [value for _, value in await read_back(self.cluster)] == self.acknowledged
+        await asyncio.sleep(1)
+        self.check_epochs()
+
+    def check_epochs(self) -> None:
+        logs = {
+            broker.broker_id: broker.log_manager.get(TP)
+            for broker in self.cluster.brokers().values()
+        }
+        epochs = {}
+        for broker_id, log in logs.items():
+            assert log is not None
+            cache = log.leader_epochs
+            epochs[broker_id] = [cache.epoch_for_offset(o) for o in range(log.log_end_offset)]
+        assert epochs[1] == epochs[2] == epochs[3], epochs
+
+    def events(self, kind: EventKind) -> list[Event]:
+        return [event for event in self.cluster.events() if event.kind is kind]
+
+
+def in_a_cluster(test: Callable[[Scene], Awaitable[None]], seed: int = 1) -> None:
+    async def story() -> None:
+        cluster = SimulatedCluster(seed=seed, config=SETTINGS)
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic(TP.topic, 1, 3, configs={"min.insync.replicas": "2"})
+        scene = Scene(cluster)
+        await scene.produce()
+        await test(scene)
+
+    run(story(), seed=seed, max_time=600)
+
+
+def data(cluster: SimulatedCluster, path: str) -> bytes:
+    node = cluster.zookeeper.tree.find(path)
+    assert node is not None
+    return node.data
+
+
+def controller(cluster: SimulatedCluster) -> int:
+    found = state.controller(cluster)
+    assert found is not None
+    return found
+
+
+async def restart_controller(scene: Scene) -> None:
+    """It dies, another one is elected, and it comes back."""
+    old = controller(scene.cluster)
+    scene.cluster.kill(old)
+    await asyncio.sleep(10)
+    scene.cluster.start_broker(old)
+    await scene.cluster.serving()
+
+
+# ---- one number written back
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_state_written_back_is_elected_above_what_the_replicas_hold(seed: int) -> None:
+    async def test(scene: Scene) -> None:
+        path = znodes.state_path(TP)
+        old = data(scene.cluster, path)
+        for _ in range(2):
+            await scene.restart_leader()
+        scene.cluster.zookeeper.put(path, old)
+        await restart_controller(scene)
+        await scene.check()
+        assert scene.events(EventKind.EPOCH_RAISED)
+
+    in_a_cluster(test, seed)
+
+
+def test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accepted() -> None:
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        for _ in range(3):
+            await restart_controller(scene)
+            await scene.whole()
+        old = controller(cluster)
+        knowing = next(b for b in cluster.broker_ids if b != old)
+        cluster.part_from_zookeeper(knowing)  # it remembers, and cannot be elected
+        others = [b for b in cluster.broker_ids if b != knowing]
+        for broker_id in others:
+            cluster.kill(broker_id)
+        await asyncio.sleep(10)
+        cluster.zookeeper.put(znodes.CONTROLLER_EPOCH, b"1")
+        for broker_id in others:
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        cluster.reunite_with_zookeeper(knowing)
+        await scene.check()
+        (event,) = scene.events(EventKind.EPOCH_RAISED)[:1]
+        assert f"broker {knowing} has accepted controller epoch" in event.cause
+
+    in_a_cluster(test)
+
+
+# ---- an older copy put back
+
+
+async def an_older_copy(scene: Scene) -> None:
+    copy = scene.cluster.zookeeper.copy()
+    for _ in range(3):
+        await scene.restart_leader()
+    scene.cluster.zookeeper.stop()
+    scene.cluster.zookeeper.restore(copy)
+    scene.cluster.zookeeper.start()
+    await asyncio.sleep(15)
+    assert scene.events(EventKind.ZOOKEEPER_BEHIND)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_brokers_restarted_together_serve_an_older_copy(seed: int) -> None:
+    async def test(scene: Scene) -> None:
+        await an_older_copy(scene)
+        for broker_id in scene.cluster.broker_ids:
+            scene.cluster.kill(broker_id)
+        for broker_id in scene.cluster.broker_ids:
+            scene.cluster.start_broker(broker_id)
+        await scene.cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test, seed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_brokers_restarted_one_by_one_serve_an_older_copy(seed: int) -> None:
+    async def test(scene: Scene) -> None:
+        await an_older_copy(scene)
+        for broker_id in scene.cluster.broker_ids:
+            scene.cluster.kill(broker_id)
+            scene.cluster.start_broker(broker_id)
+            await asyncio.sleep(5)
+        await scene.cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test, seed)
+
+
+@pytest.mark.parametrize("absent", [1, 2, 3])
+def test_a_replica_that_was_away_since_the_copy_does_not_lead_without_the_records(
+    absent: int,
+) -> None:
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        copy = cluster.zookeeper.copy()
+        for _ in range(3):
+            await scene.restart_leader()
+        cluster.kill(absent)
+        await asyncio.sleep(15)
+        await scene.produce()
+        cluster.zookeeper.stop()
+        cluster.zookeeper.restore(copy)
+        cluster.zookeeper.start()
+        for broker_id in cluster.broker_ids:
+            if broker_id != absent:
+                cluster.kill(broker_id)
+        for broker_id in cluster.broker_ids:
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+def test_a_history_from_the_future_is_forgotten_aloud() -> None:
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        copy = cluster.zookeeper.copy()
+        for broker_id in cluster.broker_ids:  # its history starts again, after the copy
+            await scene.whole()
+            cluster.kill(broker_id, keep_unflushed=False)
+            await asyncio.sleep(10)
+            cluster.start_broker(broker_id)
+            await cluster.serving()
+        await scene.whole()
+        cluster.zookeeper.stop()
+        cluster.zookeeper.restore(copy)
+        cluster.zookeeper.start()
+        for broker_id in cluster.broker_ids:
+            cluster.kill(broker_id)
+        for broker_id in cluster.broker_ids:
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        await scene.check()
+        causes = [event.cause for event in scene.events(EventKind.REGISTERED_ANEW)]
+        assert any("restored from an older copy" in cause for cause in causes)
+        for broker in cluster.brokers().values():
+            assert 0 <= broker.membership.unbroken_since <= broker.membership.broker_epoch
+
+    in_a_cluster(test)

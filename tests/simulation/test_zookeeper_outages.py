@@ -1,0 +1,90 @@
+"""ZooKeeper is away, or comes back older than it was: every broker reports it, loudly and once."""
+
+import asyncio
+
+from barnabas_common.events import Event, EventKind
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+KINDS = (
+    EventKind.ZOOKEEPER_UNREACHABLE,
+    EventKind.ZOOKEEPER_BEHIND,
+    EventKind.ZOOKEEPER_REACHABLE,
+)
+SESSION = {"zookeeper.session.timeout.ms": "6000"}
+
+
+def reports(cluster: SimulatedCluster) -> dict[int, list[Event]]:
+    found: dict[int, list[Event]] = {broker_id: [] for broker_id in cluster.broker_ids}
+    for event in cluster.events():
+        if event.kind in KINDS:
+            found[event.broker_id].append(event)
+    return found
+
+
+def test_an_outage_longer_than_the_session_timeout_is_reported_and_its_end_too() -> None:
+    async def story() -> None:
+        cluster = SimulatedCluster(seed=1, config=SESSION)
+        await cluster.start()
+        cluster.zookeeper.stop()
+        await asyncio.sleep(20)
+        cluster.zookeeper.start()
+        await asyncio.sleep(5)
+        for events in reports(cluster).values():
+            away, back = events
+            assert away.kind is EventKind.ZOOKEEPER_UNREACHABLE and away.details["seconds"] == 6
+            assert back.kind is EventKind.ZOOKEEPER_REACHABLE and back.details["seconds"] == 20
+
+    run(story(), seed=1, max_time=100)
+
+
+def test_it_is_reported_again_each_minute() -> None:
+    async def story() -> None:
+        cluster = SimulatedCluster(seed=1, config=SESSION)
+        await cluster.start()
+        cluster.zookeeper.stop()
+        await asyncio.sleep(130)
+        for events in reports(cluster).values():
+            assert [event.details["seconds"] for event in events] == [6, 66, 126]
+
+    run(story(), seed=1, max_time=200)
+
+
+def test_a_short_break_is_no_event() -> None:
+    async def story() -> None:
+        cluster = SimulatedCluster(seed=1, config=SESSION)
+        await cluster.start()
+        cluster.zookeeper.stop()
+        await asyncio.sleep(2)
+        cluster.zookeeper.start()
+        await asyncio.sleep(20)
+        assert not any(reports(cluster).values())
+
+    run(story(), seed=1, max_time=100)
+
+
+def test_a_zookeeper_that_is_behind_is_named_with_what_to_do() -> None:
+    async def story() -> None:
+        cluster = SimulatedCluster(seed=1, config=SESSION)
+        await cluster.start()
+        await asyncio.sleep(1)
+        copy = cluster.zookeeper.copy()
+        for number in range(100):
+            cluster.zookeeper.put("/newer", b"%d" % number)
+        cluster.expire_session(1)
+        await asyncio.sleep(5)
+        cluster.zookeeper.stop()
+        cluster.zookeeper.restore(copy)
+        cluster.zookeeper.start()
+        await asyncio.sleep(30)
+        for events in reports(cluster).values():
+            (event,) = events
+            assert event.kind is EventKind.ZOOKEEPER_BEHIND
+            assert "restarting every broker" in event.cause
+        for broker_id in cluster.broker_ids:  # the operator's deliberate step
+            cluster.kill(broker_id)
+        for broker_id in cluster.broker_ids:
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+
+    run(story(), seed=1, max_time=200)

@@ -1,0 +1,96 @@
+"""What a broker does about a log of its own in which damage was found, step by step."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from barnabas_broker.replica.damaged_replicas import DamagedReplicas
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind, EventLog
+from barnabas_common.topic_partition import TopicPartition
+
+KEY = TopicPartition("t", 0)
+
+
+class World:
+    """Broker 1 leads; `asked` counts its notes to the controller."""
+
+    def __init__(self, isr: tuple[int, ...], alive: tuple[int, ...] = (1, 2, 3)) -> None:
+        self.events = EventLog()
+        self.asked = 0
+        self.damaged = DamagedReplicas(1, self.events, alive.__contains__, self._ask)
+        self.leadership: Any = SimpleNamespace(
+            topic_partition=KEY,
+            epoch=4,
+            isr=SimpleNamespace(committed=isr),
+            log=SimpleNamespace(high_watermark=50),
+        )
+
+    def _ask(self) -> None:
+        self.asked += 1
+
+    def found(self, offset: int = 20) -> ErrorCode:
+        return self.damaged.found(self.leadership, offset, "CRC").code
+
+    def told(self) -> list[EventKind]:
+        return [event.kind for event in self.events.since(0)]
+
+
+def state(*isr: int) -> Any:
+    return SimpleNamespace(topic="t", partition=0, in_sync_replicas=list(isr))
+
+
+def test_with_another_member_the_controller_is_asked_once() -> None:
+    world = World((1, 2))
+    assert [world.found(), world.found(), world.found(30)] == [ErrorCode.KAFKA_STORAGE_ERROR] * 3
+    assert world.asked == 1
+    assert world.told() == [EventKind.LOG_DAMAGED]
+
+
+@pytest.mark.parametrize(("isr", "alive"), [((1,), (1, 2, 3)), ((1, 2), (1, 3))])
+def test_the_only_living_member_goes_on(isr: tuple[int, ...], alive: tuple[int, ...]) -> None:
+    world = World(isr, alive)
+    assert world.found() == ErrorCode.CORRUPT_MESSAGE
+    assert world.asked == 0
+    assert world.told() == [EventKind.LOG_DAMAGED]
+
+
+def test_damage_further_down_is_told_of_too() -> None:
+    world = World((1,))
+    for offset in (20, 25, 10):
+        world.found(offset)
+    assert [event.details["offset"] for event in world.events.since(0)] == [20, 10]
+
+
+def test_a_role_is_refused_while_others_are_in_the_isr_beside_this_replica() -> None:
+    world = World((1, 2))
+    assert not world.damaged.refuses(state(1, 2))
+    world.found()
+    assert world.damaged.refuses(state(1, 2))
+    assert not world.damaged.refuses(state(2))
+    assert not world.damaged.refuses(state(1))
+
+
+@pytest.mark.parametrize(("isr", "again"), [((1, 2), False), ((2,), True), ((1,), True)])
+def test_it_asks_for_its_role_again_when_the_isr_has_changed(
+    isr: tuple[int, ...], again: bool
+) -> None:
+    """Without this replica, or with it alone: the others died before they could lead."""
+    world = World((1, 2))
+    assert not world.damaged.may_return([state(2)])
+    world.found()
+    resigned: list[ErrorCode] = []
+    world.damaged.step_down(
+        SimpleNamespace(topic_partition=KEY, resign=resigned.append)  # type: ignore[arg-type]
+    )
+    assert resigned == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert world.damaged.may_return([state(*isr)]) is again
+    assert not world.damaged.may_return([state(*isr)]), "once"
+
+
+def test_another_log_of_that_name_is_not_cut() -> None:
+    world = World((1, 2))
+    world.found()
+    world.damaged.forget(KEY)
+    assert not world.damaged.refuses(state(1, 2))
+    world.damaged.mend(SimpleNamespace(topic_partition=KEY))  # type: ignore[arg-type]

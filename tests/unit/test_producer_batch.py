@@ -1,0 +1,58 @@
+"""The states of a producer's batch, and what its handles say in each."""
+
+import pytest
+from barnabas.producer.batch import BatchState, ProducerBatch
+from barnabas_common.errors import ClientError, UnknownServerError
+from barnabas_common.topic_partition import TopicPartition
+
+
+def batch_of(records: int) -> ProducerBatch:
+    batch = ProducerBatch(TopicPartition("flights", 0), "none", created=0.0)
+    for number in range(records):
+        batch.append(1_000 + number, None, b"%d" % number, ())
+    return batch
+
+
+def test_a_batch_is_filled_closed_sent_and_delivered() -> None:
+    batch = batch_of(1)
+    handle = batch.append(2_000, None, b"x", ())
+    assert batch.state is BatchState.OPEN
+    batch.close()
+    batch.sent()
+    batch.put_back()
+    batch.sent()
+    with pytest.raises(ClientError):
+        handle.result()
+    batch.complete(10, -1)
+    assert batch.state is BatchState.DONE
+    assert batch.attempts == 2
+    assert handle.result() == ("flights", 0, 11, 2_000)
+
+
+def test_a_batch_is_done_only_once() -> None:
+    batch = batch_of(1)
+    batch.close()
+    batch.fail(UnknownServerError("late"))
+    for again in (batch.sent, batch.put_back, batch.close, lambda: batch.complete(0, -1)):
+        with pytest.raises(AssertionError):
+            again()
+
+
+def test_only_a_batch_in_flight_is_split() -> None:
+    batch = batch_of(2)
+    batch.close()
+    with pytest.raises(AssertionError):
+        batch.split()
+
+
+def test_handles_find_their_records_in_the_parts() -> None:
+    batch = batch_of(2)
+    third = batch.append(2_000, None, b"third", ())
+    batch.close()
+    batch.sent()
+    first_part, second_part = batch.split()
+    assert (first_part.count, second_part.count) == (1, 2)
+    assert first_part.state is second_part.state is BatchState.CLOSED
+    second_part.sent()
+    second_part.complete(20, -1)
+    assert third.result().offset == 21

@@ -1,0 +1,1 @@
+"""The command line: `barnabas`. Modules import heavy packages only when a command runs."""

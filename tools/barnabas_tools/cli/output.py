@@ -1,0 +1,76 @@
+"""How results reach the terminal: a table for humans, JSON lines for programs.
+
+The names of JSON fields are stable: programs rely on them. Progress and summaries go to stderr, so
+that stdout holds only results.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from barnabas_tools.cli.settings import Settings
+
+Row = Mapping[str, Any]
+
+# Wide enough that no cell is ever cut or wrapped when the output is not a terminal.
+_UNLIMITED_WIDTH = 10_000
+
+
+def print_rows(settings: Settings, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Print rows with the same fields; a table's headings are the fields' names in upper case."""
+    if settings.json:
+        for row in rows:
+            print_json(row)
+    else:
+        _print_table(columns, rows)
+
+
+def print_json(row: Row) -> None:
+    """Print one JSON object on one line."""
+    sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def print_message(settings: Settings, text: str, row: Row) -> None:
+    """Print what was done: a sentence for humans, an object for programs."""
+    if settings.json:
+        print_json(row)
+    else:
+        sys.stdout.write(text + "\n")
+
+
+def note(text: str) -> None:
+    """Print a message that is not a result, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    for index, column in enumerate(columns):
+        numeric = all(row[index].lstrip("-").isdigit() for row in cells) and bool(cells)
+        heading = column.upper().replace("_", " ")
+        table.add_column(heading, no_wrap=True, justify="right" if numeric else "left")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    width = None if sys.stdout.isatty() else _UNLIMITED_WIDTH
+    Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True).print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value)) or "-"
+    return str(value)

@@ -1,0 +1,119 @@
+"""The global options, how a command runs, and how it fails; shared by all commands."""
+
+import asyncio
+import os
+import signal
+import stat
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import typer
+from barnabas_common.runtime.event_loop import run_program
+
+if TYPE_CHECKING:
+    from barnabas import Admin
+
+T = TypeVar("T")
+
+DEFAULT_BOOTSTRAP = "localhost:9092"
+
+
+class Output(StrEnum):
+    """The format of a command's results."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The global options, kept in typer's context."""
+
+    bootstrap: str = DEFAULT_BOOTSTRAP
+    output: Output = Output.TABLE
+    bootstrap_given: bool = False
+
+    @property
+    def json(self) -> bool:
+        return self.output is Output.JSON
+
+
+class CommandFailed(Exception):
+    """The command failed: its one line goes to stderr, the exit code is 1."""
+
+
+class UsageFailed(Exception):
+    """The command was called wrongly: its one line goes to stderr, the exit code is 2."""
+
+
+def settings_of(context: typer.Context) -> Settings:
+    """Return the global options of this call."""
+    return cast(Settings, context.obj or Settings())
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's coroutine; Ctrl-C cancels it, then raises KeyboardInterrupt."""
+    return run_program(work)
+
+
+def run_admin(settings: Settings, work: "Callable[[Admin], Awaitable[T]]") -> T:
+    """Run `work` with an admin client of the cluster; returns its result."""
+
+    async def run() -> T:
+        from barnabas import Admin
+
+        async with Admin(bootstrap_servers=settings.bootstrap) as admin:
+            return await work(admin)
+
+    return run_async(run())
+
+
+def run_until_interrupted(work: Coroutine[Any, Any, None]) -> None:
+    """Run work that usually ends with Ctrl-C, or when the reader of its output closes the pipe.
+
+    The work is cancelled once and cleans up, even after several Ctrl-C. Raises KeyboardInterrupt
+    or BrokenPipeError afterwards.
+    """
+
+    async def run() -> BaseException | None:
+        task = asyncio.ensure_future(work)
+        why: BaseException | None = None
+
+        def end(reason: BaseException) -> None:
+            nonlocal why
+            loop.remove_reader(sys.stdout.fileno())
+            if why is None:
+                why = reason
+                task.cancel()
+
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, end, KeyboardInterrupt())
+        if stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode):
+            # A pipe that is written to becomes readable only when its reader has closed it.
+            loop.add_reader(sys.stdout.fileno(), end, BrokenPipeError())
+        try:
+            await task
+        except asyncio.CancelledError:
+            if why is None:
+                raise
+        return why
+
+    why = run_program(run())
+    if why is not None:
+        raise why
+
+
+def parse_assignments(
+    pairs: list[str], option: str = "--set", wanted: str = "name=value"
+) -> dict[str, str]:
+    """Parse `name=value` options; raises UsageFailed for anything else."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator or not name.strip():
+            raise UsageFailed(f"{option} wants {wanted}, not {pair!r}")
+        found[name.strip()] = value.strip()
+    return found

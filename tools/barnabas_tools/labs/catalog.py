@@ -1,0 +1,41 @@
+"""All labs, in the order in which to play them."""
+
+from barnabas_tools.labs.framework.lab import Lab
+from barnabas_tools.labs.scenarios import (
+    acks,
+    all_replicas_down,
+    broker_failover,
+    controller_failover,
+    create_delete_topic,
+    data_loss,
+    divergence,
+    hw_advance,
+    isr_shrink,
+    last_replica_standing,
+    leader_epoch,
+    preferred_leader,
+    reassign,
+    split_brain,
+    unclean_election,
+)
+
+LABS: dict[str, Lab] = {
+    lab.name: lab
+    for lab in (
+        hw_advance.LAB,
+        isr_shrink.LAB,
+        acks.LAB,
+        broker_failover.LAB,
+        leader_epoch.LAB,
+        data_loss.LAB,
+        divergence.LAB,
+        split_brain.LAB,
+        last_replica_standing.LAB,
+        controller_failover.LAB,
+        create_delete_topic.LAB,
+        unclean_election.LAB,
+        all_replicas_down.LAB,
+        preferred_leader.LAB,
+        reassign.LAB,
+    )
+}

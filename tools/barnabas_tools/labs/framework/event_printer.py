@@ -1,0 +1,79 @@
+"""Prints the brokers' events to a lab's reader as they happen."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+from barnabas import Admin
+from barnabas_common.errors import BarnabasError
+from barnabas_common.events import Event, EventKind
+from barnabas_common.events.event_text import in_words
+from barnabas_common.runtime import TaskScope
+
+# How long to wait for recorded events that the stream has not delivered yet.
+CATCH_UP_SECONDS = 3.0
+# Offsets move with every record; the labs print them when they matter.
+NOT_PRINTED = frozenset({EventKind.OFFSETS_MOVED})
+
+
+class EventPrinter:
+    """To be entered once the cluster serves, and left before it ends."""
+
+    def __init__(self, bootstrap: str, tell: Callable[[str], None]) -> None:
+        self._bootstrap = bootstrap
+        self._tell = tell
+        self._exit = AsyncExitStack()
+        self._told: set[tuple[int, int, int]] = set()
+        self._news = asyncio.Condition()
+        self._tasks = TaskScope("events of a lab")
+
+    async def __aenter__(self) -> Self:
+        self._admin = await self._exit.enter_async_context(Admin(self._bootstrap))
+        self._stream = await self._exit.enter_async_context(await self._admin.events())
+        for event in await self._remembered():
+            self._told.add(_name(event))
+        self._tasks.spawn(self._read(), "reader")
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await self.catch_up()
+        await self._tasks.close()
+        await self._exit.aclose()
+
+    async def _read(self) -> None:
+        async for news in self._stream:
+            if isinstance(news, Event) and news.kind not in NOT_PRINTED:
+                self._tell(f"    · {in_words(news)}")
+                async with self._news:
+                    self._told.add(_name(news))
+                    self._news.notify_all()
+
+    async def catch_up(self) -> None:
+        """Wait until all events that the brokers have recorded so far are printed.
+
+        The stream is slightly late, and a broker's events are lost with its process.
+        """
+        try:
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                seen = {_name(event) for event in await self._remembered()}
+                async with self._news:
+                    await self._news.wait_for(lambda: seen <= self._told)
+        except (TimeoutError, BarnabasError):  # no more events will come
+            return
+
+    async def _remembered(self) -> list[Event]:
+        answers = await self._admin.describe_events()
+        return [event for a in answers for event in a.events if event.kind not in NOT_PRINTED]
+
+
+def _name(event: Event) -> tuple[int, int, int]:
+    """Return what identifies an event: sequences start again with each incarnation of a broker."""
+    return event.broker_id, event.time_ms, event.sequence

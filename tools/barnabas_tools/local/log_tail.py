@@ -1,0 +1,34 @@
+"""The end of a growing text file, and what is appended to it."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_POLL_SECONDS = 0.2
+
+
+def last_lines(path: Path, count: int | None) -> tuple[str, int]:
+    """Return the last `count` lines, all if None, and the position after them."""
+    content = path.read_bytes()
+    text = content.decode(errors="replace")
+    if count is not None:
+        kept = text.splitlines(keepends=True)
+        text = "".join(kept[len(kept) - count :]) if count < len(kept) else text
+    return text, len(content)
+
+
+def follow_file(path: Path, position: int) -> Iterator[str]:
+    """Yield what is appended after `position`, forever; starts again if the file was replaced."""
+    while True:
+        size = os.stat(path).st_size if path.exists() else 0
+        if size < position:
+            position = 0
+        if size > position:
+            with path.open("rb") as file:
+                file.seek(position)
+                content = file.read(size - position)
+            position += len(content)
+            yield content.decode(errors="replace")
+        else:
+            time.sleep(_POLL_SECONDS)

@@ -1,0 +1,40 @@
+"""Ports on 127.0.0.1: whether one is taken, and which are free.
+
+Free ports are chosen below the kernel's range for outgoing connections, so that a restarted broker
+finds its port free.
+"""
+
+import errno
+import random
+import socket
+
+HOST = "127.0.0.1"
+_FIRST, _LAST = 10_240, 32_000
+_ATTEMPTS = 1_000
+
+
+def is_taken(port: int) -> bool:
+    """Whether a process listens on the port; lingering connections do not count."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+            # A bind alone succeeds next to a listener that shares its port (SO_REUSEPORT).
+            probe.listen(1)
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                return True
+            raise
+    return False
+
+
+def free_ports(count: int) -> list[int]:
+    """Return `count` different ports without a listener; OSError if none are found."""
+    found: list[int] = []
+    for _ in range(_ATTEMPTS):
+        if len(found) == count:
+            return found
+        port = random.randint(_FIRST, _LAST)
+        if port not in found and not is_taken(port):
+            found.append(port)
+    raise OSError(f"no {count} free ports between {_FIRST} and {_LAST} on {HOST}")
