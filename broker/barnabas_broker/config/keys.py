@@ -110,7 +110,7 @@ LOG_RECORD_VALIDATION = dynamic(
     "log.record.validation",
     one_of("readable", "exact"),
     "readable",
-    "What producers' records must be: readable here, or exactly as Kafka writes them.",
+    "Not Kafka's. What producers' records must be: readable here, or exactly as Kafka writes them.",
 )
 LOG_INDEX_SIZE_MAX_BYTES = dynamic(
     "log.index.size.max.bytes", integer(4, MAX_INT), 10485760, "Largest index of a segment."
@@ -149,7 +149,7 @@ LOG_DIR_STAMP_INTERVAL_MS = Key(
     "log.dir.stamp.interval.ms",
     integer(100),
     5000,
-    "Interval at which data directories are stamped to recognize older copies (not Kafka's), ms.",
+    "Not Kafka's. Interval at which data directories are stamped, to recognize older copies, ms.",
 )
 NUM_RECOVERY_THREADS_PER_DATA_DIR = dynamic(
     "num.recovery.threads.per.data.dir", integer(1, 64), 1, "Logs loaded in parallel."
@@ -188,25 +188,26 @@ LAST_REPLICA_FSYNC_ENABLE = Key(
     "last.replica.fsync.enable",
     boolean,
     True,
-    "With an ISR that requires flushing, count flushed records only; false: as Kafka.",
+    "Not Kafka's. With an ISR that requires flushing, count flushed records only; false: as Kafka.",
 )
 HIGH_WATERMARK_MIN_ISR_GATE_ENABLE = Key(
     "high.watermark.min.isr.gate.enable",
     boolean,
     True,
-    "Hold the high watermark while under min ISR (KIP-966); false: Kafka before 3.7.",
+    "Not Kafka's. Hold the high watermark while under min ISR (KIP-966); false: Kafka before 3.7.",
 )
 ELIGIBLE_LEADER_REPLICAS_ENABLE = Key(
     "eligible.leader.replicas.enable",
     boolean,
     True,
-    "Prefer eligible replicas to an ISR member that lost records (after KIP-966); false: as Kafka.",
+    "Not Kafka's. Prefer eligible replicas to an ISR member that lost records (after KIP-966);"
+    " false: as Kafka.",
 )
 ELIGIBLE_LEADER_REPLICAS_WAIT_MS = Key(
     "eligible.leader.replicas.wait.ms",
     integer(0),
     30000,
-    "Time before an ISR member that lost unflushed records may be elected, ms.",
+    "Not Kafka's. Time before an ISR member that lost unflushed records may be elected, ms.",
 )
 REPLICA_LAG_TIME_MAX_MS = Key(
     "replica.lag.time.max.ms", integer(1), 30000, "A follower behind for longer leaves the ISR, ms."
@@ -290,25 +291,28 @@ REPLICA_TRUNCATION = Key(
     "replica.truncation",
     one_of("leader-epoch", "high-watermark"),
     "leader-epoch",
-    "Where a follower truncates; high-watermark: as Kafka before 0.11, which loses records.",
+    "Not Kafka's. Where a follower truncates; high-watermark: as Kafka before 0.11, which loses"
+    " records.",
 )
 REPLICA_TRUNCATION_LOOKUP = Key(
     "replica.truncation.lookup",
     one_of("fetch", "offsets-for-leader-epoch"),
     "fetch",
-    "How a follower finds the end of an epoch: by fetching (Kafka since 2.7) or before it.",
+    "Not Kafka's. How a follower finds the end of an epoch: by fetching (Kafka since 2.7) or"
+    " before it.",
 )
 LOG_DISK = Key(
     "log.disk",
     one_of("posix", "volatile"),
     "posix",
-    "volatile: unflushed data is lost with the process, so that kill -9 is a power loss.",
+    "Not Kafka's. volatile: unflushed data is lost with the process, so that kill -9 is a power"
+    " loss.",
 )
 PAUSE_DIRECTORY = Key(
     "pause.directory",
     optional_text,
     None,
-    "Files named after pause points pause the broker there; unset: never.",
+    "Not Kafka's. Files named after pause points pause the broker there; unset: never.",
 )
 
 NOT_BUILT: dict[str, str] = {

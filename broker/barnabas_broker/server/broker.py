@@ -7,6 +7,7 @@ simulator its own.
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from barnabas_common.errors import TransportError
@@ -35,6 +36,9 @@ from barnabas_broker.server.start_report import report_start
 
 logger = logging.getLogger(__name__)
 
+# Time for the answers under way when the broker stops.
+_LISTENER_GRACE_SECONDS = 0.5
+
 
 @dataclass(frozen=True)
 class World:
@@ -60,6 +64,7 @@ class Broker:
         self._world = world
         self._runtime = world.runtime
         self._listeners: list[Listener] = []
+        self._opened = AsyncExitStack()
         self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.events = EventLog(self.broker_id, world.runtime.clock.wall_ms)
         self.log_manager = LogManager(
@@ -117,26 +122,31 @@ class Broker:
         try:
             await self._start()
         except BaseException:
-            await self._close_listeners()
-            await self.log_dir_stamps.close()
-            await self.config_changes.close()
-            await self.membership.leave()
-            self.log_manager.unlock_directories()
+            await self._opened.aclose()
             raise
 
     async def _start(self) -> None:
+        """Each part that has begun is entered in `_opened`, which closes them in reverse order."""
+        opened = self._opened
+        opened.callback(self.log_manager.unlock_directories)
         self.log_manager.lock_directories()
         predecessor = self._session_file.read()
+        opened.push_async_callback(self.membership.leave)
         cluster_id = await self.membership.connect(predecessor)
         self.log_manager.check_identity(cluster_id)
         await self.log_dir_stamps.compare()
         await self.log_manager.start()
+        opened.push_async_callback(self.log_manager.stop)
         report_start(self.events, self.log_manager, is_first=predecessor is None)
+        opened.push_async_callback(self.replica_manager.shutdown)
         await self.replica_manager.start()
+        opened.push_async_callback(self._close_listeners)
         await self._open_listeners(cluster_id)
         self._watch_connections()
+        opened.push_async_callback(self.config_changes.close)
         await self.membership.join(self._registration())
         await self.log_manager.write_history(self.membership.unbroken_since)
+        opened.push_async_callback(self.log_dir_stamps.close)
         await self.log_dir_stamps.start()
         logger.info("broker %d serves", self.broker_id)
 
@@ -147,13 +157,7 @@ class Broker:
         if self.config[keys.CONTROLLED_SHUTDOWN_ENABLE] and self.membership.broker_epoch >= 0:
             await self._controlled_shutdown()
         self.events.close()
-        await self.log_dir_stamps.close()
-        await self.config_changes.close()
-        await self._close_listeners(grace=0.5)
-        await self.replica_manager.shutdown()
-        await self.log_manager.stop()
-        await self.membership.leave()
-        self.log_manager.unlock_directories()
+        await self._opened.aclose()
         logger.info("broker %d stopped", self.broker_id)
 
     def _watch_connections(self) -> None:
@@ -162,11 +166,11 @@ class Broker:
             self._connection_watch = ConnectionWatch(self.events, offload, count)
             self._connection_watch.start()
 
-    async def _close_listeners(self, grace: float = 0.0) -> None:
+    async def _close_listeners(self) -> None:
         if self._connection_watch is not None:
             await self._connection_watch.close()
         for listener in self._listeners:
-            await listener.close(grace)
+            await listener.close(_LISTENER_GRACE_SECONDS)
 
     async def _open_listeners(self, cluster_id: str) -> None:
         parts = BrokerParts(

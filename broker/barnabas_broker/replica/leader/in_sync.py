@@ -91,9 +91,7 @@ class InSyncReplicas(NamedTuple):
     @property
     def maximal(self) -> tuple[int, ...]:
         """The replicas the high watermark waits for: the larger of committed and proposed."""
-        if self.proposed is not None and len(self.proposed) > len(self.committed):
-            return self.proposed
-        return self.committed
+        return max(self.committed, self.proposed or (), key=len)
 
     def expanding(self, broker_id: int) -> "InSyncReplicas":
         """This ISR with a proposal to add a replica."""

@@ -232,17 +232,20 @@ class Leadership:
 
     def _awaited(self) -> dict[int, int]:
         """The log end offsets of the followers that the high watermark waits for."""
-        maximal, end = self.isr.maximal, self.log.log_end_offset
+        end = self.log.log_end_offset
         return {
             broker_id: follower.log_end_offset
             for broker_id, follower in self.followers.items()
-            if broker_id in maximal or self._is_about_to_join(follower, end)
+            if self._holds_back(follower, end)
         }
 
-    def _is_about_to_join(self, follower: RemoteReplica, end: int) -> bool:
+    def _holds_back(self, follower: RemoteReplica, end: int) -> bool:
         environment = self._environment
-        caught_up = follower.is_caught_up(end, environment.now(), environment.max_lag)
-        return holds_back(False, caught_up, caught_up and environment.is_alive(follower.broker_id))
+        return holds_back(
+            in_maximal_isr=follower.broker_id in self.isr.maximal,
+            caught_up=follower.is_caught_up(end, environment.now(), environment.max_lag),
+            alive=environment.is_alive(follower.broker_id),
+        )
 
     def settings_changed(self) -> None:
         """`min.insync.replicas` may have changed, and with it what may be committed."""
