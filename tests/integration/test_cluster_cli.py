@@ -237,21 +237,6 @@ def test_the_files_on_disk_are_sound_and_a_flipped_bit_is_found(shell: OwnCluste
     assert result.returncode == 1 and "isvalid: false" in result.stdout
 
 
-def test_ctrl_c_ends_consume_quietly(shell: OwnCluster) -> None:
-    shell.ok("topic", "create", "interrupted")
-    shell.ok("produce", "interrupted", stdin="x\n")
-    process = subprocess.Popen(
-        [*COMMAND, "consume", "interrupted", "--from-beginning"],
-        env=shell.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stdout.readline() == "x\n"
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert (out, err) == ("", "1 record consumed\n")
-
-
 def test_a_reader_that_leaves_is_no_failure(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "piped")
     shell.ok("produce", "piped", stdin=f"{'line' * 10}\n" * 5000)  # more than a pipe holds

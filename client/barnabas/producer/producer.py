@@ -29,6 +29,7 @@ from barnabas_common.record.batch import HEADER_SIZE
 from barnabas_common.record.murmur2 import partition_for_key
 from barnabas_common.record.record import Headers
 from barnabas_common.runtime import Runtime
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.client import Client
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
@@ -200,6 +201,12 @@ class Producer(Client):
     def undelivered(self) -> int:
         """How many records were sent, and neither delivered nor given up."""
         return sum(batch.count for batch in self._accumulator.incomplete)
+
+    @property
+    def undelivered_partitions(self) -> tuple[TopicPartition, ...]:
+        """The partitions of those records, the one with the oldest first."""
+        batches = self._accumulator.incomplete
+        return tuple(dict.fromkeys(batch.topic_partition for batch in batches))
 
     def take_unobserved_errors(self) -> list[BarnabasError]:
         """Errors of records that were given up and went unseen; each is returned once.

@@ -147,7 +147,7 @@ async def _produce(
     tasks = TaskScope("produce")
     try:
         async with producer:
-            tasks.spawn(_tell_of_waiting(producer, deliveries, topic), "waiting")
+            tasks.spawn(_tell_of_waiting(producer, deliveries), "waiting")
             number = 0
             async for line in lines(descriptor):
                 number += 1
@@ -164,14 +164,15 @@ async def _produce(
     deliveries.conclude()
 
 
-async def _tell_of_waiting(producer: "Producer", deliveries: Deliveries, topic: str) -> None:
+async def _tell_of_waiting(producer: "Producer", deliveries: Deliveries) -> None:
     """Print once that records wait: the producer retries silently, for up to two minutes."""
     before, now = None, None
     while now is None or now != before:  # until records wait and none was delivered since
         before = now
         await asyncio.sleep(SILENCE_SECONDS)
         now = deliveries.delivered if producer.undelivered else None
+    oldest = producer.undelivered_partitions[0]
     note(
         f"{counted(producer.undelivered, 'record')} not acknowledged yet, still trying;"
-        f" `barnabas explain {topic}-N` says why"
+        f" `barnabas explain {oldest}` says why"
     )

@@ -1,0 +1,113 @@
+"""Ctrl-C ends each command that runs for long: soon, with exit code 130, and without a traceback.
+
+Where a program was when it came must make no difference, so each command is also interrupted
+while it starts.
+"""
+
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from barnabas_tools.local.cluster import LocalCluster
+
+from tests.support.shell import COMMAND, Shell
+
+pytestmark = pytest.mark.integration
+
+TOPIC = "interrupted"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        shell = Shell(cluster.bootstrap)
+        shell.ok("topic", "create", TOPIC, "--partitions", "4", "--replication-factor", "3")
+        shell.ok("produce", TOPIC, "--partition", "2", stdin="x\n")
+        yield cluster
+
+
+def start(cluster: LocalCluster, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, *arguments],
+        env=Shell(cluster.bootstrap).environment,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Send SIGINT to a command; return what it printed from then on."""
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err and "Exception" not in err
+    return out, err
+
+
+# What to wait for on stdout or stderr: from then on the command is in the midst of its work.
+LONG_COMMANDS = {
+    "consume": (("consume", TOPIC, "--from-beginning"), "stdout"),
+    "watch": (("watch", TOPIC, "--events-only", "--from-beginning"), "stdout"),
+    "simulate": (("simulate", "run", "1000", "--jobs", "1"), "stderr"),
+}
+
+
+@pytest.mark.parametrize("name", LONG_COMMANDS)
+def test_a_long_command_in_the_midst_of_its_work(cluster: LocalCluster, name: str) -> None:
+    arguments, where = LONG_COMMANDS[name]
+    process = start(cluster, *arguments)
+    stream = process.stdout if where == "stdout" else process.stderr
+    assert stream is not None and stream.readline()
+    out, err = interrupt(process)
+    if name == "consume":
+        assert (out, err) == ("", "1 record consumed\n")
+
+
+@pytest.mark.parametrize("delay_ms", range(0, 1000, 50))
+def test_a_command_that_has_just_started(cluster: LocalCluster, delay_ms: int) -> None:
+    process = start(cluster, "consume", TOPIC)
+    time.sleep(delay_ms / 1000)  # any moment will do: this chooses which
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode in (130, -signal.SIGINT), err
+    assert "Traceback" not in err and out == ""
+
+
+def test_produce_that_waits_for_input(cluster: LocalCluster) -> None:
+    process = start(cluster, "produce", TOPIC, "--output", "json")
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("first\n")
+    process.stdin.flush()
+    assert '"topic"' in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == "1 record delivered\n"
+
+
+def test_produce_that_cannot_deliver_names_a_partition_and_ends(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path) as cluster:
+        shell = Shell(cluster.bootstrap)
+        shell.ok("topic", "create", TOPIC, "--partitions", "4", "--replication-factor", "3")
+        for broker in (1, 2):
+            cluster.kill(broker)
+        process = start(cluster, "produce", TOPIC, "--partition", "2")
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.write("stuck\n")
+        process.stdin.flush()
+        ready, _, _ = select.select([process.stderr], [], [], 60)
+        assert ready, "nothing was told"
+        told = process.stderr.readline()
+        assert told.startswith("1 record not acknowledged yet, still trying;")
+        named = re.findall(r"`barnabas (explain \S+)`", told)
+        assert named == [f"explain {TOPIC}-2"]
+        assert "broker" in shell.ok(*named[0].split())
+        began = time.monotonic()
+        _, err = interrupt(process)
+        assert time.monotonic() - began < 10
+        assert "0 records delivered" in err
