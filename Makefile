@@ -10,6 +10,8 @@ PYTEST := $(PY) -m pytest
 # These share nothing and start no processes to speak of: all cores at once.
 QUICK := tests/unit tests/simulation
 PARALLEL := $(PYTEST) -q --numprocesses auto --dist worksteal
+# Most of these wait, for processes and timeouts: two at a time, a file with its cluster in one.
+REAL := $(PYTEST) --numprocesses 2 --dist loadgroup
 
 # Spark's workers must be the interpreter that has pyspark_barnabas.
 export PYSPARK_PYTHON := $(abspath $(PY))
@@ -37,11 +39,11 @@ lint: $(STAMP)
 
 test: $(STAMP) java ## everything but the long proofs; what cannot run here is skipped and says so
 	$(PARALLEL) -m "not slow" $(QUICK)
-	$(PYTEST) -m "not slow" $(QUICK:%=--ignore=%) tests
+	$(REAL) -m "not slow" $(QUICK:%=--ignore=%) tests
 
 test-all: lint java ## everything
 	$(PARALLEL) $(QUICK)
-	$(PYTEST) $(QUICK:%=--ignore=%) tests
+	$(REAL) $(QUICK:%=--ignore=%) tests
 
 simulate: $(STAMP) ## N=150 random schedules of whole clusters; SEED=... MODE=safety|liveness
 	$(PY) -m barnabas_simulator.campaign run $(or $(N),150) --seed $(or $(SEED),0) \

@@ -1,7 +1,11 @@
-"""For all tests: where everything must run, a skip is a failure.
+"""For all tests: where everything must run, a skip is a failure; and what may run side by side.
 
 A machine without Docker or Java skips what needs them. `.ci/run` sets BARNABAS_REQUIRE_ALL=1, so
 that a proof cannot silently stop being run.
+
+With `--numprocesses` and `--dist loadgroup`, the tests of a file share a process, because they
+share a cluster. Those of `docker`, `kafka_tools` and `spark` share one for the whole folder: each
+of these uses most of the machine. Labs share nothing.
 """
 
 import os
@@ -17,6 +21,13 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 # A shell starts what it puts in the background deaf to Ctrl-C, and children inherit that; the tests
 # that press it need it heard.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Each process of a parallel run has ports of its own.
+_PORTS_OF_A_PROCESS = 2_500
+_worker = os.environ.get("PYTEST_XDIST_WORKER")
+if _worker is not None:
+    _first = 10_240 + int(_worker.removeprefix("gw")) % 8 * _PORTS_OF_A_PROCESS
+    os.environ["BARNABAS_PORT_RANGE"] = f"{_first}-{_first + _PORTS_OF_A_PROCESS - 1}"
 
 REQUIRE_ALL = os.environ.get("BARNABAS_REQUIRE_ALL") == "1"
 
@@ -41,3 +52,16 @@ def pytest_make_collect_report(
         report.outcome = "failed"
         report.longrepr = f"skipped, but BARNABAS_REQUIRE_ALL=1: {report.longrepr}"
     return report
+
+
+_FOLDERS_THAT_SHARE = ("docker", "kafka_tools", "spark")
+_FOLDERS_APART = ("labs",)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Group what must run in one process; see above."""
+    for item in items:
+        folder = item.path.parent.name
+        if folder not in _FOLDERS_APART:
+            group = folder if folder in _FOLDERS_THAT_SHARE else str(item.path)
+            item.add_marker(pytest.mark.xdist_group(group))

@@ -1,15 +1,18 @@
 """Ports on 127.0.0.1: whether one is taken, and which are free.
 
 Free ports are chosen below the kernel's range for outgoing connections, so that a restarted broker
-finds its port free.
+finds its port free. Two programs that start and stop clusters at the same time could still take a
+port of each other's stopped brokers; BARNABAS_PORT_RANGE=first-last gives each its own range.
 """
 
 import errno
+import os
 import random
 import socket
 
 HOST = "127.0.0.1"
-_FIRST, _LAST = 10_240, 32_000
+PORT_RANGE = "BARNABAS_PORT_RANGE"
+_DEFAULT_RANGE = "10240-32000"
 _ATTEMPTS = 1_000
 
 
@@ -30,11 +33,12 @@ def is_taken(port: int) -> bool:
 
 def free_ports(count: int) -> list[int]:
     """Return `count` different ports without a listener; OSError if none are found."""
+    first, last = map(int, os.environ.get(PORT_RANGE, _DEFAULT_RANGE).split("-"))
     found: list[int] = []
     for _ in range(_ATTEMPTS):
         if len(found) == count:
             return found
-        port = random.randint(_FIRST, _LAST)
+        port = random.randint(first, last)
         if port not in found and not is_taken(port):
             found.append(port)
-    raise OSError(f"no {count} free ports between {_FIRST} and {_LAST} on {HOST}")
+    raise OSError(f"no {count} free ports between {first} and {last} on {HOST}")

@@ -1,7 +1,9 @@
-"""An election names a new leader under the old leader epoch."""
+"""An election names a new leader under the old leader epoch, and no refusal raises it later."""
 
 from dataclasses import replace
 
+from barnabas_controller.election.decision import Decision, Unchanged
+from barnabas_controller.partitions import epoch_refusals
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 
@@ -9,5 +11,10 @@ def with_leader(self: LeaderAndIsr, leader: int, isr: tuple[int, ...]) -> Leader
     return replace(self, leader=leader, isr=isr)
 
 
-assert LeaderAndIsr.with_leader
+def elect_above(*_: object) -> Decision:
+    return Unchanged("the mistake")
+
+
+assert LeaderAndIsr.with_leader and epoch_refusals.elect_above
 LeaderAndIsr.with_leader = with_leader  # type: ignore[method-assign]
+epoch_refusals.elect_above = elect_above
