@@ -18,7 +18,7 @@ export PYSPARK_PYTHON := $(abspath $(PY))
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test test-all check lint simulate proto image clean
+.PHONY: help install java demo test test-all check format lint simulate proto image clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,10 @@ demo: $(STAMP) java ## a real cluster, a real data set, the leader killed, nothi
 
 check: lint ## lint, types, layers, unit tests and short simulations: what to run before a commit
 	$(PARALLEL) -m "not slow" $(QUICK)
+
+format: $(STAMP) ## put the code in the project's format
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .

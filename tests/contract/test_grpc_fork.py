@@ -5,7 +5,7 @@ import sys
 
 SCRIPT = """
 import asyncio, subprocess
-from barnabas_common.errors import Refused
+from barnabas_common.errors import NotApplied
 from barnabas_common.messages.metadata import MetadataRequest
 from barnabas_common.runtime import Address, Service
 from barnabas_common.transport.grpc_network import GrpcNetwork
@@ -14,7 +14,7 @@ async def main():
     channel = GrpcNetwork().connect(Address("127.0.0.1", 1), Service.ADMIN)
     try:
         await channel.call(MetadataRequest(), 5.0)
-    except Refused:
+    except NotApplied:
         pass
     # A preexec_fn makes it a real fork; without one it is a vfork, of which nobody is told.
     codes = {subprocess.run(["true"], preexec_fn=int).returncode for _ in range(20)}

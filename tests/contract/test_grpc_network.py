@@ -12,7 +12,7 @@ import pytest
 import uvloop
 from barnabas_broker.rpc.allocator import keep_freed_memory
 from barnabas_broker.rpc.grpc_server import grpc_listen
-from barnabas_common.errors import MaybeApplied, Refused
+from barnabas_common.errors import MaybeApplied, NotApplied
 from barnabas_common.runtime import Address, Listener, ProbeResult, Service
 from barnabas_common.transport.codec import REQUESTS, RESPONSES
 from barnabas_common.transport.grpc_network import GrpcNetwork, method
@@ -70,7 +70,7 @@ async def test_a_frame_is_plain_protobuf_that_any_grpc_client_can_speak(
 
 async def test_a_host_that_does_not_exist_is_refused_with_the_reason() -> None:
     channel = GrpcNetwork().connect(Address("no-such-host.invalid", 9092), Service.DATA)
-    with pytest.raises(Refused, match=r"invalid:9092: the host name .* (known|resolved)$"):
+    with pytest.raises(NotApplied, match=r"invalid:9092: the host name .* (known|resolved)$"):
         await channel.call(produce("echo"), timeout=10)
     await channel.close()
 
@@ -87,7 +87,7 @@ async def test_a_broken_connection_is_told_in_plain_words_and_in_grpcs_own_in_th
         ("broke: the other end closed the connection", "broke: the other end reset the connection")
     )
     nobody = world.unused_address()
-    with pytest.raises(Refused, match=f"^cannot reach Data at {nobody}: connection refused$"):
+    with pytest.raises(NotApplied, match=f"^cannot reach Data at {nobody}: connection refused$"):
         await world.connect(nobody).open(timeout=5)
     said = [r.getMessage() for r in caplog.records]
     assert any("UNAVAILABLE" in text and "Connection refused" in text for text in said)
@@ -98,7 +98,7 @@ async def test_a_listener_that_takes_connections_and_says_nothing_is_a_refusal_i
     silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
     channel = GrpcNetwork().connect(Address("127.0.0.1", port), Service.DATA)
-    with pytest.raises(Refused, match=r"no connection to Data at .* within 0\.3 s"):
+    with pytest.raises(NotApplied, match=r"no connection to Data at .* within 0\.3 s"):
         await channel.call(produce("echo"), timeout=0.3)
     await channel.close()
     silent.close()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from barnabas_broker.rpc.acceptor import Limits
 from barnabas_broker.rpc.exchange import REQUEST_OVERHEAD
-from barnabas_common.errors import InvalidArgumentError, MaybeApplied, Refused
+from barnabas_common.errors import InvalidArgumentError, MaybeApplied, NotApplied
 from barnabas_common.messages import SERVICES
 from barnabas_common.messages.metadata import MetadataRequest
 from barnabas_common.messages.produce import ProduceResponse
@@ -123,7 +123,7 @@ async def test_where_nobody_listens_a_call_is_refused_at_once(world: World) -> N
     channel = world.connect(world.unused_address())
     for _ in range(3):
         before = time.monotonic()
-        with pytest.raises(Refused, match="refused"):
+        with pytest.raises(NotApplied, match="refused"):
             await channel.call(produce("echo"), timeout=10)
         assert time.monotonic() - before < SOON
 
@@ -132,7 +132,7 @@ async def test_a_service_that_is_not_offered_is_refused_by_name(
     world: World, peer: ScriptedPeer
 ) -> None:
     listener = await world.listen(peer, Service.DATA, Service.ADMIN)
-    with pytest.raises(Refused, match="service Control is not offered"):
+    with pytest.raises(NotApplied, match="service Control is not offered"):
         await world.connect(listener.address, Service.CONTROL).call(
             filled(next(iter(SERVICES[Service.CONTROL]))), timeout=5
         )
@@ -144,7 +144,7 @@ async def test_a_message_over_the_limit_is_refused_and_its_neighbours_live(
 ) -> None:
     neighbour = asyncio.create_task(channel.call(produce("wait"), timeout=5))
     await until(lambda: peer.received)
-    with pytest.raises(Refused, match=r"over the limit of 1048576 bytes"):
+    with pytest.raises(NotApplied, match=r"over the limit of 1048576 bytes"):
         await channel.call(produce("echo", records=bytes(LIMITS.max_message_bytes)), timeout=5)
     peer.gate.set()
     assert echoed(await neighbour) == ("wait", 0)
@@ -158,7 +158,7 @@ async def test_a_message_of_another_service_is_the_callers_mistake(channel: Chan
 
 async def test_a_closed_channel_refuses(channel: Channel) -> None:
     await channel.close()
-    with pytest.raises(Refused, match="closed"):
+    with pytest.raises(NotApplied, match="closed"):
         await channel.call(produce("echo"), timeout=5)
 
 
@@ -187,7 +187,7 @@ async def test_when_the_peer_dies_every_call_in_flight_is_maybe_applied_at_once(
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [MaybeApplied] * 5
     assert time.monotonic() - before < SOON
-    with pytest.raises(Refused):
+    with pytest.raises(NotApplied):
         await channel.call(produce("echo"), timeout=5)
 
 
@@ -197,7 +197,7 @@ async def test_a_channel_finds_a_peer_that_came_back_on_the_same_port(world: Wor
     await channel.call(produce("echo"), timeout=5)
     await world.kill_mortal()
     for _ in range(5):
-        with pytest.raises((Refused, MaybeApplied)):
+        with pytest.raises((NotApplied, MaybeApplied)):
             await channel.call(produce("echo"), timeout=1)
         await asyncio.sleep(0.1)
     await world.start_mortal(address.port)
@@ -206,7 +206,7 @@ async def test_a_channel_finds_a_peer_that_came_back_on_the_same_port(world: Wor
         try:
             assert echoed(await channel.call(produce("back"), timeout=SOON)) == ("back", 0)
             return
-        except Refused:
+        except NotApplied:
             await asyncio.sleep(0.02)
     pytest.fail(f"not reconnected within {SOON} s")
 
@@ -229,7 +229,7 @@ async def test_the_end_of_a_connection_is_told_without_a_call_in_flight(world: W
     await world.kill_mortal()
     async with asyncio.timeout(SOON):
         assert await ended
-    with pytest.raises(Refused):
+    with pytest.raises(NotApplied):
         await channel.open(timeout=5)
 
 
@@ -258,7 +258,7 @@ async def test_closing_a_channel_ends_its_connection(channel: Channel) -> None:
     ended = await channel.open(timeout=5)
     await channel.close()
     assert "closed" in await ended
-    with pytest.raises(Refused, match="closed"):
+    with pytest.raises(NotApplied, match="closed"):
         await channel.open(timeout=5)
 
 
@@ -355,7 +355,7 @@ async def test_a_closing_listener_answers_what_it_has_begun_within_its_grace(
     await until(lambda: peer.received)
     closing = asyncio.create_task(listener.close(grace=5))
     await asyncio.sleep(0.05)
-    with pytest.raises(Refused):
+    with pytest.raises(NotApplied):
         await world.connect(listener.address).call(produce("late"), timeout=0.5)
     peer.gate.set()
     assert echoed(await call) == ("wait", 0)

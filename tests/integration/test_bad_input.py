@@ -16,8 +16,8 @@ from barnabas_common.errors import (
     KafkaError,
     MaybeApplied,
     MessageTooLargeError,
+    NotApplied,
     OffsetOutOfRangeError,
-    Refused,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
@@ -201,9 +201,9 @@ async def test_a_record_over_max_message_bytes_is_refused(cluster: LocalCluster)
 async def test_a_request_over_the_limit_is_refused(cluster: LocalCluster) -> None:
     request = ProduceRequest(-1, 1000, [ProducePartition(TOPIC, 0, b"x" * 120_000_000)])
     leader = await leader_of(cluster)
-    with pytest.raises(Refused):
+    with pytest.raises(NotApplied):
         await call(leader, Service.DATA, request, limit=100 << 20)
-    with pytest.raises((Refused, MaybeApplied)):
+    with pytest.raises((NotApplied, MaybeApplied)):
         await call(leader, Service.DATA, request)
 
 
@@ -301,9 +301,9 @@ async def test_an_offset_out_of_range_is_refused(cluster: LocalCluster) -> None:
 
 async def test_replication_and_control_are_not_offered_to_clients(cluster: LocalCluster) -> None:
     client = client_address(cluster, 1)
-    with pytest.raises((Refused, MaybeApplied)):
+    with pytest.raises((NotApplied, MaybeApplied)):
         await call(client, Service.CONTROL, LeaderAndIsrRequest(2, 1 << 30, 1 << 62))
-    with pytest.raises((Refused, MaybeApplied)):
+    with pytest.raises((NotApplied, MaybeApplied)):
         await call(client, Service.REPLICA, FetchRequest(0, 1, 1, replica_id=2))
 
 

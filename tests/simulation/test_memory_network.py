@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import pytest
-from barnabas_common.errors import MaybeApplied, Refused
+from barnabas_common.errors import MaybeApplied, NotApplied
 from barnabas_common.runtime import Address, Channel, Service
 from barnabas_simulator.loop import NODE, VirtualLoop, run
 from barnabas_simulator.network import MemoryNetwork
@@ -107,9 +107,9 @@ def test_a_connection_breaks_when_its_link_stays_cut() -> None:
 def test_over_a_cut_link_no_connection_is_made() -> None:
     async def scenario(scene: Scene) -> None:
         scene.network.cut("server", "client")
-        with pytest.raises(Refused, match="timed out"):
+        with pytest.raises(NotApplied, match="timed out"):
             await scene.channel.call(produce("echo"), timeout=30)
-        with pytest.raises(Refused, match="no connection"):
+        with pytest.raises(NotApplied, match="no connection"):
             await scene.channel.call(produce("echo"), timeout=0.5)
         scene.network.heal("server", "client")
         await scene.channel.call(produce("echo"), timeout=30)
@@ -132,7 +132,7 @@ def test_a_killed_server_breaks_calls_at_once_and_may_come_back(seed: int) -> No
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [MaybeApplied] * 3
         assert scene.now < 1.1
-        with pytest.raises(Refused, match="refused"):
+        with pytest.raises(NotApplied, match="refused"):
             await scene.channel.call(produce("echo"), timeout=5)
         scene.peer.gate.set()
         await serve(scene.network, scene.peer, incarnation=2)
@@ -193,7 +193,7 @@ def test_a_request_may_be_lost_with_its_connection() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.channel.call(produce("echo"), timeout=5)
         scene.network.links.lose_next(("client", "server"))
-        with pytest.raises((MaybeApplied, Refused)):
+        with pytest.raises((MaybeApplied, NotApplied)):
             await scene.channel.call(produce("lost"), timeout=5)
         await scene.channel.call(produce("next"), timeout=5)
         assert scene.peer.finished == ["echo", "next"]
@@ -222,7 +222,7 @@ def test_a_flaky_link_breaks_some_connections_and_lets_others_through() -> None:
             try:
                 await scene.channel.call(produce("echo"), timeout=5)
                 outcomes.append(True)
-            except (MaybeApplied, Refused):
+            except (MaybeApplied, NotApplied):
                 outcomes.append(False)
         scene.network.links.make_flaky(("server", "client"), 0)
         await scene.channel.call(produce("echo"), timeout=5)
@@ -296,14 +296,14 @@ def test_a_host_without_power_refuses_nobody_and_knows_no_connection_when_it_is_
         with pytest.raises(MaybeApplied, match="no answer"):
             await scene.channel.call(produce("lost"), timeout=3)
         fresh = scene.network.node("other").connect(SERVER, Service.DATA)
-        with pytest.raises(Refused, match="timed out"):
+        with pytest.raises(NotApplied, match="timed out"):
             await fresh.call(produce("echo"), timeout=5)
         call = asyncio.create_task(scene.channel.call(produce("lost"), timeout=60))
         await asyncio.sleep(1)
         scene.network.regain_power("server")
         with pytest.raises(MaybeApplied, match="reset"):
             await call
-        with pytest.raises(Refused, match="refused"):
+        with pytest.raises(NotApplied, match="refused"):
             await fresh.call(produce("echo"), timeout=5)
         await fresh.close()
         await early

@@ -86,6 +86,6 @@ def test_blame_is_split() -> None:
     assert issubclass(KafkaError, BarnabasError)
     assert not issubclass(errors.TransportError, KafkaError)
     assert not issubclass(errors.ClientError, KafkaError)
-    assert issubclass(errors.Refused, errors.TransportError)
+    assert issubclass(errors.NotApplied, errors.TransportError)
     assert issubclass(errors.MaybeApplied, errors.TransportError)
     assert issubclass(errors.InvalidArgumentError, ValueError)

@@ -122,10 +122,10 @@ async def test_a_smaller_isr_waits_for_the_flush_that_it_requires() -> None:
     last = standing(log, flushes)
     last.review(InSyncReplicas((1, 2, 3)))
     assert last.phase is Phase.NOT_REQUIRED and last.end_offset == 1, "all of the log counts again"
-    assert last.may_shrink_to(2)
-    assert not last.may_shrink_to(1) and last.end_offset == 0
+    assert last.prepare_to_shrink_to(2)
+    assert not last.prepare_to_shrink_to(1) and last.end_offset == 0
     flushes.end_one()
-    assert last.may_shrink_to(1)
+    assert last.prepare_to_shrink_to(1)
 
 
 async def test_the_controller_is_asked_once_to_confirm_the_isr_of_a_flushed_log() -> None:

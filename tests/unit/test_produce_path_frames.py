@@ -31,7 +31,7 @@ from barnabas_common.transport.codec import REQUESTS, RESPONSES
 
 from tests.support.raw import batch
 
-MOST_FRAMES = 9
+MOST_FRAMES = 8
 MOST_FILES = 17
 BROKER = "barnabas_broker" + os.sep
 

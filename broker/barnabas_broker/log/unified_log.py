@@ -8,8 +8,8 @@ power loss.
 
 If a write fails, the file is truncated to its previous size, and this call and all later ones raise
 KAFKA_STORAGE_ERROR: a disk that failed once is not trusted again while the broker runs. A lack of
-file descriptors is no failure of the disk: this call raises the same (retriable) error, and the log
-is unchanged.
+file descriptors is not a failure of the disk: this call raises the same (retriable) error, and the
+log is unchanged.
 """
 
 import errno

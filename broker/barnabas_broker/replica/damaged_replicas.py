@@ -96,7 +96,7 @@ class DamagedReplicas:
     ) -> None:
         if others:
             then = (
-                f"brokers {others} are in sync: one of them is to lead, then this log is truncated"
+                f"brokers {others} are in sync: one of them will lead, then this log is truncated"
             )
         else:
             then = (

@@ -135,7 +135,7 @@ class ReplicaManager:
         The high watermark checkpoint starts with the first LeaderAndIsr: before that, a broker that
         has just started would overwrite the file with less than it holds.
         """
-        # At half the lag time, so that a member leaves after 1 to 1.5 times of it.
+        # At half the lag time, so that a member leaves after 1 to 1.5 lag times.
         self._tasks.repeat(self._check_in_sync_replicas, self._max_lag / 2, "ISR check")
         self._tasks.repeat(self._look_for_offset_moves, INTERVAL_SECONDS, "offset moves")
         self._tasks.repeat(self._look_for_strays, STRAYS_INTERVAL_SECONDS, "strays")

@@ -1,6 +1,6 @@
 """Listeners for changes of role: a coordinator starts and stops with the partitions of its topic.
 
-A listener is called synchronously, in the moment the partition has taken its role, and in the order
+A listener is called synchronously, at the moment the partition has taken its role, and in the order
 of the changes. Nothing here awaits, so a listener must only take note or start a task.
 """
 

@@ -224,7 +224,7 @@ class Roles:
         try:
             return await self._context.topic_config(topic)
         except InvalidConfig as error:
-            # The controller takes this replica for offline: one that has valid settings may lead.
+            # The controller treats this replica as offline; one with valid settings may lead.
             logger.error("topic %s: %s", topic, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         except Exception as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from barnabas_common.errors import (
     BarnabasError,
     LeaderNotAvailableError,
-    Refused,
+    NotApplied,
     TransportError,
     error_for,
 )
@@ -260,4 +260,4 @@ class Cluster:
 
 def may_ask_another(request: Message, error: TransportError) -> bool:
     """Whether a request that failed in transit may be sent to another broker."""
-    return isinstance(error, Refused) or isinstance(request, _READING)
+    return isinstance(error, NotApplied) or isinstance(request, _READING)

@@ -1,8 +1,8 @@
 """The errors that callers can meet, by origin.
 
 `KafkaError` and its subclasses: a broker answered, and the answer is one of Kafka's error codes.
-`TransportError`: no answer arrived; the request was certainly not applied (`Refused`), or that is
-unknown (`MaybeApplied`). `ClientError`: a mistake of the caller, or a limit of this client.
+`TransportError`: no answer arrived; the request was certainly not applied (`NotApplied`), or that
+is unknown (`MaybeApplied`). `ClientError`: a mistake of the caller, or a limit of this client.
 
 Each code has its own exception class (in `kafka_errors`, all importable from here):
 `NOT_LEADER_OR_FOLLOWER` raises `NotLeaderOrFollowerError`.
@@ -19,7 +19,7 @@ class TransportError(BarnabasError):
     retriable = True
 
 
-class Refused(TransportError):
+class NotApplied(TransportError):
     """The request was not sent, or the peer was not there: it was certainly not applied."""
 
 

@@ -76,21 +76,22 @@ class Channel(Protocol):
         """Connect now, unless connected; `timeout` in seconds.
 
         The returned awaitable completes when this connection has ended, with the reason, whether a
-        call was in flight or not. Raises `errors.Refused` if there is no connection in time.
+        call was in flight or not. Raises `errors.NotApplied` if there is no connection in time.
         """
         ...
 
     async def call(self, request: Message, timeout: float) -> Message:
         """Send a request and return its response; `timeout` in seconds covers connecting too.
 
-        Raises `errors.Refused` if the request was certainly not applied (no process listens, the
+        Raises `errors.NotApplied` if the request was certainly not applied (no process listens, the
         message is over the limit, the channel is closed), `errors.MaybeApplied` if the connection
         broke or the time ran out after sending.
         """
         ...
 
     async def send(self, request: Message, timeout: float) -> None:
-        """Send a request that has no response; returns when the connection has taken it."""
+        """Send a request that has no response; returns when the connection has taken it, at most
+        `timeout` seconds later."""
         ...
 
     async def close(self) -> None:

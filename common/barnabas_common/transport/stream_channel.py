@@ -5,7 +5,7 @@ first call, and again at the first call after it broke. Two tasks serve a stream
 and one that writes; so a caller can be cancelled at any time without harm to other calls, and
 requests leave in the order of the calls.
 
-A call fails with `Refused` only if its request was certainly not sent. Once it is marked `sent`,
+A call fails with `NotApplied` only if its request was certainly not sent. Once it is marked `sent`,
 every failure is `MaybeApplied`.
 """
 
@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from barnabas_common.errors import MaybeApplied, Refused
+from barnabas_common.errors import MaybeApplied, NotApplied
 from barnabas_common.messages.failure import Failure
 from barnabas_common.runtime.network import Address, Message, Service
 from barnabas_common.runtime.tasks import TaskScope
@@ -53,7 +53,7 @@ class _Call:
 
     def fail(self, reason: str) -> None:
         if not self.future.done():
-            error = MaybeApplied(reason) if self.sent else Refused(reason)
+            error = MaybeApplied(reason) if self.sent else NotApplied(reason)
             self.future.set_exception(error)
 
 
@@ -102,9 +102,9 @@ class StreamChannel:
             async with asyncio.timeout(timeout):
                 opened = await asyncio.shield(connection.is_open)
         except TimeoutError:
-            raise Refused(f"no connection to {self._name} within {timeout:g} s") from None
+            raise NotApplied(f"no connection to {self._name} within {timeout:g} s") from None
         if not opened:
-            raise Refused(connection.ended.result())
+            raise NotApplied(connection.ended.result())
         return asyncio.shield(connection.ended)
 
     async def call(self, request: Message, timeout: float) -> Message:
@@ -138,18 +138,18 @@ class StreamChannel:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise Refused(f"the channel to {self._name} is closed")
+            raise NotApplied(f"the channel to {self._name} is closed")
 
     def _start_call(self, request: Message, timeout: float, wants_answer: bool) -> _Call:
         """Register a call; `timeout` in seconds runs from now.
 
-        Raises `Refused` for a message over the limit, `InvalidArgumentError` for one of another
+        Raises `NotApplied` for a message over the limit, `InvalidArgumentError` for one of another
         service.
         """
         self._last_id += 1
         frame = self._requests.encode(self._last_id, request)
         if len(frame) > self._max_message_bytes:
-            raise Refused(
+            raise NotApplied(
                 f"{type(request).__name__} of {len(frame)} bytes to {self._name} is over the limit "
                 f"of {self._max_message_bytes} bytes a message"
             )

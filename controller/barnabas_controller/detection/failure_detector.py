@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from barnabas_common.errors import Refused
+from barnabas_common.errors import NotApplied
 from barnabas_common.runtime import Channel, Network
 
 from barnabas_controller.detection.suspicion_rule import SuspicionRule
@@ -82,7 +82,7 @@ class FailureDetector:
         """Return when the stream has ended or could not be opened."""
         try:
             ended = await self._channel.open(OPEN_SECONDS)
-        except Refused as error:
+        except NotApplied as error:
             logger.debug("broker %d: no control stream: %s", self._broker.broker_id, error)
             return
         self._rule.connected()

@@ -29,7 +29,7 @@ def passed_over(
         elif replica not in isr:
             why = "is not in the ISR"
         else:
-            why = "is in the ISR, but the cause names another"
+            why = "was in the ISR, but another was preferred"
         reasons.append(f"broker {replica} {why}")
     return reasons
 

@@ -55,7 +55,7 @@ class EpochRefusals:
             partition = TopicPartition(held.topic, held.partition)
             state = self._context.leadership.get(partition)
             if state is None or held.leader_epoch < state.leader_epoch:
-                continue  # it has come late: a newer state has been sent since
+                continue  # it arrived late: a newer state has been sent since
             waits = partition in self._held
             self._held.setdefault(partition, {})[broker_id] = held
             if not waits:
@@ -104,7 +104,7 @@ class EpochRefusals:
                     decision.recipients, partition, decision.state, cause=decision.reason
                 )
                 if context.is_online(decision.state.leader, partition):
-                    context.partition_states[partition] = PartitionState.ONLINE
+                    self._partitions.change([partition], PartitionState.ONLINE)
         self._term.send(batch)
         await self._partitions.elect_where_missing("a leader epoch was raised")
 

@@ -93,7 +93,7 @@ class PartitionStateMachine:
         await change_leadership(self._term, list(written_at), decide)
 
     def change(self, partitions: Iterable[TopicPartition], target: PartitionState) -> None:
-        """Change the state to NEW, OFFLINE or NON_EXISTENT."""
+        """Change the state, without an election: ONLINE needs a leader that was elected already."""
         for partition in self._legal(partitions, target):
             if target is PartitionState.NON_EXISTENT:
                 self._context.partition_states.pop(partition, None)

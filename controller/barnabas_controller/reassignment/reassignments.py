@@ -248,7 +248,7 @@ class Reassignments:
         """Write a new state of the partition, which is online if it has a leader."""
         decision = (await change_leadership(self._term, [partition], decide))[partition]
         if isinstance(decision, Elected) and decision.state.leader >= 0:
-            self._context.partition_states[partition] = PartitionState.ONLINE
+            self._partitions.change([partition], PartitionState.ONLINE)
         elif isinstance(decision, Refused):
             logger.error("%s: %s", partition, decision.reason)
         return decision

@@ -30,7 +30,8 @@ class ControllerContext:
 
     `brokers` are the registered brokers, `shutting_down` those of them in a controlled shutdown,
     and `suspects` the broker epochs of the suspected ones, by id. All registered brokers receive
-    requests, and may lead partitions that no other broker can lead; the rest of them are alive.
+    requests. Those that are not suspected are alive; a suspected one may lead only partitions that
+    no other broker can lead.
     `failed_replicas` are those that a broker cannot open because their log directory failed.
     `invalid_states`: why the state znode of a partition is invalid. `awaiting`: since when a
     partition waits for a better leader. `refused`: what the last refused election of a partition

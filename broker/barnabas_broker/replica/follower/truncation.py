@@ -1,6 +1,6 @@
 """Where a follower truncates its log so that it becomes a prefix of the leader's. Pure decisions.
 
-The decision goes by leader epochs, never by the high watermark: a follower's high watermark lags,
+The decision uses leader epochs, never the high watermark: a follower's high watermark lags,
 so truncating there would remove committed records (KIP-101). The leader's answer names the epoch
 of its end offset; without it, logs that went through several short-lived leaders could keep
 records that differ (KIP-279).

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 
 from barnabas_common.errors import TransportError
 from barnabas_common.errors.error_code import ErrorCode
@@ -31,41 +30,16 @@ from barnabas_common.runtime import (
 )
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.replica.leader.isr_changes import AlterPartitionOutcome, outcome_of
 from barnabas_broker.replica.leader.isr_writer import IsrWriter
 
 logger = logging.getLogger(__name__)
 
-RETRY_PAUSE = 0.05
-WRITE_PAUSE = 0.5
+RETRY_PAUSE_SECONDS = 0.05
+WRITE_PAUSE_SECONDS = 0.5
 
 OnAnswer = Callable[[AlteredPartition, str], None]
 """Called with the answer, and who gave it, for humans: empty for the controller."""
-
-
-class AlterPartitionOutcome(Enum):
-    """The consequence of an answer for the proposed ISR."""
-
-    COMMITTED = auto()
-    ROLL_BACK = auto()  # refused for a temporary reason: back to the committed ISR
-    AWAIT_LEADER_AND_ISR = auto()  # this leader is behind: a LeaderAndIsr is in flight
-    RETRY = auto()
-
-
-_OUTCOMES = {
-    ErrorCode.NONE: AlterPartitionOutcome.COMMITTED,
-    ErrorCode.OPERATION_NOT_ATTEMPTED: AlterPartitionOutcome.ROLL_BACK,
-    ErrorCode.INELIGIBLE_REPLICA: AlterPartitionOutcome.ROLL_BACK,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: AlterPartitionOutcome.AWAIT_LEADER_AND_ISR,
-    ErrorCode.UNKNOWN_TOPIC_ID: AlterPartitionOutcome.AWAIT_LEADER_AND_ISR,
-    ErrorCode.FENCED_LEADER_EPOCH: AlterPartitionOutcome.AWAIT_LEADER_AND_ISR,
-    ErrorCode.INVALID_UPDATE_VERSION: AlterPartitionOutcome.AWAIT_LEADER_AND_ISR,
-    ErrorCode.INVALID_REQUEST: AlterPartitionOutcome.AWAIT_LEADER_AND_ISR,
-}
-
-
-def outcome_of(error_code: int) -> AlterPartitionOutcome:
-    """The consequence of a partition's error code in an AlterPartition response."""
-    return _OUTCOMES.get(ErrorCode(error_code), AlterPartitionOutcome.RETRY)
 
 
 @dataclass(frozen=True)
@@ -136,7 +110,7 @@ class AlterPartitionManager:
         try:
             while self._pending:
                 if not await self._send_once():
-                    await asyncio.sleep(RETRY_PAUSE)
+                    await asyncio.sleep(RETRY_PAUSE_SECONDS)
         finally:
             self._running = False
             self._silent_since = None
@@ -145,7 +119,7 @@ class AlterPartitionManager:
         """Pass the changes to the writer for as long as no controller answers."""
         try:
             while self._pending:
-                await asyncio.sleep(WRITE_PAUSE)
+                await asyncio.sleep(WRITE_PAUSE_SECONDS)
                 if self._silent_since is not None and self._silence() >= self._context.patience:
                     self._report_silence()
                     await self._write(writer)

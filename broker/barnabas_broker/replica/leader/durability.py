@@ -34,8 +34,8 @@ class Durability:
     def confirming(self) -> None:
         """The confirmation that `review` asked for is in flight."""
 
-    def may_shrink_to(self, _in_sync_count: int) -> bool:
-        """Whether an ISR of this size may be proposed now."""
+    def prepare_to_shrink_to(self, _in_sync_count: int) -> bool:
+        """Whether an ISR of this size may be proposed now; what it requires first is begun."""
         return True
 
     def what_holds(self, progress: Progress) -> Hold:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 class Progress(NamedTuple):
     """What the high watermark depends on.
 
-    `end_offset` is the end of the leader's log. `awaited` has the log end offsets of the followers
-    that are waited for, by broker id, -1 for one that has not fetched from this leader yet.
-    `in_sync_count` is the size of the committed ISR.
+    `end_offset` is where the leader's own log counts up to: its end, in Kafka. `awaited` has the
+    log end offsets of the followers that are waited for, by broker id, -1 for one that has not
+    fetched from this leader yet. `in_sync_count` is the size of the committed ISR.
     """
 
     high_watermark: int

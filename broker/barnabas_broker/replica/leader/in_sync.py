@@ -19,9 +19,9 @@ UNKNOWN_OFFSET = -1
 class RemoteReplica:
     """A follower as its leader sees it, by the follower's own fetches.
 
-    `last_fetch_leader_log_end_offset` is where the leader's log ended at the previous fetch.
-    `sent_from` is where the records started that it was sent last: if it requests them again, it
-    may have refused them.
+    `last_fetch_leader_log_end_offset` is the leader's log end offset at the previous fetch.
+    `sent_from` is the offset of the records that were last sent to it: if it requests them again,
+    it may have refused them.
     """
 
     broker_id: int

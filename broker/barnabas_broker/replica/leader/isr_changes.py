@@ -5,11 +5,12 @@ proposals to the controller.
 """
 
 from collections.abc import Mapping
+from enum import Enum, auto
 from typing import NamedTuple
 
+from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.control import AlteredPartition
 
-from barnabas_broker.replica.leader.alter_partition_manager import AlterPartitionOutcome, outcome_of
 from barnabas_broker.replica.leader.in_sync import (
     InSyncReplicas,
     RemoteReplica,
@@ -47,6 +48,32 @@ def shrinking(isr: InSyncReplicas, late: Mapping[int, str], may_shrink: bool) ->
     if not late or not may_shrink:
         return None
     return Proposal(isr.shrinking(late), "; ".join(late.values()))
+
+
+class AlterPartitionOutcome(Enum):
+    """The consequence of an answer for the proposed ISR."""
+
+    COMMITTED = auto()
+    ROLL_BACK = auto()  # refused for a temporary reason: back to the committed ISR
+    AWAIT_LEADER_AND_ISR = auto()  # this leader is behind: a LeaderAndIsr is in flight
+    RETRY = auto()
+
+
+_OUTCOMES = {
+    ErrorCode.NONE: AlterPartitionOutcome.COMMITTED,
+    ErrorCode.OPERATION_NOT_ATTEMPTED: AlterPartitionOutcome.ROLL_BACK,
+    ErrorCode.INELIGIBLE_REPLICA: AlterPartitionOutcome.ROLL_BACK,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: AlterPartitionOutcome.AWAIT_LEADER_AND_ISR,
+    ErrorCode.UNKNOWN_TOPIC_ID: AlterPartitionOutcome.AWAIT_LEADER_AND_ISR,
+    ErrorCode.FENCED_LEADER_EPOCH: AlterPartitionOutcome.AWAIT_LEADER_AND_ISR,
+    ErrorCode.INVALID_UPDATE_VERSION: AlterPartitionOutcome.AWAIT_LEADER_AND_ISR,
+    ErrorCode.INVALID_REQUEST: AlterPartitionOutcome.AWAIT_LEADER_AND_ISR,
+}
+
+
+def outcome_of(error_code: int) -> AlterPartitionOutcome:
+    """The consequence of a partition's error code in an AlterPartition response."""
+    return _OUTCOMES.get(ErrorCode(error_code), AlterPartitionOutcome.RETRY)
 
 
 def after_answer(

@@ -112,8 +112,11 @@ class LastReplicaStanding(Durability):
     def confirming(self) -> None:
         self.phase = Phase.REPORTED
 
-    def may_shrink_to(self, in_sync_count: int) -> bool:
-        """If not, a flush is in progress; the caller tries again when `on_flushed` is called."""
+    def prepare_to_shrink_to(self, in_sync_count: int) -> bool:
+        """Begin the flush that so small an ISR requires; whether the ISR may shrink already.
+
+        If not, the caller tries again when `on_flushed` is called.
+        """
         if self._requires_flush(in_sync_count):
             self._require(f"about to ask for an ISR of {in_sync_count}")
         return self.phase is not Phase.FLUSHING

@@ -283,7 +283,7 @@ class Leadership:
             if not self.isr.in_flight:
                 self._review_durability()
             return
-        may_shrink = self._durability.may_shrink_to(len(self.isr.committed) - len(reasons))
+        may_shrink = self._durability.prepare_to_shrink_to(len(self.isr.committed) - len(reasons))
         proposal = shrinking(self.isr, reasons, may_shrink)
         if proposal is None:
             return

@@ -16,6 +16,7 @@ from barnabas_broker.replica.damaged_replicas import DamagedReplicas, first_dama
 from barnabas_broker.replica.deadlines import Deadlines, Waiter
 from barnabas_broker.replica.leader.leadership import Leadership
 from barnabas_broker.replica.partition.partitions import Partitions
+from barnabas_broker.replica.serve.fetch_isolation import FetchIsolation
 from barnabas_broker.replica.serve.read_result import refused_fetch
 
 
@@ -37,10 +38,7 @@ class ConsumerFetches:
         self._damaged = damaged
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
-        """Answer immediately if there are `min_bytes` or an error; otherwise wait for more.
-
-        There are no transactions yet, so both isolation levels end at the high watermark.
-        """
+        """Answer immediately if there are `min_bytes` or an error; otherwise wait for more."""
         deadline = self._now() + request.max_wait_ms / 1000
         timed_out = request.max_wait_ms <= 0 or not request.partitions
         answers = self._read_all(request)
@@ -74,45 +72,55 @@ class ConsumerFetches:
 
     def _read_all(self, request: FetchRequest) -> list[FetchedPartition]:
         left = min(request.max_bytes, self._max_bytes)
+        isolation = FetchIsolation.of(is_follower=False, isolation_level=request.isolation_level)
         answers, empty = [], True
         for item in request.partitions:
-            answer = self._read(item, min(item.max_bytes, left), empty)
+            answer = self._read(item, isolation, min(item.max_bytes, left), empty)
             left -= len(answer.records)
             empty = empty and not answer.records
             answers.append(answer)
         return answers
 
-    def _read(self, item: FetchPartition, limit: int, at_least_one: bool) -> FetchedPartition:
+    def _read(
+        self, item: FetchPartition, isolation: FetchIsolation, limit: int, at_least_one: bool
+    ) -> FetchedPartition:
         key = TopicPartition(item.topic, item.partition)
         try:
-            return self._read_committed(key, item, limit, at_least_one)
+            return self._read_isolated(key, item, isolation, limit, at_least_one)
         except KafkaError as error:
             return refused_fetch(key, error, self._partitions)
 
-    def _read_committed(
-        self, key: TopicPartition, item: FetchPartition, limit: int, at_least_one: bool
+    def _read_isolated(
+        self,
+        key: TopicPartition,
+        item: FetchPartition,
+        isolation: FetchIsolation,
+        limit: int,
+        at_least_one: bool,
     ) -> FetchedPartition:
         partition = self._partitions.hosted(key, item.topic_id)
         leadership = partition.lead(item.current_leader_epoch)
         leadership.check_in_range(item.fetch_offset)
         log = leadership.log
-        committed = log.high_watermark
+        end = isolation.end_of(log)
         answer = FetchedPartition(
             *key,
-            high_watermark=committed,
+            high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
         )
-        if item.fetch_offset < committed and (limit > 0 or at_least_one):
-            answer.records = self._read_records(leadership, item.fetch_offset, limit, at_least_one)
+        if item.fetch_offset < end and (limit > 0 or at_least_one):
+            answer.records = self._read_records(
+                leadership, item.fetch_offset, end, limit, at_least_one
+            )
         return answer
 
     def _read_records(
-        self, leadership: Leadership, offset: int, limit: int, at_least_one: bool
+        self, leadership: Leadership, offset: int, end: int, limit: int, at_least_one: bool
     ) -> bytes:
         log = leadership.log
         try:
-            records = log.read(offset, limit, log.high_watermark, at_least_one)
+            records = log.read(offset, limit, end, at_least_one)
         except CorruptMessageError as error:
             raise self._damaged.found(leadership, offset, error.message) from error
         damage = first_damage(records, offset, at_least_one, batch_limit=1)

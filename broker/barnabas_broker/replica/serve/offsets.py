@@ -18,6 +18,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.replica.leader.leadership import Leadership
 from barnabas_broker.replica.partition.partitions import Partitions
+from barnabas_broker.replica.serve.fetch_isolation import FetchIsolation
 
 
 class OffsetLookups:
@@ -28,15 +29,15 @@ class OffsetLookups:
 
     async def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         """The latest offset is the high watermark for a consumer, the log end for a follower."""
-        is_follower = request.replica_id >= 0
-        return ListOffsetsResponse([self._list(item, is_follower) for item in request.partitions])
+        isolation = FetchIsolation.of(request.replica_id >= 0, request.isolation_level)
+        return ListOffsetsResponse([self._list(item, isolation) for item in request.partitions])
 
-    def _list(self, item: ListOffsetsPartition, is_follower: bool) -> ListedOffset:
+    def _list(self, item: ListOffsetsPartition, isolation: FetchIsolation) -> ListedOffset:
         key = TopicPartition(item.topic, item.partition)
         try:
             partition = self._partitions.hosted(key, item.topic_id)
             leadership = partition.lead(item.current_leader_epoch)
-            timestamp, offset, epoch = _look_up(leadership, item.timestamp, is_follower)
+            timestamp, offset, epoch = _look_up(leadership, item.timestamp, isolation)
             return ListedOffset(*key, timestamp=timestamp, offset=offset, leader_epoch=epoch)
         except KafkaError as error:
             return ListedOffset(*key, error.code)
@@ -63,12 +64,14 @@ class OffsetLookups:
             return EpochEndOffset(*key, error.code)
 
 
-def _look_up(leadership: Leadership, timestamp: int, is_follower: bool) -> tuple[int, int, int]:
+def _look_up(
+    leadership: Leadership, timestamp: int, isolation: FetchIsolation
+) -> tuple[int, int, int]:
     """Timestamp, offset and leader epoch of an answer; offset -1 if no record is that late."""
     log = leadership.log
-    end = log.log_end_offset if is_follower else log.high_watermark
+    end = isolation.end_of(log)
     if timestamp == LATEST_TIMESTAMP:
-        _check_available(leadership, is_follower)
+        _check_available(leadership, isolation)
         return -1, end, leadership.epoch
     if timestamp == EARLIEST_TIMESTAMP:
         epoch = log.leader_epochs.epoch_for_offset(log.log_start_offset)
@@ -81,17 +84,18 @@ def _look_up(leadership: Leadership, timestamp: int, is_follower: bool) -> tuple
     if found is not None and found[1] < end:
         return found
     if found is not None:
-        _check_available(leadership, is_follower)
+        _check_available(leadership, isolation)
     return -1, -1, -1
 
 
-def _check_available(leadership: Leadership, is_follower: bool) -> None:
+def _check_available(leadership: Leadership, isolation: FetchIsolation) -> None:
     """Refuse the latest offset while a new leader's high watermark is below the epoch's start.
 
     Until then it may be lower than what consumers have already seen (KIP-207).
     """
     log = leadership.log
-    if not is_follower and log.high_watermark < leadership.epoch_start_offset:
+    is_consumer = isolation is not FetchIsolation.LOG_END
+    if is_consumer and log.high_watermark < leadership.epoch_start_offset:
         raise OffsetNotAvailableError(
             f"{leadership.topic_partition}: the high watermark {log.high_watermark} of the new"
             f" leader has yet to reach {leadership.epoch_start_offset}"

@@ -6,7 +6,7 @@ from barnabas.producer.send_error_action import (
     makes_metadata_stale,
     send_error_action,
 )
-from barnabas_common.errors import BarnabasError, MaybeApplied, Refused, error_for
+from barnabas_common.errors import BarnabasError, MaybeApplied, NotApplied, error_for
 from barnabas_common.errors.error_code import ErrorCode
 
 TOO_LARGE = error_for(ErrorCode.MESSAGE_TOO_LARGE)
@@ -15,7 +15,7 @@ TOO_LARGE = error_for(ErrorCode.MESSAGE_TOO_LARGE)
 @pytest.mark.parametrize(
     ("failure", "batches", "splittable", "action"),
     [
-        (Refused("nobody there"), 1, True, SendErrorAction.RETRY),
+        (NotApplied("nobody there"), 1, True, SendErrorAction.RETRY),
         (MaybeApplied("no answer"), 3, False, SendErrorAction.RETRY),
         (error_for(ErrorCode.NOT_LEADER_OR_FOLLOWER), 1, True, SendErrorAction.RETRY),
         (error_for(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND), 2, False, SendErrorAction.RETRY),
@@ -36,7 +36,7 @@ def test_verdict(
 @pytest.mark.parametrize(
     ("failure", "stale"),
     [
-        (Refused("nobody there"), True),
+        (NotApplied("nobody there"), True),
         (error_for(ErrorCode.FENCED_LEADER_EPOCH), True),
         (error_for(ErrorCode.NOT_ENOUGH_REPLICAS), False),
         (TOO_LARGE, False),
