@@ -71,8 +71,8 @@ def test_nothing_acknowledged_is_lost_when_sessions_alone_detect_deaths(seed: in
 def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first seed finds each at the time of writing; any of some more will do."""
+    """The first seeds find each at the time of writing; any of some more will do."""
     plant(monkeypatch)
     with pytest.raises((AssertionError, TimeoutError)):
-        for seed in range(20):
+        for seed in (0, 8, 13, 15, *range(16, 32)):
             run_seed(seed)

@@ -214,6 +214,11 @@ class ScriptedBrokers:
             answer.records = log.read(part.fetch_offset, part.max_bytes)
         return answer
 
+    def grow(self, count: int) -> None:
+        """The topic has `count` partitions from now on."""
+        for number in range(len(self.logs), count):
+            self.logs[TopicPartition(self.topic, number)] = ScriptedLog(self.brokers[0])
+
     def metadata(self, request: MetadataRequest) -> MetadataResponse:
         names = [self.topic] if request.all_topics else request.topics
         topics = [

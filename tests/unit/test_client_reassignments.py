@@ -58,6 +58,9 @@ class ControllerBrokers(ScriptedBrokers):
             ongoing = [OngoingReassignment("flights", 0, [2, 1], [2], [1])]
             return ListPartitionReassignmentsResponse(refusal, ongoing)
         assert isinstance(request, CreatePartitionsRequest)
+        if not refusal:
+            for new in request.topics:
+                self.grow(new.count)
         return CreatePartitionsResponse(
             [TopicResult(new.topic, refusal or self.code, "why") for new in request.topics]
         )

@@ -185,4 +185,4 @@ async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
 
 
 TestCrashingLog = CrashingLog.TestCase
-TestCrashingLog.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+TestCrashingLog.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
