@@ -19,7 +19,7 @@ def test_a_batch_is_filled_closed_sent_and_delivered() -> None:
     assert batch.state is BatchState.OPEN
     batch.close()
     batch.sent()
-    batch.put_back()
+    batch.reenqueued()
     batch.sent()
     with pytest.raises(ClientError):
         handle.result()
@@ -33,7 +33,7 @@ def test_a_batch_is_done_only_once() -> None:
     batch = batch_of(1)
     batch.close()
     batch.fail(UnknownServerError("late"))
-    for again in (batch.sent, batch.put_back, batch.close, lambda: batch.complete(0, -1)):
+    for again in (batch.sent, batch.reenqueued, batch.close, lambda: batch.complete(0, -1)):
         with pytest.raises(AssertionError):
             again()
 

@@ -114,7 +114,7 @@ class ProducerBatch:
         self._enter(BatchState.IN_FLIGHT)
         self.attempts += 1
 
-    def put_back(self) -> None:
+    def reenqueued(self) -> None:
         """Wait to be sent again."""
         self._enter(BatchState.CLOSED)
 

@@ -121,7 +121,7 @@ class BatchCompletion:
             if not batch.done:
                 self._metrics.batches_acked += 1
                 self._metrics.records_acked += batch.count
-                self._accumulator.release(batch)
+                self._accumulator.deallocate(batch)
                 batch.complete(offset, answer.log_append_time_ms)
             if offset >= 0:
                 offset += batch.offsets
@@ -133,11 +133,11 @@ class BatchCompletion:
         action = send_error_action(failure, len(batches), batches[0].splittable)
         if action is SendErrorAction.RETRY:
             self._pause(queue, failure)
-            self._accumulator.put_back(queue, batches)
+            self._accumulator.reenqueue(queue, batches)
         elif action is SendErrorAction.ISOLATE:
             for batch in batches:
                 batch.solo = True
-            self._accumulator.put_back(queue, batches)
+            self._accumulator.reenqueue(queue, batches)
         elif action is SendErrorAction.SPLIT:
             self._split(queue, batches[0])
         else:

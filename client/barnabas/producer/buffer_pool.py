@@ -28,16 +28,16 @@ class BufferPool:
         """Whether a caller waits for memory, so that batches should not linger."""
         return bool(self._waiters)
 
-    def try_take(self, size: int) -> bool:
+    def try_allocate(self, size: int) -> bool:
         """Take `size` bytes if they are free and no caller waits."""
         if self._waiters or size > self.available:
             return False
         self.available -= size
         return True
 
-    async def take(self, size: int, timeout: float) -> None:
+    async def allocate(self, size: int, timeout: float) -> None:
         """Wait for `size` bytes; `BufferExhaustedError` after `timeout` seconds."""
-        if self.try_take(size):
+        if self.try_allocate(size):
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry = (size, granted)
@@ -55,7 +55,7 @@ class BufferPool:
                 ) from None
             raise
 
-    def give_back(self, size: int) -> None:
+    def deallocate(self, size: int) -> None:
         self.available += size
         while self._waiters and self._waiters[0][0] <= self.available:
             wanted, granted = self._waiters.popleft()
@@ -66,8 +66,8 @@ class BufferPool:
     def _withdraw(self, entry: tuple[int, asyncio.Future[None]]) -> None:
         size, granted = entry
         if granted.done() and not granted.cancelled():
-            self.give_back(size)  # granted just as the waiter gave up
+            self.deallocate(size)  # granted just as the waiter gave up
             return
         if entry in self._waiters:
             self._waiters.remove(entry)
-        self.give_back(0)
+        self.deallocate(0)

@@ -1,4 +1,7 @@
-"""The producer's options: Kafka's names in Python's spelling, and Kafka's defaults."""
+"""The producer's options: Kafka's names in Python's spelling, and Kafka's defaults.
+
+One name is shorter: `max_in_flight` is Kafka's `max.in.flight.requests.per.connection`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

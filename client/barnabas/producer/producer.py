@@ -157,7 +157,7 @@ class Producer(Client):
             )
         queues = self._topics.get(topic) or await self._load_topic(topic)
         queue = self._choose(queues, None, partition)
-        await self._accumulator.pool.take(len(batch), self._config.max_block_ms / 1000)
+        await self._accumulator.pool.allocate(len(batch), self._config.max_block_ms / 1000)
         now = self._runtime.clock.monotonic()
         prebuilt = ProducerBatch.of_payload(
             queue.topic_partition, batch, measured.records, measured.offsets, now
@@ -275,15 +275,15 @@ class Producer(Client):
                 self._accumulator.close_open(queue)
                 # A loop of sends that never waits must still let the sender run.
                 await asyncio.sleep(0)
-            await pool.take(size, self._config.max_block_ms / 1000)
+            await pool.allocate(size, self._config.max_block_ms / 1000)
             if self._closed:
-                pool.give_back(size)
+                pool.deallocate(size)
                 raise ClosedError("the producer was closed while a record waited to be sent")
             if moving:
                 queue = queues.sticky or self._free_choice(queues)
             if queue.open is None:
                 return self._accumulator.open_batch(queue, size, self._runtime.clock.monotonic())
-            pool.give_back(size)
+            pool.deallocate(size)
 
     def _discard_empty(self, topic: str) -> None:
         """Drop the batch that was opened for a record that could not be encoded."""

@@ -103,7 +103,7 @@ class RecordAccumulator:
         batch = queue.open
         if batch is not None and batch.count == 0:
             queue.open = None
-            self.release(batch)
+            self.deallocate(batch)
 
     def enqueue(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         """Add a batch that was built elsewhere, behind everything sent before it."""
@@ -124,7 +124,7 @@ class RecordAccumulator:
         unused = batch.reserved - len(batch.payload)
         if unused > 0:
             batch.reserved -= unused
-            self.pool.give_back(unused)
+            self.pool.deallocate(unused)
         queue.topic.given(queue, batch.size, self.config.batch_size)
         self.on_ready(queue)
 
@@ -133,11 +133,11 @@ class RecordAccumulator:
         """Whether batches must not linger: a flush is in progress, or memory is short."""
         return self.flushes > 0 or self.pool.contended
 
-    def due(self, queue: PartitionQueue) -> bool:
+    def ready(self, queue: PartitionQueue) -> bool:
         """Whether the queue has something to send."""
         return bool(queue.closed) or self._open_is_due(queue)
 
-    def take(self, queue: PartitionQueue, room: int, first: bool) -> list[ProducerBatch]:
+    def drain(self, queue: PartitionQueue, room: int, first: bool) -> list[ProducerBatch]:
         """Take the oldest batches of a queue that fit into `room` bytes together, in order.
 
         The `first` of a request is taken even if it is larger, or it would never be sent. The
@@ -163,10 +163,10 @@ class RecordAccumulator:
                 break
         return taken
 
-    def put_back(self, queue: PartitionQueue, batches: Sequence[ProducerBatch]) -> None:
+    def reenqueue(self, queue: PartitionQueue, batches: Sequence[ProducerBatch]) -> None:
         """Queue batches that were in flight again, before everything else of the partition."""
         for batch in batches:
-            batch.put_back()
+            batch.reenqueued()
         queue.closed.extendleft(reversed(batches))
 
     def split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
@@ -176,10 +176,10 @@ class RecordAccumulator:
         self.incomplete.update(dict.fromkeys(parts))
         queue.closed.extendleft(reversed(parts))
 
-    def release(self, batch: ProducerBatch) -> None:
+    def deallocate(self, batch: ProducerBatch) -> None:
         """Return the memory of a batch that is done."""
         if self.incomplete.pop(batch, True) is None:
-            self.pool.give_back(batch.reserved)
+            self.pool.deallocate(batch.reserved)
 
     def withdraw(self, batch: ProducerBatch) -> None:
         """Release a batch that is given up; no record may join it any more."""
@@ -187,7 +187,7 @@ class RecordAccumulator:
         queue = self.topics[topic].queues[partition]
         if queue.open is batch:
             queue.open = None
-        self.release(batch)
+        self.deallocate(batch)
 
     def hurry(self) -> None:
         """Offer every queue that has records to the sender now."""

@@ -65,7 +65,7 @@ class Sender:
 
     def route(self, queue: PartitionQueue) -> None:
         """Give a queue with something to send to its leader's loop, or park it."""
-        if queue.in_flight or not self.accumulator.due(queue):
+        if queue.in_flight or not self.accumulator.ready(queue):
             return
         leader = self.cluster.metadata.leader(queue.topic_partition)
         if leader is None:
@@ -140,7 +140,7 @@ class BrokerSender:
                 del self._ready[queue]
                 self._sender.route(queue)
                 continue
-            batches = self._sender.accumulator.take(queue, room, first=not loads)
+            batches = self._sender.accumulator.drain(queue, room, first=not loads)
             if batches:
                 del self._ready[queue]
                 queue.in_flight = True

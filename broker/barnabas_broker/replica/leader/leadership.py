@@ -50,7 +50,7 @@ from barnabas_broker.replica.leader.last_replica import LastReplicaStanding
 from barnabas_broker.replica.purgatory import DelayedOperations
 
 # A part of the lag time, below the half that lies between two checks.
-ABSENCE_GRACE = 0.4
+ABSENCE_GRACE_RATIO = 0.4
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 
@@ -306,7 +306,7 @@ class Leadership:
         now = environment.now()
         self._absent_since = absences(self._absent_since, spoke, now)
         named = {member: self.followers[member].last_fetch_time for member in spoke}
-        grace = environment.max_lag * ABSENCE_GRACE
+        grace = environment.max_lag * ABSENCE_GRACE_RATIO
         return no_longer_hosting(self._absent_since, named, now, grace)
 
     def _lag_of(self, broker_id: int) -> str:
