@@ -219,10 +219,12 @@ def test_the_account_of_who_has_everything_survives_the_znode() -> None:
             znodes.decode_state(tp, text, 0)
 
 
-def test_a_registration_tells_since_when_nothing_was_lost() -> None:
-    broker = znodes.Broker(1, (znodes.Endpoint("A", "h", 1),), None, 40, 17, True)
-    decoded = znodes.decode_broker(1, znodes.encode_broker(broker, 0), 40)
-    assert decoded == broker and decoded.lost_nothing_since == 17
+@pytest.mark.parametrize("epoch", [17, 2**32 + 17, 2**63 - 2])
+def test_a_registration_tells_since_when_nothing_was_lost(epoch: int) -> None:
+    """Zxids of an ensemble begin above 32 bits."""
+    broker = znodes.Broker(1, (znodes.Endpoint("A", "h", 1),), None, epoch + 1, epoch, True)
+    decoded = znodes.decode_broker(1, znodes.encode_broker(broker, 0), epoch + 1)
+    assert decoded == broker and decoded.lost_nothing_since == epoch
     kafkas = znodes.decode_broker(
         1, znodes.encode_broker(replace(broker, unbroken_since=-1), 0), 40
     )

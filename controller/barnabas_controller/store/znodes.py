@@ -164,7 +164,7 @@ def decode_broker(broker_id: int, data: bytes, epoch: int = -1) -> Broker:
         endpoints,
         rack,
         epoch,
-        content.integer("unbroken_since", default=UNBROKEN_SINCE_REGISTRATION),
+        content.long("unbroken_since", default=UNBROKEN_SINCE_REGISTRATION),
         content.boolean("is_new", default=False),
     )
 
