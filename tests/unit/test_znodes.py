@@ -211,8 +211,11 @@ def test_the_account_of_who_has_everything_survives_the_znode() -> None:
     tp = TopicPartition("t", 0)
     plain = LeaderAndIsr(1, 0, (1,), 1)
     assert b"eligible" not in znodes.encode_state(plain)
-    kept = replace(plain, eligible=(2, 3), proved_at={1: 17, 2: 18}, durable=True)
+    kept = replace(
+        plain, eligible=(2, 3), eligible_under=2**40, proved_at={1: 17, 2: 18}, durable=True
+    )
     assert znodes.decode_state(tp, znodes.encode_state(kept), 0) == kept
+    assert json.loads(znodes.encode_state(kept))["eligible_under"] == 2**40
     for wrong in (b'"eligible":2', b'"proved_at":{"x":1}', b'"proved_at":[]', b'"durable":1'):
         text = znodes.encode_state(plain)[:-1] + b"," + wrong + b"}"
         with pytest.raises(MalformedZnode):
