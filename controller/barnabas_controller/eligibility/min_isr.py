@@ -4,13 +4,17 @@ Replicas are eligible by one minimum. If that was lowered and raised again in be
 have committed records without them. So the state remembers the version of the settings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_controller.store import znodes
-from barnabas_controller.store.config_store import BROKER_DEFAULT, broker_entity, entity_path
+from barnabas_controller.store.config_store import (
+    BROKER_DEFAULT,
+    broker_entity,
+    entity_path,
+    topic_entity,
+)
 from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.requests import in_chunks
 
@@ -35,6 +39,12 @@ def minimum_isr(overrides: Mapping[str, str], default: int, replica_count: int) 
     return min(int(text) if text.isascii() and text.isdigit() else default, replica_count)
 
 
+def settings_of(topic: str, replicas: Iterable[int]) -> list[str]:
+    """The paths of the settings that may contain the minimum ISR of a partition."""
+    entities = [topic_entity(topic), BROKER_DEFAULT, *map(broker_entity, replicas)]
+    return [entity_path(entity) for entity in entities]
+
+
 async def read_minimum_isrs(
     store: Store, assignments: Mapping[TopicPartition, Sequence[int]], default: int
 ) -> dict[TopicPartition, MinimumIsr]:
@@ -44,29 +54,20 @@ async def read_minimum_isrs(
     the topic's may miss committed records.
     """
 
-    async def topic_settings(topic: str) -> tuple[Mapping[str, str], int] | None:
-        path = znodes.topic_config_path(topic)
-        absent: tuple[Mapping[str, str], int] = ({}, 0)
-        return await store.read(
-            path, lambda data, stat: (znodes.decode_config(path, data), stat.mzxid), None, absent
-        )
-
-    async def version(entity: str) -> int:
-        stat = await store.exists(entity_path(entity))
+    async def version(path: str) -> int:
+        stat = await store.exists(path)
         return 0 if stat is None else stat.mzxid
 
-    topics = list(dict.fromkeys(partition.topic for partition in assignments))
-    brokers = sorted({replica for replicas in assignments.values() for replica in replicas})
-    entities = [BROKER_DEFAULT, *map(broker_entity, brokers)] if topics else []
-    by_topic = dict(zip(topics, await in_chunks(topic_settings, topics), strict=True))
-    versions = dict(zip(entities, await in_chunks(version, entities), strict=True))
-    minima = {}
-    for partition, replicas in assignments.items():
-        settings = by_topic[partition.topic]
-        if settings is not None:
-            overrides, changed = settings
-            latest = max(
-                changed, versions[BROKER_DEFAULT], *(versions[broker_entity(r)] for r in replicas)
-            )
-            minima[partition] = MinimumIsr(minimum_isr(overrides, default, len(replicas)), latest)
-    return minima
+    settings = {p: settings_of(p.topic, replicas) for p, replicas in assignments.items()}
+    paths = list(dict.fromkeys(path for paths in settings.values() for path in paths))
+    # Before the settings: a change in between makes the version too old, which ends eligibility.
+    versions = dict(zip(paths, await in_chunks(version, paths), strict=True))
+    configs = await store.topic_configs(list(dict.fromkeys(p.topic for p in assignments)))
+    return {
+        partition: MinimumIsr(
+            minimum_isr(configs[partition.topic], default, len(replicas)),
+            max(versions[path] for path in settings[partition]),
+        )
+        for partition, replicas in assignments.items()
+        if partition.topic in configs
+    }
