@@ -4,14 +4,13 @@ Replicas are eligible by one minimum. If that was lowered and raised again in be
 have committed records without them. So the state remembers the version of the settings.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.store.config_store import (
     BROKER_DEFAULT,
-    broker_entity,
     entity_path,
     topic_entity,
 )
@@ -22,8 +21,8 @@ MIN_ISR_KEY = "min.insync.replicas"
 
 
 class MinimumIsr(NamedTuple):
-    """`version` is the zxid of the last change of any settings that may contain the minimum: of the
-    topic, of all brokers, or of one broker with a replica. 0: there are no such settings."""
+    """`version` is the zxid of the last change of the settings of the topic or of all brokers, one
+    of which may contain the minimum; 0 if neither exist."""
 
     size: int
     version: int
@@ -39,10 +38,10 @@ def minimum_isr(overrides: Mapping[str, str], default: int, replica_count: int) 
     return min(int(text) if text.isascii() and text.isdigit() else default, replica_count)
 
 
-def settings_of(topic: str, replicas: Iterable[int]) -> list[str]:
-    """The paths of the settings that may contain the minimum ISR of a partition."""
-    entities = [topic_entity(topic), BROKER_DEFAULT, *map(broker_entity, replicas)]
-    return [entity_path(entity) for entity in entities]
+def settings_of(topic: str) -> tuple[str, str]:
+    """The paths of the settings that may contain a minimum ISR: those of the topic and those of all
+    brokers. (One broker can have none of its own.)"""
+    return entity_path(topic_entity(topic)), entity_path(BROKER_DEFAULT)
 
 
 async def read_minimum_isrs(
@@ -58,15 +57,15 @@ async def read_minimum_isrs(
         stat = await store.exists(path)
         return 0 if stat is None else stat.mzxid
 
-    settings = {p: settings_of(p.topic, replicas) for p, replicas in assignments.items()}
-    paths = list(dict.fromkeys(path for paths in settings.values() for path in paths))
+    topics = list(dict.fromkeys(partition.topic for partition in assignments))
+    paths = list(dict.fromkeys(path for topic in topics for path in settings_of(topic)))
     # Before the settings: a change in between makes the version too old, which ends eligibility.
     versions = dict(zip(paths, await in_chunks(version, paths), strict=True))
-    configs = await store.topic_configs(list(dict.fromkeys(p.topic for p in assignments)))
+    configs = await store.topic_configs(topics)
     return {
         partition: MinimumIsr(
             minimum_isr(configs[partition.topic], default, len(replicas)),
-            max(versions[path] for path in settings[partition]),
+            max(versions[path] for path in settings_of(partition.topic)),
         )
         for partition, replicas in assignments.items()
         if partition.topic in configs

@@ -44,7 +44,7 @@ def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, Partitio
 
 
 def _minimum_isr(tree: Tree, topic: str, replicas: tuple[int, ...]) -> MinimumIsr:
-    settings = [tree.find(path) for path in settings_of(topic, replicas)]
+    settings = [tree.find(path) for path in settings_of(topic)]
     version = max((node.mzxid for node in settings if node is not None), default=0)
     own = settings[0]
     overrides = {} if own is None else znodes.decode_config("", own.data)
