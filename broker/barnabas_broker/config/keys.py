@@ -206,7 +206,7 @@ ELIGIBLE_LEADER_REPLICAS_WAIT_MS = Key(
     "eligible.leader.replicas.wait.ms",
     integer(0),
     30000,
-    "Time before an ISR member that lost unflushed records may be elected, ms.",
+    "Wait before an ISR member that lost records leads, or an eligible replica for a lost ISR, ms.",
 )
 REPLICA_LAG_TIME_MAX_MS = Key(
     "replica.lag.time.max.ms", integer(1), 30000, "A follower behind for longer leaves the ISR, ms."
