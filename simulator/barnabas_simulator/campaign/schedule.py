@@ -133,12 +133,19 @@ class _Schedule:
             core = await self._heal(nemesis)
             invariants.healed()
             await asyncio.sleep(CALM_SECONDS)
-            async with asyncio.timeout(options.settling_seconds):
-                await workload.finish()
+            try:
+                async with asyncio.timeout(options.settling_seconds):
+                    await workload.finish()
+            except TimeoutError:
+                invariants.stuck(workload.reading, core)
             await invariants.at_rest(options.settling_seconds, core)
             await workload.close()
-            async with asyncio.timeout(READ_SECONDS):
-                records = await workload.read_back()
+            try:
+                async with asyncio.timeout(READ_SECONDS):
+                    records = await workload.read_back()
+            except TimeoutError:
+                invariants.stuck(workload.reading, core)
+                raise
         finally:
             nemesis.close()
             self._count(nemesis, workload)
