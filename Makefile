@@ -9,6 +9,7 @@ IMAGE_DOCKER ?= docker
 PYTEST := $(PY) -m pytest
 # These share nothing and start no processes to speak of: all cores at once.
 QUICK := tests/unit tests/simulation
+CAMPAIGN := tests/campaign
 PARALLEL := $(PYTEST) -q --numprocesses auto --dist worksteal
 # Most of these wait, for processes and timeouts: two at a time, a file with its cluster in one.
 REAL := $(PYTEST) --numprocesses 2 --dist loadgroup
@@ -42,12 +43,12 @@ lint: $(STAMP)
 	$(VENV)/bin/lint-imports
 
 test: $(STAMP) java ## everything but the long proofs; what cannot run here is skipped and says so
-	$(PARALLEL) -m "not slow" $(QUICK)
-	$(REAL) -m "not slow" $(QUICK:%=--ignore=%) tests
+	$(PARALLEL) -m "not slow" $(QUICK) $(CAMPAIGN)
+	$(REAL) -m "not slow" $(patsubst %,--ignore=%,$(QUICK) $(CAMPAIGN)) tests
 
 test-all: lint java ## everything
-	$(PARALLEL) $(QUICK)
-	$(REAL) $(QUICK:%=--ignore=%) tests
+	$(PARALLEL) $(QUICK) $(CAMPAIGN)
+	$(REAL) $(patsubst %,--ignore=%,$(QUICK) $(CAMPAIGN)) tests
 
 simulate: $(STAMP) ## N=150 random schedules of whole clusters; SEED=... MODE=safety|liveness
 	$(PY) -m barnabas_simulator.campaign run $(or $(N),150) --seed $(or $(SEED),0) \

@@ -6,7 +6,7 @@ LeaderAndIsr before partitions hold elections.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from barnabas_common.events import EventKind
 from barnabas_common.topic_partition import TopicPartition
@@ -39,7 +39,9 @@ async def fail_over(
     await active.log_dir_events.start()
     # 2. Read brokers, topics and states; start one channel for each broker.
     written_at = await _initialize_context(active, predecessor)
-    cause += _unregistered(context)
+    absent = _unregistered(context)
+    cause += _absence(absent)
+    active.brokers.await_registration(absent)
     # 3. Mark suspected brokers. (Kafka has none.)
     _inherit_suspects(context, suspects or {})
     cause += _suspect_predecessor(active, predecessor)
@@ -99,10 +101,14 @@ def _had_stream(predecessor: PeerObservation | None, broker: Broker) -> bool:
     )
 
 
-def _unregistered(context: ControllerContext) -> str:
-    """Which brokers have replicas and no registration: the cause of a failover's elections."""
+def _unregistered(context: ControllerContext) -> list[int]:
+    """Which brokers have replicas and no registration."""
     assigned = {broker for p in context.partitions() for broker in context.replicas(p)}
-    absent = sorted(assigned - context.brokers.keys())
+    return sorted(assigned - context.brokers.keys())
+
+
+def _absence(absent: Sequence[int]) -> str:
+    """The cause of a failover's elections."""
     if not absent:
         return ""
     noun = "broker" if len(absent) == 1 else "brokers"

@@ -88,6 +88,7 @@ class SimulatedCluster:
         }
         self._config = dict(config or {})
         self._incarnations: dict[int, _Incarnation] = {}
+        self._stopping: list[_Incarnation] = []
         self._dark: dict[int, str] = {}  # the last incarnations of brokers that lost power
         self._started_count = 0
         self.exits: list[tuple[int, str]] = []
@@ -210,10 +211,11 @@ class SimulatedCluster:
         return self._incarnations[broker_id].serving.is_set()
 
     def brokers(self) -> dict[str, Broker]:
-        """Return the running broker objects by incarnation, once they have been created."""
+        """Return the broker objects by incarnation, once they have been created; also of those that
+        shut down, which may lead until they end."""
         return {
             incarnation.name: incarnation.broker
-            for incarnation in self._incarnations.values()
+            for incarnation in (*self._incarnations.values(), *self._stopping)
             if incarnation.broker is not None
         }
 
@@ -281,12 +283,14 @@ class SimulatedCluster:
         """Shut a broker down cleanly; it moves its leaderships first."""
         incarnation = self._incarnations.pop(broker_id)
         assert incarnation.broker is not None
+        self._stopping.append(incarnation)
         context = copy_context()
         context.run(NODE.set, incarnation.name)
         loop = asyncio.get_running_loop()
         try:
             await loop.create_task(incarnation.broker.stop(), context=context)
         finally:
+            self._stopping.remove(incarnation)
             self._end(broker_id, incarnation, keep_unflushed=True)
 
     def broker(self, broker_id: int) -> Broker:

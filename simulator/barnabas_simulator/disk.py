@@ -30,13 +30,17 @@ NONSENSE = b"nonsense\n"
 
 
 class Stored(Protocol):
-    """What an observer sees of a file: `data` until the next `cuts` only grows."""
+    """What an observer sees of a file: `data` until the next `cuts` only grows. So many of its
+    first bytes as `flushed_size` survive a power loss."""
 
     @property
     def data(self) -> bytearray: ...
 
     @property
     def cuts(self) -> int: ...
+
+    @property
+    def flushed_size(self) -> int: ...
 
 
 @dataclass(eq=False)
@@ -45,6 +49,10 @@ class FaultyInode(Inode):
 
     changes: list[Change] = field(default_factory=list)
     unwritten: list[range] = field(default_factory=list)  # what a failed flush left behind
+
+    @property
+    def flushed_size(self) -> int:
+        return min([self.common, *(lost.start for lost in self.unwritten if lost)])
 
     def append(self, data: bytes) -> None:
         super().append(data)
@@ -157,6 +165,8 @@ class MemoryDisk(PageCacheDisk):
         self.broken = False
         self.fail_next_write = False
         self.fail_next_flush = False
+        self.on_rename: Callable[[str], None] = lambda _: None
+        """Called with the new path after every rename."""
         self._boots = 0
         self._chance = random.Random(seed)
         self._root = Directory()
@@ -232,7 +242,19 @@ class MemoryDisk(PageCacheDisk):
 
     def look_into(self, path: str) -> Mapping[str, Stored]:
         """The files of a directory as they are now, also on a disk that fails."""
-        return {n: node for n, node in self._entries(path).items() if isinstance(node, Inode)}
+        entries = self._entries(path).items()
+        return {name: node for name, node in entries if isinstance(node, FaultyInode)}
+
+    def is_durable(self, path: str) -> bool:
+        """Whether the name survives a power loss."""
+        node: Inode | Directory | None = self._root
+        for name in _names(path):
+            if not isinstance(node, Directory) or name not in node.entries:
+                return False
+            if node.durable.get(name) is not node.entries[name]:
+                return False
+            node = node.entries[name]
+        return True
 
     def directories(self, path: str) -> list[str]:
         """The names of the directories in a directory."""
@@ -244,6 +266,10 @@ class MemoryDisk(PageCacheDisk):
         return directory.entries if isinstance(directory, Directory) else {}
 
     # ---- Disk
+
+    def rename(self, old: str, new: str, *, sync: bool = True) -> None:
+        super().rename(old, new, sync=sync)
+        self.on_rename(new)
 
     def new_inode(self) -> Inode:
         return FaultyInode(modified_ms=self.now_ms())

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from barnabas_broker.log.checkpoint.checkpoint_file import encode_offsets
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.control import StopReplicaRequest, UpdateMetadataRequest
 from barnabas_common.record.batch import stamp
@@ -137,6 +138,60 @@ async def disk(world: ReplicationWorld, _: Invariants) -> None:
     world.kill(3, keep_unflushed=False)
 
 
+async def recovery_point(world: ReplicationWorld, _: Invariants) -> None:
+    async def advance() -> None:
+        world.log(3).recovery_point = world.log(3).log_end_offset
+        await world.incarnations[3].logs.checkpoint_all_offsets()
+
+    await world.on(3, advance())
+
+
+async def one_uncommitted(world: ReplicationWorld) -> None:
+    """A fourth record on 1 and 2, which 3 does not get."""
+    world.cut(1, 3)
+    await world.produce(b"3", acks=1)
+    leader = world.partition(1).lead()
+    await world.until(lambda: leader.followers[2].log_end_offset == 4)
+
+
+async def high_watermark_of_a_follower(world: ReplicationWorld, _: Invariants) -> None:
+    await one_uncommitted(world)
+    await world.on(2, set_high_watermark(world, 2, 4))
+
+
+async def high_watermark_after_a_start(world: ReplicationWorld, _: Invariants) -> None:
+    await one_uncommitted(world)
+    world.kill(2)
+    world.disks[2].write_file("/data/replication-offset-checkpoint", encode_offsets({TP: 4}))
+    await world.start(2)
+    await world.announce(only=2)
+
+
+async def belief(world: ReplicationWorld, _: Invariants) -> None:
+    await one_uncommitted(world)
+
+    async def cut() -> None:
+        world.log(2).truncate_to(3)
+
+    await world.on(2, cut())
+
+
+async def hosting(world: ReplicationWorld, _: Invariants) -> None:
+    async def remove() -> None:
+        world.incarnations[3].manager.partitions.remove(TP)
+
+    await world.on(3, remove())
+
+
+async def followers_fetch(world: ReplicationWorld, _: Invariants) -> None:
+    world.log(3).append_as_follower = lambda *_: None  # type: ignore[method-assign]
+    await world.produce(b"3", acks=1)
+
+
+async def readers_fetch(_: ReplicationWorld, checker: Invariants) -> None:
+    checker.stuck({"consumer-0": {TP: (1, 3)}, "consumer-1": {TP: (3, 3)}})
+
+
 async def has_leader(world: ReplicationWorld, _: Invariants) -> None:
     world.states[TP].leader = -1
     world.states[TP].leader_epoch += 1
@@ -206,12 +261,19 @@ TAMPERED: list[tuple[str, Tamper]] = [
     ("I9 NoGlobalLoss", no_global_loss),
     ("I12 ConsistentRead", consistent_read),
     ("I20 Disk", disk),
+    ("I21 RecoveryPointIsFlushed", recovery_point),
+    ("I22 TrueHighWatermark", high_watermark_of_a_follower),
+    ("I22 TrueHighWatermark", high_watermark_after_a_start),
+    ("I23 TrueBelief", belief),
+    ("I24 MemberHosts", hosting),
     ("L1 EveryPartitionHasALeader", has_leader),
     ("L2 IsrIsLiveReplicas", isr_is_full),
     ("L3 EveryProduceResolves", produces_resolve),
     ("L4 NothingUnseen", nothing_unseen),
     ("L5 HighWatermarkReachesTheEnd", high_watermark_at_end),
     ("L6 NoLivelock", leadership_settles),
+    ("L7 EveryFetchMakesProgress", followers_fetch),
+    ("L7 EveryFetchMakesProgress", readers_fetch),
 ]
 
 
@@ -229,6 +291,25 @@ def test_what_is_broken_on_purpose_trips_its_own_invariant(name: str, tamper: Ta
         run(calm(tamper), seed=1, max_time=MAX_SECONDS)
     assert caught.value.name == name, str(caught.value)
     assert caught.value.at > 0 and caught.value.states and caught.value.events
+    if name.startswith("L"):
+        assert str(TP) in str(caught.value)
+
+
+def test_a_broker_that_shuts_down_is_watched_to_its_end() -> None:
+    """Until then it may lead, and move the high watermark."""
+
+    async def story() -> None:
+        cluster, checker = await started_cluster()
+        await create_topic(cluster)
+        leader = checker.state_of(TP).leader
+        incarnation = cluster.incarnation(leader)
+        stopping = asyncio.ensure_future(cluster.stop_broker(leader))
+        await asyncio.sleep(0.001)
+        assert leader not in cluster.running_brokers and incarnation in cluster.brokers()
+        await stopping
+        assert incarnation not in cluster.brokers()
+
+    run(story(), seed=1, max_time=MAX_SECONDS)
 
 
 def test_a_write_of_a_controller_that_was_replaced_trips_i10() -> None:

@@ -26,9 +26,17 @@ class WorldView:
 
     def running(self) -> list[Running]:
         return [
-            Running(broker_id, incarnation.name, incarnation.manager.partitions)
+            Running(
+                broker_id,
+                incarnation.name,
+                incarnation.manager.partitions,
+                int(incarnation.name.rpartition("/")[2]),
+            )
             for broker_id, incarnation in self._world.incarnations.items()
         ]
+
+    def is_to_be_deleted(self, _topic: str) -> bool:
+        return False
 
     def changes(self) -> list[StateChange]:
         changes = []

@@ -16,12 +16,14 @@ from barnabas_controller.eligibility.eligible_leader_replicas import (
     with_initial_elr,
     without_elr,
 )
+from barnabas_controller.eligibility.min_isr import NO_MINIMUM, MinimumIsr
 from barnabas_controller.store.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
 from barnabas_controller.store.znodes import Broker
 from hypothesis import given
 from hypothesis import strategies as st
 
 ALL = (1, 2, 3)
+MIN_2 = MinimumIsr(2, 0)
 
 
 def broker(broker_id: int, epoch: int, unbroken_since: int = -1, is_new: bool = False) -> Broker:
@@ -100,13 +102,13 @@ def test_who_is_eligible(
 ) -> None:
     old = state(1, old_isr, eligible=old_eligible)
     new = old.with_leader(new_isr[0], new_isr)
-    assert with_elr(old, new, ALL, min_isr, brokers(17, 18, 19)).eligible == eligible
+    assert with_elr(old, new, ALL, MinimumIsr(min_isr, 0), brokers(17, 18, 19)).eligible == eligible
 
 
 def test_after_an_unclean_election_nobody_is_eligible() -> None:
     old = state(1, (1,), eligible=(2,))
     new = LeaderAndIsr(3, 8, (3,), 3, 11, RECOVERING)
-    assert with_elr(old, new, ALL, 2, brokers(17, 18, 19)).eligible == ()
+    assert with_elr(old, new, ALL, MIN_2, brokers(17, 18, 19)).eligible == ()
 
 
 def test_a_proof_is_as_old_as_the_seat() -> None:
@@ -114,13 +116,13 @@ def test_a_proof_is_as_old_as_the_seat() -> None:
     old = with_initial_elr(state(1, (1, 2)), brokers(17, 18, 19))
     assert old.proved_at == {1: 17, 2: 18}
     now = brokers(27, 28, 29)
-    grown = with_elr(old, LeaderAndIsr(1, 7, (1, 2, 3), 3, 12), ALL, 2, now)
+    grown = with_elr(old, LeaderAndIsr(1, 7, (1, 2, 3), 3, 12), ALL, MIN_2, now)
     assert grown.proved_at == {1: 17, 2: 18, 3: 29}
-    moved = with_elr(grown, grown.with_leader(2, (2, 3)), ALL, 2, now)
+    moved = with_elr(grown, grown.with_leader(2, (2, 3)), ALL, MIN_2, now)
     assert moved.proved_at == {2: 28, 3: 29}
-    thin = with_elr(moved, moved.with_leader(2, (2,)), ALL, 2, now)
+    thin = with_elr(moved, moved.with_leader(2, (2,)), ALL, MIN_2, now)
     assert (thin.eligible, thin.proved_at) == ((3,), {2: 28, 3: 29})
-    orphan = with_elr(thin, thin.with_leader(NO_LEADER, (2,)), ALL, 2, brokers(27, 38, 29))
+    orphan = with_elr(thin, thin.with_leader(NO_LEADER, (2,)), ALL, MIN_2, brokers(27, 38, 29))
     assert orphan.proved_at == {2: 28, 3: 29}, "a seat without a leader proves nothing new"
 
 
@@ -133,7 +135,7 @@ def test_durable_ends_with_the_isr_it_was_said_of(
 ) -> None:
     old = state(1, (1,), durable=True)
     new = old.with_leader(new_leader, new_isr)
-    assert with_elr(old, new, ALL, 2, brokers(17, 18)).durable is durable
+    assert with_elr(old, new, ALL, MIN_2, brokers(17, 18)).durable is durable
 
 
 def test_an_account_that_is_not_kept_up_is_dropped() -> None:
@@ -149,7 +151,7 @@ def test_the_doubts_name_everybody_who_matters() -> None:
         NO_LEADER, (1,), eligible=(2, 3, 4, 5), proved_at={1: 17, 2: 18, 3: 19, 4: 20, 5: 21}
     )
     here = {1: broker(1, 40), 2: broker(2, 41, 18), 3: broker(3, 42), 5: broker(5, 21)}
-    found = leader_eligibility(held, (1, 2, 3, 4, 5), (1, 2, 3), here, is_under_min_isr=True)
+    found = leader_eligibility(held, (1, 2, 3, 4, 5), (1, 2, 3), here, MIN_2)
     assert found.lost == (1,)
     assert found.eligible_leader_replicas == (2,), "3 lost power, 4 and 5 are away"
     assert found.awaited == (4, 5)
@@ -158,9 +160,7 @@ def test_the_doubts_name_everybody_who_matters() -> None:
 def test_over_the_minimum_nobody_stands_in() -> None:
     """`min.insync.replicas` was lowered: the high watermark may have moved without them."""
     held = state(NO_LEADER, (1,), eligible=(2,), proved_at={1: 17, 2: 18})
-    found = leader_eligibility(
-        held, ALL, ALL, {1: broker(1, 40), 2: broker(2, 18)}, is_under_min_isr=False
-    )
+    found = leader_eligibility(held, ALL, ALL, {1: broker(1, 40), 2: broker(2, 18)}, NO_MINIMUM)
     assert found == LeaderEligibility(lost=(1,))
 
 

@@ -211,18 +211,23 @@ def test_the_account_of_who_has_everything_survives_the_znode() -> None:
     tp = TopicPartition("t", 0)
     plain = LeaderAndIsr(1, 0, (1,), 1)
     assert b"eligible" not in znodes.encode_state(plain)
-    kept = replace(plain, eligible=(2, 3), proved_at={1: 17, 2: 18}, durable=True)
+    kept = replace(
+        plain, eligible=(2, 3), eligible_under=2**40, proved_at={1: 17, 2: 18}, durable=True
+    )
     assert znodes.decode_state(tp, znodes.encode_state(kept), 0) == kept
+    assert json.loads(znodes.encode_state(kept))["eligible_under"] == 2**40
     for wrong in (b'"eligible":2', b'"proved_at":{"x":1}', b'"proved_at":[]', b'"durable":1'):
         text = znodes.encode_state(plain)[:-1] + b"," + wrong + b"}"
         with pytest.raises(MalformedZnode):
             znodes.decode_state(tp, text, 0)
 
 
-def test_a_registration_tells_since_when_nothing_was_lost() -> None:
-    broker = znodes.Broker(1, (znodes.Endpoint("A", "h", 1),), None, 40, 17, True)
-    decoded = znodes.decode_broker(1, znodes.encode_broker(broker, 0), 40)
-    assert decoded == broker and decoded.lost_nothing_since == 17
+@pytest.mark.parametrize("epoch", [17, 2**32 + 17, 2**63 - 2])
+def test_a_registration_tells_since_when_nothing_was_lost(epoch: int) -> None:
+    """Zxids of an ensemble begin above 32 bits."""
+    broker = znodes.Broker(1, (znodes.Endpoint("A", "h", 1),), None, epoch + 1, epoch, True)
+    decoded = znodes.decode_broker(1, znodes.encode_broker(broker, 0), epoch + 1)
+    assert decoded == broker and decoded.lost_nothing_since == epoch
     kafkas = znodes.decode_broker(
         1, znodes.encode_broker(replace(broker, unbroken_since=-1), 0), 40
     )

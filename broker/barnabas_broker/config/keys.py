@@ -207,7 +207,8 @@ ELIGIBLE_LEADER_REPLICAS_WAIT_MS = Key(
     "eligible.leader.replicas.wait.ms",
     integer(0),
     30000,
-    "Not Kafka's. Time before an ISR member that lost unflushed records may be elected, ms.",
+    "Not Kafka's. Wait before an ISR member that lost records leads, or an eligible replica for an"
+    " ISR that is gone, ms.",
 )
 REPLICA_LAG_TIME_MAX_MS = Key(
     "replica.lag.time.max.ms", integer(1), 30000, "A follower behind for longer leaves the ISR, ms."

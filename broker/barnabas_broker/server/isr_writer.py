@@ -21,8 +21,8 @@ from barnabas_common.messages.control import (
     LeaderAndIsrResponse,
 )
 from barnabas_common.topic_partition import TopicPartition
-from barnabas_controller.eligibility.current import minimum_isr
 from barnabas_controller.eligibility.eligible_leader_replicas import with_elr, without_elr
+from barnabas_controller.eligibility.min_isr import NO_MINIMUM, MinimumIsr, read_minimum_isrs
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.partitions.alter_partition import (
     AlreadyDone,
@@ -106,7 +106,7 @@ class _Snapshot:
     fence: Check
     brokers: Mapping[int, znodes.Broker]
     topics: Mapping[str, znodes.TopicZnode]
-    configs: Mapping[str, Mapping[str, str]]
+    minima: Mapping[TopicPartition, MinimumIsr]
     why: str
 
 
@@ -143,14 +143,19 @@ class ZooKeeperIsrWriter:
         if found is None:
             return None
         data, stat = found
-        topics = list(dict.fromkeys(item.topic for item in items))
+        topics = await store.topic_assignments(list(dict.fromkeys(item.topic for item in items)))
+        assignments = {
+            TopicPartition(topic, number): assignment.replicas
+            for topic, node in topics.items()
+            for number, assignment in node.partitions.items()
+        }
         return _Snapshot(
             store,
             znodes.decode_controller_epoch(data),
             Check(znodes.CONTROLLER_EPOCH, stat.version),
             await store.brokers(),
-            await store.topic_assignments(topics),
-            await store.topic_configs(topics),
+            topics,
+            await read_minimum_isrs(store, assignments, self.facts.min_insync()),
             why,
         )
 
@@ -228,12 +233,7 @@ class ZooKeeperIsrWriter:
         if not self.facts.eligible_leader_replicas:
             return without_elr(wanted)
         replicas = snapshot.topics[partition.topic].partitions[partition.partition].replicas
-        overrides = snapshot.configs.get(partition.topic)
-        minimum = (
-            0
-            if overrides is None
-            else minimum_isr(overrides, self.facts.min_insync(), len(replicas))
-        )
+        minimum = snapshot.minima.get(partition, NO_MINIMUM)
         return with_elr(current, wanted, replicas, minimum, snapshot.brokers)
 
     def _report_conflict(

@@ -4,7 +4,7 @@ from barnabas_common.events import EventKind
 from barnabas_common.messages.sentinels import NO_LEADER
 
 from barnabas.explain.explanation import About, Sentence
-from barnabas.explain.history import Decision, decisions, election_of, texts
+from barnabas.explain.history import Decision, decisions, election_of, number, texts
 from barnabas.explain.view import PartitionView
 
 # How far the chain of leaders is followed back.
@@ -77,7 +77,8 @@ def _no_leader(view: PartitionView) -> list[Sentence]:
             text = f"the candidates, in assignment order: {'; '.join(reasons)}"
             sentences.append(Sentence(About.LEADER, text, last.time_ms))
     absent = [broker for broker in view.isr if broker not in view.live]
-    if absent:
+    leads_after_wait = refusals and number(refusals[-1], "leads_after_wait") >= 0
+    if absent and not leads_after_wait:
         names = " or ".join(f"broker {broker}" for broker in absent)
         text = f"it waits for {names}: only members of the ISR {view.isr} have every record"
         sentences.append(Sentence(About.LEADER, text))

@@ -6,7 +6,7 @@ failed process before its session ends: the broker is then suspected, until its 
 registers again. Replicas on failed log directories are handled here too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from barnabas_common.errors.error_code import ErrorCode
@@ -15,6 +15,7 @@ from barnabas_common.messages.control import LeaderAndIsrRequest, LeaderAndIsrRe
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.controller_term import ControllerTerm
+from barnabas_controller.eligibility.absence import await_registration
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
 from barnabas_controller.partitions.replica_state_machine import ReplicaStateMachine
@@ -125,8 +126,7 @@ class BrokerChanges:
         context, broker_ids = self._context, [broker.broker_id for broker in brokers]
         cause = _cause(broker_ids, what)
         for broker in brokers:
-            context.brokers[broker.broker_id] = broker
-            context.failed_replicas.pop(broker.broker_id, None)
+            context.register(broker)
         others = [b for b in context.registered_brokers() if b not in broker_ids]
         self._term.update_metadata(others)
         self._term.update_metadata(broker_ids, context.partitions_with_leaders())
@@ -150,8 +150,13 @@ class BrokerChanges:
             self._context.shutting_down.discard(broker_id)
             self._context.suspects.pop(broker_id, None)
             self._context.failed_replicas.pop(broker_id, None)
+        self.await_registration(broker_ids)
         replicas = self._context.replicas_on(broker_ids)
         await self._on_replicas_offline(replicas, _cause(broker_ids, what))
+
+    def await_registration(self, broker_ids: Iterable[int]) -> None:
+        """These brokers are not registered: elect without them when the wait is over."""
+        await_registration(self._term, broker_ids, self._partitions.elect_where_missing)
 
     async def _on_endpoints_changed(self, brokers: list[Broker]) -> None:
         for broker in brokers:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
 
 @dataclass(frozen=True)
@@ -18,13 +18,15 @@ class Elected:
 class Refused:
     """No candidate may lead; nothing changes.
 
-    `awaits` are replicas that may turn out to be better candidates within a limited time. `cause`
-    is what triggered the election, if that adds to `why` it failed.
+    `awaits` are replicas that may turn out to be better candidates within a limited time.
+    `otherwise` is the replica that leads after that time. `cause` is what triggered the election,
+    if that adds to `why` it failed.
     """
 
     why: str
     awaits: tuple[int, ...] = ()
     cause: str = ""
+    otherwise: int = NO_LEADER
 
     @property
     def reason(self) -> str:

@@ -1,10 +1,11 @@
 """Eligibility in a controller term: reads what the decisions need, and keeps the states up to date.
 
-The minimum ISR is read from ZooKeeper whenever a decision needs it: after it was lowered a replica
-must not count as eligible any longer. `eligible.leader.replicas.enable` turns all of it on.
+The minimum ISR is read from ZooKeeper whenever a decision needs it: after a change a replica must
+not count as eligible any longer. `eligible.leader.replicas.enable` turns all of it on.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -20,43 +21,23 @@ from barnabas_controller.eligibility.eligible_leader_replicas import (
     with_initial_elr,
     without_elr,
 )
+from barnabas_controller.eligibility.min_isr import NO_MINIMUM, MinimumIsr, read_minimum_isrs
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
-MIN_ISR_KEY = "min.insync.replicas"
-NO_MINIMA: Mapping[TopicPartition, int] = MappingProxyType({})
+NO_MINIMA: Mapping[TopicPartition, MinimumIsr] = MappingProxyType({})
 
 
 async def minimum_isrs(
     term: ControllerTerm, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, int]:
-    """The effective minimum ISR of each partition: never more than it has replicas.
-
-    A topic with malformed settings is left out: replicas that are eligible by another minimum than
-    the topic's may miss committed records.
-    """
-    wanted = list(partitions)
-    topics = list(dict.fromkeys(partition.topic for partition in wanted))
-    configs = await term.store.topic_configs(topics)
-    return {
-        partition: minimum_isr(
-            configs[partition.topic],
-            term.config.min_insync_replicas,
-            len(term.context.replicas(partition)),
-        )
-        for partition in wanted
-        if partition.topic in configs
-    }
-
-
-def minimum_isr(overrides: Mapping[str, str], default: int, replica_count: int) -> int:
-    """The effective minimum ISR of a partition, by its topic's overrides."""
-    text = overrides.get(MIN_ISR_KEY, "")
-    return min(int(text) if text.isascii() and text.isdigit() else default, replica_count)
+) -> dict[TopicPartition, MinimumIsr]:
+    """The minimum ISRs of those partitions whose settings are valid."""
+    assignments = {partition: term.context.replicas(partition) for partition in partitions}
+    return await read_minimum_isrs(term.store, assignments, term.config.min_insync_replicas)
 
 
 async def minimum_isrs_of_elrs(
     term: ControllerTerm, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, int]:
+) -> dict[TopicPartition, MinimumIsr]:
     """The minimum ISRs of those partitions that have eligible leader replicas."""
     leadership = term.context.leadership
     return await minimum_isrs(
@@ -68,7 +49,7 @@ def current_eligibility(
     term: ControllerTerm,
     partition: TopicPartition,
     state: LeaderAndIsr,
-    minima: Mapping[TopicPartition, int] = NO_MINIMA,
+    minima: Mapping[TopicPartition, MinimumIsr] = NO_MINIMA,
 ) -> LeaderEligibility:
     """What is known now; no replica is awaited longer than `eligible.leader.replicas.wait.ms`."""
     context, config = term.context, term.config
@@ -76,8 +57,8 @@ def current_eligibility(
     known = EVERY_MEMBER_ELIGIBLE
     if config.eligible_leader_replicas_enable:
         online = context.online_replicas(partition)
-        is_under_min_isr = len(state.isr) < minima.get(partition, 0)
-        known = leader_eligibility(state, replicas, online, context.brokers, is_under_min_isr)
+        minimum = minima.get(partition, NO_MINIMUM)
+        known = leader_eligibility(state, replicas, online, context.brokers, minimum)
     now = term.runtime.clock.monotonic()
     if now - context.awaiting.get(partition, now) >= config.eligible_leader_replicas_wait:
         known = replace(known, awaited=())
@@ -85,6 +66,8 @@ def current_eligibility(
         known,
         suspected=tuple(context.suspected_brokers()),
         unreachable=tuple(term.channels.unreachable(replicas)),
+        absent=tuple(r for r in replicas if r in context.absent),
+        given_up=tuple(r for r in replicas if r in context.given_up),
     )
 
 
@@ -96,10 +79,14 @@ def elect_after_wait(
     """Call `elect(cause)` on the event queue when the wait for a better candidate is over."""
     if partition in term.context.awaiting:
         return
-    term.context.awaiting[partition] = term.runtime.clock.monotonic()
+    since = term.runtime.clock.monotonic()
+    term.context.awaiting[partition] = since
     wait = term.config.eligible_leader_replicas_wait
 
     async def handle() -> None:
+        if term.context.awaiting.get(partition) == since:
+            # Timers of uvloop count milliseconds, and may fire a little early.
+            term.context.awaiting[partition] = -math.inf
         await elect(f"no better candidate registered within {wait:g} s")
 
     asyncio.get_running_loop().call_later(
@@ -126,8 +113,8 @@ async def with_elrs(
         partition: with_elr(
             context.leadership[partition],
             new,
-            context.replicas(partition),
-            minima.get(partition, 0),
+            context.working_replicas(partition),
+            minima.get(partition, NO_MINIMUM),
             context.brokers,
         )
         for partition, new in changes.items()

@@ -38,7 +38,8 @@ def eligible_offline(
     online either, the partition waits for one for a limited time; then the first member leads,
     alone in the ISR, and the others catch up: a power loss leaves no partition permanently without
     a leader. If no member of the ISR is online, an eligible leader replica leads if all members
-    have registered again and lost records, or if unclean elections are allowed.
+    have registered again and lost records, if unclean elections are allowed, or if no member has
+    registered again for a limited time.
     """
     live = tuple(replica for replica in assignment if replica in online)
     members = [replica for replica in live if replica in state.isr]
@@ -55,9 +56,12 @@ def eligible_offline(
             state, live, lost, unclean_allowed, cause, eligibility
         )
     all_lost = all(member in eligibility.lost for member in state.isr)
-    if not members and eligibility.eligible_leader_replicas and (unclean_allowed or all_lost):
+    eligible = eligibility.eligible_leader_replicas
+    if not members and eligible and (unclean_allowed or all_lost):
         why = f"{cause}; no member of the ISR is online"
-        return _elect_eligible_leader_replica(state, live, eligibility, why)
+        return _elect_eligible_leader_replica(state, live, eligible[0], why)
+    if not members and eligibility.replacements and set(state.isr) <= set(eligibility.absent):
+        return _replace_absent_members(state, live, cause, eligibility)
     candidates = [replica for replica in online if replica not in lost]
     decision = elect_offline(state, assignment, candidates, unclean_allowed, cause + _lost(lost))
     return replace(decision, recipients=live) if isinstance(decision, Elected) else decision
@@ -73,8 +77,8 @@ def _elect_without_complete_member(
 ) -> Elected | Refused:
     """All online members of the ISR lost records."""
     why = f"{cause}{_lost(lost)}"
-    if eligibility.eligible_leader_replicas:
-        return _elect_eligible_leader_replica(state, live, eligibility, why)
+    if eligible := eligibility.eligible_leader_replicas:
+        return _elect_eligible_leader_replica(state, live, eligible[0], why)
     if eligibility.awaited and not unclean_allowed:
         waiting = f"{_lost(lost)}; waiting for {list(eligibility.awaited)}"
         return Refused(waiting.removeprefix("; "), eligibility.awaited, cause)
@@ -82,10 +86,29 @@ def _elect_without_complete_member(
     return Elected(state.with_leader(lost[0], lost[:1]), live, reason)
 
 
+def _replace_absent_members(
+    state: LeaderAndIsr, live: tuple[int, ...], cause: str, eligibility: LeaderEligibility
+) -> Elected | Refused:
+    """The sessions of all members of the ISR have ended (KIP-966).
+
+    What they alone have was not acknowledged with `acks=all`: the ISR is under its minimum. They
+    are awaited nevertheless, because records with `acks=1` are lost if they do not lead.
+    """
+    if set(state.isr) <= set(eligibility.given_up):
+        why = f"{cause}; no member of the ISR {list(state.isr)} is registered"
+        return _elect_eligible_leader_replica(state, live, eligibility.replacements[0], why)
+    leader = eligibility.replacements[0]
+    why = (
+        f"no member of the ISR {list(state.isr)} is registered; broker {leader}, which left the "
+        "ISR with every committed record, leads if none of them registers again within "
+        "eligible.leader.replicas.wait.ms"
+    )
+    return Refused(why, cause=cause, otherwise=leader)
+
+
 def _elect_eligible_leader_replica(
-    state: LeaderAndIsr, live: tuple[int, ...], eligibility: LeaderEligibility, why: str
+    state: LeaderAndIsr, live: tuple[int, ...], leader: int, why: str
 ) -> Elected:
-    leader = eligibility.eligible_leader_replicas[0]
     reason = f"{why}; {leader} left the ISR with every committed record and lost nothing since"
     return Elected(state.with_leader(leader, (leader,)), live, reason)
 

@@ -11,7 +11,13 @@ nothing. The two together show which logs are complete.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from barnabas_controller.store.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
+from barnabas_controller.eligibility.min_isr import MinimumIsr
+from barnabas_controller.store.leader_and_isr import (
+    NO_LEADER,
+    RECOVERING,
+    UNKNOWN,
+    LeaderAndIsr,
+)
 from barnabas_controller.store.znodes import Broker
 
 
@@ -21,15 +27,20 @@ class LeaderEligibility:
 
     `lost`: members of the ISR that lost records since they were in sync.
     `eligible_leader_replicas`: eligible replicas that are online and lost nothing, in assignment
-    order. `awaited`: offline replicas that may be better candidates than members that lost records.
-    `suspected`, `unreachable`: brokers in these states.
+    order. `replacements`: those of them that may lead although no member of the ISR is registered.
+    `awaited`: offline replicas that may be better candidates than members that lost records.
+    `suspected`, `unreachable`, `absent` (without a registration): brokers in these states.
+    `given_up`: absent ones that were awaited long enough.
     """
 
     lost: tuple[int, ...] = ()
     eligible_leader_replicas: tuple[int, ...] = ()
+    replacements: tuple[int, ...] = ()
     awaited: tuple[int, ...] = ()
     suspected: tuple[int, ...] = ()
     unreachable: tuple[int, ...] = ()
+    absent: tuple[int, ...] = ()
+    given_up: tuple[int, ...] = ()
 
 
 EVERY_MEMBER_ELIGIBLE = LeaderEligibility()
@@ -60,21 +71,25 @@ def leader_eligibility(
     assignment: Sequence[int],
     online: Collection[int],
     brokers: Mapping[int, Broker],
-    is_under_min_isr: bool,
+    minimum: MinimumIsr,
 ) -> LeaderEligibility:
     """Examine every replica that might lead.
 
-    Eligible replicas count only while the ISR is under its minimum: otherwise the high watermark
-    may have moved without them.
+    Eligible replicas count only while the ISR is under its minimum, and while that is the minimum
+    by which they are eligible: otherwise the high watermark may have moved without them.
     """
-    eligible = [r for r in state.eligible if r in assignment] if is_under_min_isr else []
+    eligible: list[int] = []
+    if len(state.isr) < minimum.size:
+        eligible = [r for r in _still_eligible(state, minimum) if r in assignment]
+    candidates = tuple(
+        r
+        for r in assignment
+        if r in eligible and r in online and not may_have_lost_records(state, brokers[r])
+    )
     return LeaderEligibility(
         lost=lost_members(state, brokers),
-        eligible_leader_replicas=tuple(
-            r
-            for r in assignment
-            if r in eligible and r in online and not may_have_lost_records(state, brokers[r])
-        ),
+        eligible_leader_replicas=candidates,
+        replacements=candidates if state.eligible_under == minimum.version else (),
         awaited=tuple(
             r
             for r in (*state.isr, *eligible)
@@ -83,25 +98,34 @@ def leader_eligibility(
     )
 
 
+def _still_eligible(state: LeaderAndIsr, minimum: MinimumIsr) -> tuple[int, ...]:
+    """None if the minimum may have changed. In a state of an earlier version of Barnabas, which
+    does not name its minimum, they all count."""
+    return state.eligible if state.eligible_under in (UNKNOWN, minimum.version) else ()
+
+
 def with_elr(
     old: LeaderAndIsr,
     new: LeaderAndIsr,
     assignment: Collection[int],
-    min_in_sync: int,
+    minimum: MinimumIsr,
     brokers: Mapping[int, Broker],
 ) -> LeaderAndIsr:
     """`new`, which will replace `old`, with its eligible replicas and proofs.
 
-    A replica that is no longer assigned is removed, because its log may be deleted.
+    A replica that is no longer in `assignment` is removed, because its log may be deleted.
     """
     eligible: tuple[int, ...] = ()
-    if len(new.isr) < min_in_sync and new.recovery_state != RECOVERING:
-        known = (*old.eligible, *(r for r in old.isr if r not in old.eligible))
+    if len(new.isr) < minimum.size and new.recovery_state != RECOVERING:
+        kept = _still_eligible(old, minimum)
+        known = (*kept, *(r for r in old.isr if r not in kept))
         eligible = tuple(r for r in known if r not in new.isr and r in assignment)
+    is_unknown = old.eligible_under == UNKNOWN and any(r in old.eligible for r in eligible)
     same_isr = set(new.isr) == set(old.isr)
     return replace(
         new,
         eligible=eligible,
+        eligible_under=minimum.version if eligible and not is_unknown else UNKNOWN,
         proved_at=_proved_at(old, new, eligible, brokers),
         durable=new.durable and same_isr and len(new.isr) == 1,
     )
@@ -126,7 +150,7 @@ def _proved_at(
 
 def without_elr(state: LeaderAndIsr) -> LeaderAndIsr:
     """The state as Kafka writes it: an ELR that is not kept up to date must not be used later."""
-    return replace(state, eligible=(), proved_at={}, durable=False)
+    return replace(state, eligible=(), eligible_under=UNKNOWN, proved_at={}, durable=False)
 
 
 def with_initial_elr(state: LeaderAndIsr, brokers: Mapping[int, Broker]) -> LeaderAndIsr:

@@ -132,4 +132,5 @@ def report_refusal(term: ControllerTerm, partition: TopicPartition, refusal: Ref
         isr=isr,
         candidates=replicas,
         passed_over=reasons,
+        **({} if refusal.otherwise == NO_LEADER else {"leads_after_wait": refusal.otherwise}),
     )

@@ -34,8 +34,9 @@ class ControllerContext:
     no other broker can lead.
     `failed_replicas` are those that a broker cannot open because their log directory failed.
     `invalid_states`: why the state znode of a partition is invalid. `awaiting`: since when a
-    partition waits for a better leader. `refused`: what the last refused election of a partition
-    was decided from. Dicts to None are ordered sets.
+    partition waits for a better leader. `absent`: since when brokers have no registration, and
+    `given_up` those of them that were awaited long enough (`absence.py`). `refused`: what the last
+    refused election of a partition was decided from. Dicts to None are ordered sets.
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -53,9 +54,18 @@ class ControllerContext:
     reassigning: dict[TopicPartition, None] = field(default_factory=dict)
     invalid_states: dict[TopicPartition, str] = field(default_factory=dict)
     awaiting: dict[TopicPartition, float] = field(default_factory=dict)
+    absent: dict[int, float] = field(default_factory=dict)
+    given_up: set[int] = field(default_factory=set)
     refused: dict[TopicPartition, tuple[object, ...]] = field(default_factory=dict)
 
     # Brokers
+
+    def register(self, broker: Broker) -> None:
+        """Add a broker that came up or restarted."""
+        self.brokers[broker.broker_id] = broker
+        self.failed_replicas.pop(broker.broker_id, None)
+        self.absent.pop(broker.broker_id, None)
+        self.given_up.discard(broker.broker_id)
 
     def registered_brokers(self) -> list[int]:
         """The brokers with a znode under `/brokers/ids`, sorted."""
@@ -90,6 +100,11 @@ class ControllerContext:
     def online_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         """In assignment order."""
         return tuple(r for r in self.replicas(partition) if self.is_online(r, partition))
+
+    def working_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        """Those whose log has not failed: a damaged one is truncated before it fetches again."""
+        failed = self.failed_replicas
+        return tuple(r for r in self.replicas(partition) if partition not in failed.get(r, ()))
 
     def offline_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         """In assignment order."""

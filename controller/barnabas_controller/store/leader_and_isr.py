@@ -12,6 +12,8 @@ from barnabas_common.messages.sentinels import NO_LEADER as NO_LEADER
 RECOVERED = 0
 RECOVERING = 1
 
+UNKNOWN = -1
+
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsr:
@@ -19,8 +21,9 @@ class LeaderAndIsr:
 
     The ISR is never empty: its last member stays even if it fails, because only it has all records.
 
-    Three fields are not Kafka's (`eligible_leader_replicas.py` maintains them): `eligible` are
-    replicas outside the ISR that have every committed record; `proved_at` is the broker epoch in
+    Four fields are not Kafka's (`eligible_leader_replicas.py` maintains them): `eligible` are
+    replicas outside the ISR that have every committed record, by the minimum ISR of the version
+    `eligible_under` (`min_isr.py`), or UNKNOWN; `proved_at` is the broker epoch in
     which each of them and each member of the ISR last proved that; `durable`: the only member has
     flushed all its records.
     """
@@ -32,6 +35,7 @@ class LeaderAndIsr:
     partition_epoch: int = 0
     recovery_state: int = RECOVERED
     eligible: tuple[int, ...] = ()
+    eligible_under: int = UNKNOWN
     proved_at: Mapping[int, int] = field(default_factory=dict)
     durable: bool = False
 

@@ -53,6 +53,10 @@ class JsonReader:
     def integer(self, name: str, default: Any = _MISSING) -> int:
         return self._as_int(name, self._field(name, default))
 
+    def long(self, name: str, default: Any = _MISSING) -> int:
+        """For zxids: of an ensemble they have more than 32 bits from the first."""
+        return self._as_int(name, self._field(name, default), MAX_LONG)
+
     def _as_int(self, name: str, value: Any, limit: int = MAX_INT) -> int:
         if type(value) is not int or not -limit - 1 <= value <= limit:
             raise self.malformed(f"{name} is not an integer in range: {value!r}")

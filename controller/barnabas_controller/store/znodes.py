@@ -14,7 +14,7 @@ from barnabas_common.runtime import Address
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.errors import MalformedZnode
-from barnabas_controller.store.leader_and_isr import RECOVERED, LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import RECOVERED, UNKNOWN, LeaderAndIsr
 from barnabas_controller.store.znode_json import MAX_INT, JsonReader, encode
 
 BROKER_IDS = "/brokers/ids"
@@ -164,7 +164,7 @@ def decode_broker(broker_id: int, data: bytes, epoch: int = -1) -> Broker:
         endpoints,
         rack,
         epoch,
-        content.integer("unbroken_since", default=UNBROKEN_SINCE_REGISTRATION),
+        content.long("unbroken_since", default=UNBROKEN_SINCE_REGISTRATION),
         content.boolean("is_new", default=False),
     )
 
@@ -265,6 +265,8 @@ def encode_state(state: LeaderAndIsr) -> bytes:
         content["leader_recovery_state"] = state.recovery_state
     if state.eligible:
         content["eligible"] = list(state.eligible)
+        if state.eligible_under != UNKNOWN:
+            content["eligible_under"] = state.eligible_under
     if state.proved_at:
         content["proved_at"] = {str(b): epoch for b, epoch in sorted(state.proved_at.items())}
     if state.durable:
@@ -286,6 +288,7 @@ def decode_state(partition: TopicPartition, data: bytes, version: int) -> Leader
         partition_epoch=version,
         recovery_state=content.integer("leader_recovery_state", default=RECOVERED),
         eligible=content.ints("eligible") if content.has("eligible") else (),
+        eligible_under=content.long("eligible_under", default=UNKNOWN),
         proved_at=content.integers_by_number("proved_at"),
         durable=content.boolean("durable", default=False),
     )

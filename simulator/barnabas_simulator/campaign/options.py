@@ -39,6 +39,7 @@ class Options:
     flush_messages: int = 0
     late_chance: float = 0.0
     delete_topics: bool = True
+    elr_wait_ms: int = 30_000
 
     @classmethod
     def draw(cls, seed: int, mode: Mode = Mode.SAFETY) -> "Options":
@@ -69,6 +70,7 @@ class Options:
             flush_messages=pick([0, 0, 0, 1]),
             late_chance=pick([0.0, 0.01, 0.1]),
             delete_topics=pick([True, True, True, True, False]),
+            elr_wait_ms=pick([2_000, 10_000, 30_000]),
         )
 
     @property
@@ -90,6 +92,7 @@ class Options:
             "controlled.shutdown.retry.backoff.ms": "1000",
             "leader.imbalance.check.interval.seconds": "15",
             "delete.topic.enable": str(self.delete_topics).lower(),
+            "eligible.leader.replicas.wait.ms": str(self.elr_wait_ms),
         }
 
     @property
@@ -100,7 +103,8 @@ class Options:
     @property
     def settling_seconds(self) -> float:
         """Return the time within which the cluster must recover after the faults have stopped."""
-        return 45.0 + 3 * self.session_timeout_ms / 1000 + 2 * self.lag_max_ms / 1000
+        sessions, lags = 3 * self.session_timeout_ms, 2 * self.lag_max_ms
+        return 45.0 + (sessions + lags + self.elr_wait_ms) / 1000
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -26,6 +26,7 @@ from barnabas_simulator.network import NetworkConditions
 WARM_UP_SECONDS = 3.0
 CALM_SECONDS = 5.0  # of producing after the healing
 READ_SECONDS = 60.0
+IN_FLIGHT_SECONDS = 2.0
 
 
 @dataclass
@@ -132,12 +133,19 @@ class _Schedule:
             core = await self._heal(nemesis)
             invariants.healed()
             await asyncio.sleep(CALM_SECONDS)
-            async with asyncio.timeout(options.settling_seconds):
-                await workload.finish()
+            try:
+                async with asyncio.timeout(options.settling_seconds):
+                    await workload.finish()
+            except TimeoutError:
+                invariants.stuck(workload.reading, core)
             await invariants.at_rest(options.settling_seconds, core)
             await workload.close()
-            async with asyncio.timeout(READ_SECONDS):
-                records = await workload.read_back()
+            try:
+                async with asyncio.timeout(READ_SECONDS):
+                    records = await workload.read_back()
+            except TimeoutError:
+                invariants.stuck(workload.reading, core)
+                raise
         finally:
             nemesis.close()
             self._count(nemesis, workload)
@@ -160,7 +168,8 @@ class _Schedule:
         core = choose_core(cluster.broker_ids, partitions, min_isr, self._chance)
         outsiders = [b for b in cluster.broker_ids if b not in core]
         nemesis.break_for_ever(outsiders, self._chance)
-        await asyncio.sleep(0.1)  # requests in flight to ZooKeeper arrive
+        # ISR changes in flight are decided: also those that waited for a paused controller.
+        await asyncio.sleep(IN_FLIGHT_SECONDS)
         if not can_progress(core, partition_states(cluster).values(), min_isr):
             nemesis.mend()
             return None

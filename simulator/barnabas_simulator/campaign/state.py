@@ -3,24 +3,29 @@
 from dataclasses import dataclass
 
 from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.eligibility.eligible_leader_replicas import leader_eligibility
+from barnabas_controller.eligibility.min_isr import MinimumIsr, minimum_isr, settings_of
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.store import znodes
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.zookeeper.tree import Tree
 
 
 @dataclass(frozen=True)
 class PartitionState:
-    """A partition's state znode, and its assigned replicas."""
+    """A partition's state znode, and its assigned replicas. `replacements`: registered eligible
+    replicas that may lead once no member of the ISR has been registered for some time."""
 
     state: LeaderAndIsr
     replicas: tuple[int, ...]
+    replacements: tuple[int, ...] = ()
 
 
 def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, PartitionState]:
     """Return every partition that has a state znode."""
-    tree = cluster.zookeeper.tree
+    tree, present = cluster.zookeeper.tree, registered(cluster)
     topics = tree.find("/brokers/topics")
     found = {}
     for topic in sorted(topics.children) if topics is not None else []:
@@ -30,8 +35,20 @@ def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, Partitio
             node = tree.find(znodes.state_path(partition))
             if node is not None:
                 state = znodes.decode_state(partition, node.data, node.version)
-                found[partition] = PartitionState(state, tuple(replicas.replicas))
+                assigned = tuple(replicas.replicas)
+                minimum = _minimum_isr(tree, topic, assigned)
+                online = [b for b in assigned if b in present]
+                known = leader_eligibility(state, assigned, online, present, minimum)
+                found[partition] = PartitionState(state, assigned, known.replacements)
     return found
+
+
+def _minimum_isr(tree: Tree, topic: str, replicas: tuple[int, ...]) -> MinimumIsr:
+    settings = [tree.find(path) for path in settings_of(topic)]
+    version = max((node.mzxid for node in settings if node is not None), default=0)
+    own = settings[0]
+    overrides = {} if own is None else znodes.decode_config("", own.data)
+    return MinimumIsr(minimum_isr(overrides, 1, len(replicas)), version)
 
 
 def registered(cluster: SimulatedCluster) -> dict[int, znodes.Broker]:

@@ -10,15 +10,20 @@ changed. Logs are compared once every `SAMPLE_SECONDS`. The first violation ends
 """
 
 import asyncio
+import posixpath
 from collections import Counter
 from collections.abc import Collection
+from functools import partial
 
+from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
+from barnabas_broker.log.manager.offset_checkpoints import RECOVERY_POINTS
 from barnabas_broker.replica.partition.partition import Partition
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import control_rules, durability_rules, liveness, replica_rules
+from barnabas_simulator.invariants.belief_rules import BeliefChecks
 from barnabas_simulator.invariants.controller_requests import ControllerRequests
 from barnabas_simulator.invariants.findings import Findings
 from barnabas_simulator.invariants.image import Images, LogImage
@@ -57,6 +62,7 @@ class Invariants:
         self._seen: dict[tuple[str, TopicPartition], Seen] = {}
         self._incarnations: list[str] = []
         self._losses: dict[int, int] = {}
+        self._beliefs = BeliefChecks(self._view, self.findings, self._images, self._losses)
         self._forgot_at: dict[int, int] = {}
         self._unresolved: dict[TopicPartition, dict[bytes, None]] = {}
         self._healed_at: float | None = None
@@ -69,6 +75,8 @@ class Invariants:
         self.findings.loop, loop.after_turn = loop, self._after_turn
         if self._cluster is not None:
             self._cluster.on_order = ControllerRequests(self.findings)
+        for broker_id, disk in self._view.disks.items():
+            disk.on_rename = partial(self._renamed, broker_id)
 
     # ---- what clients report
 
@@ -121,12 +129,14 @@ class Invariants:
             seen = self._seen.get((member.incarnation, partition.topic_partition))
             if seen is None or not seen.is_current(partition):
                 self._replica_changed(member, partition, seen)
+        self._beliefs.hosting(member, self.truths)
 
     def _incarnations_changed(self, incarnations: list[str]) -> None:
         for gone in [
             incarnation for incarnation in self._incarnations if incarnation not in incarnations
         ]:
             self.findings.note(f"{gone} is dead")
+            self._beliefs.ended(gone)
         for new in [
             incarnation for incarnation in incarnations if incarnation not in self._incarnations
         ]:
@@ -151,6 +161,18 @@ class Invariants:
                 truth.lapsed.add(broker_id)
             self._check_global_loss(truth)
 
+    def _renamed(self, broker_id: int, path: str) -> None:
+        """A file got its name; if it has recovery points, they are on the disk now."""
+        directory, name = posixpath.split(path)
+        if name != RECOVERY_POINTS:
+            return
+        disk = self._view.disks[broker_id]
+        data = bytes(disk.look_into(directory)[name].data)
+        offsets = decode_offsets(data)
+        folders = {str(name) for name in offsets} & {*disk.directories(directory)}
+        images = {folder: self._images.of(broker_id, f"{directory}/{folder}") for folder in folders}
+        self._hold(None, durability_rules.recovery_points_are_flushed, path, offsets, images)
+
     def _check_global_loss(self, truth: Truth) -> None:
         if not self.budget.unsynced_leader and truth.unclean_epoch is None:
             stored = self._images.stored(truth.partition)
@@ -159,7 +181,7 @@ class Invariants:
     # ---- ZooKeeper
 
     def _state_changed(self, change: StateChange) -> None:
-        partition, state, replicas, controller_epoch = change
+        partition, state, replicas, controller_epoch, topic_id = change
         if state is None:
             self.truths.pop(partition, None)
             return
@@ -181,13 +203,14 @@ class Invariants:
             truth.elected[state.leader_epoch] = state.leader
             if before is not None and before.leader != state.leader:
                 truth.leader_changes.append(self.findings.now())
-        truth.state, truth.replicas = state, replicas
+        truth.state, truth.replicas, truth.topic_id = state, replicas, topic_id
         truth.let_lapse(before, state, self._forgot_at)
         for running in self._view.running():
             seen = self._seen_of(running, partition)
             if seen is not None and seen.replica is not None:
                 self._hold(partition, replica_rules.quorum_superset, seen.replica, state)
                 self._check_candidate(truth, seen.replica)
+        self._beliefs.state_changed(truth)
 
     # ---- replicas
 
@@ -212,6 +235,8 @@ class Invariants:
             self._hold(key, replica_rules.quorum_superset, replica, truth.state)
             self._exposed(truth, replica, partition)
         self._check_candidate(truth, replica)
+        has_shrunk = before is not None and replica.log_end < before.log_end
+        self._beliefs.replica_changed(truth, running, partition, replica, has_shrunk)
         if before is not None and replica.log_end < min(before.log_end, truth.high_watermark):
             self._check_global_loss(truth)
 
@@ -268,7 +293,10 @@ class Invariants:
     # ---- logs against logs
 
     def compare_logs(self) -> None:
-        """Check I5, I6 and the epochs of the records of all running replicas."""
+        """Check I5, I6, I23 and the epochs of the records of all running replicas."""
+        for running in self._view.running():
+            for partition in running.partitions:
+                self._beliefs.check_followers(running, partition)
         for truth in self.truths.values():
             held = self._held(truth)
             for index, one in enumerate(held):
@@ -352,7 +380,7 @@ class Invariants:
             partition: {held.replica.broker_id: held.replica for held in self._held(truth)}
             for partition, truth in self.truths.items()
         }
-        rest = liveness.Rest(live, replicas, self._unresolved, since)
+        rest = liveness.Rest(live, replicas, self._unresolved, since, self._fetching())
         for truth in self.truths.values():
             rules: list[tuple[str, str | None]] = [
                 (rule.name, rule.broken(truth, rest)) for rule in liveness.LIVENESS
@@ -365,6 +393,29 @@ class Invariants:
                 if states is not None:
                     return self.findings.violation(name, truth.partition, states)
         return None
+
+    def _fetching(self) -> dict[TopicPartition, set[int]]:
+        """The followers that fetch from a leader at present, with or without success."""
+        found: dict[TopicPartition, set[int]] = {}
+        lately = self.findings.now() - liveness.FETCH_ROUND_SECONDS
+        for running in self._view.running():
+            for partition in running.partitions:
+                if partition.leadership is not None:
+                    sessions = partition.delayed_operations.followers.items()
+                    found.setdefault(partition.topic_partition, set()).update(
+                        b for b, cached in sessions if cached.session.last_fetch_time >= lately
+                    )
+        return found
+
+    def stuck(self, readers: liveness.Readers, core: Collection[int] | None = None) -> None:
+        """Raise what keeps clients from their end in time: the first liveness rule that does not
+        hold, or the partitions where a reader's position (and end) stand still."""
+        since = self._healed_at if self._healed_at is not None else self.findings.now()
+        missing = self._missing(core, since, LEADER_CHANGES_PER_MINUTE)
+        if missing is None:
+            states = liveness.readers_progress.broken(readers)
+            missing = self.findings.violation(liveness.readers_progress.name, None, states or "")
+        self.findings.end(missing)
 
     def state_of(self, partition: TopicPartition) -> LeaderAndIsr:
         """Return the state in ZooKeeper; KeyError without one."""

@@ -1,10 +1,11 @@
-"""Invariants of durability: I4, I4b, I9, I12, and I20 of the checkpoint files."""
+"""Invariants of durability: I4, I4b, I9, I12; I20 and I21 of the checkpoint files."""
 
 import posixpath
 from collections.abc import Mapping
 
 from barnabas_broker.log.checkpoint.checkpoint_file import decode_epochs, decode_offsets
 from barnabas_broker.log.errors import MalformedCheckpoint
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 from barnabas_simulator.disk import NONSENSE, MemoryDisk
@@ -82,6 +83,25 @@ def consistent_read(truth: Truth, offset: int, value: bytes) -> str | None:
     ):
         if known.get(offset, value) != value:
             return f"at offset {offset} there is {value!r}, but {known[offset]!r} was {what}"
+    return None
+
+
+@rule("I21 RecoveryPointIsFlushed")
+def recovery_points_are_flushed(
+    path: str, recovery_points: Mapping[TopicPartition, int], images: Mapping[str, LogImage]
+) -> str | None:
+    """Below a recovery point on the disk everything is flushed, files and names: after a power loss
+    recovery does not read it. (Kafka's `UnifiedLog.flush` before `updateRecoveryPoint`.)
+
+    `images` by the name of the folder; a log without one is being deleted.
+    """
+    for partition, recovery_point in recovery_points.items():
+        image = images.get(str(partition))
+        if image is not None and recovery_point > image.durable_end:
+            return (
+                f"{path}: the recovery point of {partition} is {recovery_point}, and a power loss"
+                f" would leave the log below {image.durable_end} of {image.end}"
+            )
     return None
 
 

@@ -48,6 +48,23 @@ class LogImage:
         """The offset after the last whole batch."""
         return self.batches[-1].last_offset + 1 if self.batches else 0
 
+    @property
+    def durable_end(self) -> int:
+        """The offset up to which a power loss leaves everything."""
+        names = self._disk.look_into(self.path).items()
+        durable = [file for n, file in names if self._disk.is_durable(f"{self.path}/{n}")]
+        for batch, (file, position) in zip(self.batches, self._places, strict=True):
+            is_named = any(file is other for other in durable)
+            if not is_named or position + batch.size > file.flushed_size:
+                return batch.base_offset
+        return max(self.end, self.last_base)
+
+    @property
+    def last_base(self) -> int:
+        """The base offset of the last segment: where an empty log ends."""
+        names = sorted(n for n in self._disk.look_into(self.path) if n.endswith(".log"))
+        return int(names[-1].removesuffix(".log")) if names else 0
+
     def update(self, segments: Sequence[int] | None = None) -> None:
         """Read what is new. `segments` are the base offsets of an open log; without them, for a
         broker that does not run, every `.log` file counts up to where recovery would stop."""

@@ -1,7 +1,7 @@
-"""What must hold once faults have stopped: L1 to L6. Each returns what is missing, or None."""
+"""What must hold once faults have stopped: L1 to L7. Each returns what is missing, or None."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from barnabas_common.topic_partition import TopicPartition
 
@@ -9,18 +9,25 @@ from barnabas_simulator.invariants.rule import rule
 from barnabas_simulator.invariants.truth import Truth
 from barnabas_simulator.invariants.view import Replica
 
+Readers = Mapping[str, Mapping[TopicPartition, tuple[int, int]]]
+"""Position and end of each client that reads, by partition."""
+
+FETCH_ROUND_SECONDS = 2.0  # a follower whose last fetch is older does not fetch
+
 
 @dataclass(frozen=True)
 class Rest:
     """The cluster at one moment: `live` brokers must serve; `replicas` by partition and broker.
 
     `unresolved` are the records without an answer so far; `since`: when the faults stopped.
+    `fetching`: the followers that fetch from a leader of each partition.
     """
 
     live: Collection[int]
     replicas: Mapping[TopicPartition, Mapping[int, Replica]]
     unresolved: Mapping[TopicPartition, Collection[bytes]]
     since: float
+    fetching: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
 
 
 @rule("L1 EveryPartitionHasALeader")
@@ -83,7 +90,46 @@ def leadership_settles(truth: Truth, rest: Rest, now: float, per_minute: int) ->
     return f"{len(changes)} changes of the leader in {now - rest.since:.1f} s"
 
 
-LIVENESS = (has_leader, isr_is_full, produces_resolve, nothing_unseen, high_watermark_at_end)
+@rule("L7 EveryFetchMakesProgress")
+def fetches_progress(truth: Truth, rest: Rest) -> str | None:
+    """No follower fetches, and does not get what its leader has."""
+    replicas = rest.replicas[truth.partition]
+    leader = replicas.get(truth.state.leader)
+    if leader is None or leader.led_epoch is None:
+        return None
+    stuck = [
+        replica
+        for replica in replicas.values()
+        if replica.broker_id in rest.live
+        and replica.broker_id in rest.fetching.get(truth.partition, ())
+        and replica.log_end < leader.log_end
+    ]
+    if not stuck:
+        return None
+    at = ", ".join(f"broker {replica.broker_id} at {replica.log_end}" for replica in stuck)
+    return f"fetches of {truth.partition} go round without progress: {at}; {leader}"
+
+
+@rule("L7 EveryFetchMakesProgress")
+def readers_progress(readers: Readers) -> str | None:
+    """Every reader's position reaches its end, and no client waits for anything else."""
+    behind = [
+        f"{reader} is at {position} of {end} in {partition}"
+        for reader, positions in readers.items()
+        for partition, (position, end) in positions.items()
+        if position < end
+    ]
+    return "; ".join(behind) if behind else None
+
+
+LIVENESS = (
+    has_leader,
+    fetches_progress,
+    isr_is_full,
+    produces_resolve,
+    nothing_unseen,
+    high_watermark_at_end,
+)
 
 
 def _replicas(truth: Truth, rest: Rest) -> str:

@@ -38,7 +38,8 @@ class Truth:
     last proved to be in sync. `unclean_epoch`: of an unclean election whose leader has not started
     yet. `forked`: a loss was excused, so logs may differ until all is healed. `elected` and `led`:
     the leader of each epoch, by ZooKeeper and in fact. `unsettled`: records that clients have seen
-    and no legitimate leader has exposed yet.
+    and no legitimate leader has exposed yet. `claimed`: the highest high watermark of any replica,
+    and `claimed_by` which one. `topic_id`: None if unknown.
     """
 
     partition: TopicPartition
@@ -56,6 +57,15 @@ class Truth:
     elected: dict[int, int] = field(default_factory=dict)
     led: dict[int, int] = field(default_factory=dict)
     leader_changes: list[float] = field(default_factory=list)
+    claimed: int = 0
+    claimed_by: str = ""
+    topic_id: str | None = None
+
+    @property
+    def may_be_elected(self) -> list[int]:
+        """Those that have lost nothing; the others may be elected too, but prove nothing."""
+        candidates = dict.fromkeys((*self.state.isr, *self.state.eligible))
+        return [broker_id for broker_id in candidates if broker_id not in self.lapsed]
 
     def let_lapse(
         self, before: LeaderAndIsr | None, after: LeaderAndIsr, forgot_at: Mapping[int, int]
@@ -115,6 +125,7 @@ class Truth:
             lost = self.high_watermark - missing.base_offset
             del self.committed[self.committed.index(missing) :]
             self.high_watermark = missing.base_offset
+        self.claimed = min(self.claimed, self.high_watermark)
         for known in (self.values, self.acked, self.consumed, self.unsettled):
             for offset in [o for o in known if o >= self.high_watermark]:
                 if image.value_at(offset) != known[offset]:

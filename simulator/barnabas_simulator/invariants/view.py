@@ -24,24 +24,28 @@ _TOPICS = "/brokers/topics/"
 
 
 class Running(NamedTuple):
-    """A broker's process; `incarnation` is unique among all processes."""
+    """A broker's process; `incarnation` is unique among all processes. `broker_epoch` is -1 before
+    it is registered."""
 
     broker_id: int
     incarnation: str
     partitions: Partitions
+    broker_epoch: int = -1
 
 
 class StateChange(NamedTuple):
     """A partition's state znode was written, or deleted if `state` is None, while
     `/controller_epoch` held `controller_epoch`.
 
-    Or its replicas changed; in that case `controller_epoch` is NO_CONTROLLER.
+    Or its replicas changed; in that case `controller_epoch` is NO_CONTROLLER. `topic_id`: None if
+    unknown.
     """
 
     partition: TopicPartition
     state: LeaderAndIsr | None
     replicas: tuple[int, ...]
     controller_epoch: int
+    topic_id: str | None = None
 
 
 class View(Protocol):
@@ -58,6 +62,8 @@ class View(Protocol):
 
     def changes(self) -> Sequence[StateChange]: ...
 
+    def is_to_be_deleted(self, topic: str) -> bool: ...
+
 
 class Replica(NamedTuple):
     """One replica in its broker's memory, at one moment. `maximal_isr`: None unless it leads."""
@@ -72,6 +78,7 @@ class Replica(NamedTuple):
     epochs: tuple[tuple[int, int], ...]
     led_epoch: int | None
     maximal_isr: tuple[int, ...] | None
+    topic_id: str | None = None
 
     def __str__(self) -> str:
         role = f"leads epoch {self.led_epoch}" if self.led_epoch is not None else "follows"
@@ -99,6 +106,7 @@ def replica_of(running: Running, partition: Partition) -> Replica | None:
         tuple((entry.epoch, entry.start_offset) for entry in log.leader_epochs.entries),
         leadership.epoch if leadership is not None else None,
         leadership.isr.maximal if leadership is not None else None,
+        log.topic_id,
     )
 
 
@@ -121,7 +129,12 @@ class ClusterView:
 
     def running(self) -> Sequence[Running]:
         return [
-            Running(broker.broker_id, incarnation, broker.replica_manager.partitions)
+            Running(
+                broker.broker_id,
+                incarnation,
+                broker.replica_manager.partitions,
+                broker.membership.broker_epoch,
+            )
             for incarnation, broker in self._cluster.brokers().items()
         ]
 
@@ -130,6 +143,9 @@ class ClusterView:
         if changes:
             self._changes = []
         return changes
+
+    def is_to_be_deleted(self, topic: str) -> bool:
+        return self._tree.find(znodes.delete_topic_path(topic)) is not None
 
     def _observe(self, events: list[WatchEvent]) -> None:
         for event in events:
@@ -155,15 +171,16 @@ class ClusterView:
         node = self._tree.find(znodes.state_path(partition))
         topic = self._tree.find(znodes.topic_path(partition.topic))
         epoch = self._tree.find(znodes.CONTROLLER_EPOCH)
-        state, replicas = None, tuple[int, ...]()
+        state, replicas, topic_id = None, tuple[int, ...](), None
         if node is not None:
             state = znodes.decode_state(partition, node.data, node.version)
         if topic is not None:
-            assignment = znodes.decode_topic(partition.topic, topic.data).partitions
-            if partition.partition in assignment:
-                replicas = tuple(assignment[partition.partition].replicas)
+            decoded = znodes.decode_topic(partition.topic, topic.data)
+            topic_id = decoded.topic_id
+            if partition.partition in decoded.partitions:
+                replicas = tuple(decoded.partitions[partition.partition].replicas)
         number = NO_CONTROLLER if epoch is None else znodes.decode_controller_epoch(epoch.data)
-        return StateChange(partition, state, replicas, number)
+        return StateChange(partition, state, replicas, number, topic_id)
 
 
 def _partition_of(path: str) -> TopicPartition | None:

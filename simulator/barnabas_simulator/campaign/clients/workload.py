@@ -48,6 +48,8 @@ class Workload:
         self.consumers = [f"consumer-{n}" for n in range(options.consumers)]
         self.histories: dict[str, dict[TopicPartition, History]] = {}
         self.seen: dict[TopicPartition, dict[int, bytes]] = {p: {} for p in self.partitions}
+        self.reading: dict[str, dict[TopicPartition, tuple[int, int]]] = {}
+        """Where the reader at the end is, and what it reads to."""
         self.errors: Counter[str] = Counter()
         self._cluster = cluster
         self._options = options
@@ -246,8 +248,11 @@ class Workload:
             # Whom it asks first may be a deposed leader that is cut off and believes that it leads.
             await asyncio.sleep(2 * METADATA_MAX_AGE_MS / 1000)
             ends = await consumer.end_offsets(self.partitions)
-            while any([await consumer.position(tp) < ends[tp] for tp in self.partitions]):
+            while True:
+                at = {tp: (await consumer.position(tp), ends[tp]) for tp in self.partitions}
+                self.reading["judge"] = at
+                if all(position >= end for position, end in at.values()):
+                    return records
                 for record in await consumer.poll(timeout_ms=500):
                     partition = TopicPartition(record.topic, record.partition)
                     records[partition].append((record.offset, record.value or b""))
-        return records

@@ -1,0 +1,72 @@
+"""The minimum ISR of partitions, and which version of the settings it comes from.
+
+Replicas are eligible by one minimum. If that was lowered and raised again in between, a leader may
+have committed records without them. So the state remembers the version of the settings.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_controller.store.config_store import (
+    BROKER_DEFAULT,
+    entity_path,
+    topic_entity,
+)
+from barnabas_controller.store.store import Store
+from barnabas_controller.zookeeper.requests import in_chunks
+
+MIN_ISR_KEY = "min.insync.replicas"
+
+
+class MinimumIsr(NamedTuple):
+    """`version` is the zxid of the last change of the settings of the topic or of all brokers, one
+    of which may contain the minimum; 0 if neither exist."""
+
+    size: int
+    version: int
+
+
+NO_MINIMUM = MinimumIsr(0, -1)
+
+
+def minimum_isr(overrides: Mapping[str, str], default: int, replica_count: int) -> int:
+    """The effective minimum ISR of a partition, by its topic's overrides: never more than it has
+    replicas."""
+    text = overrides.get(MIN_ISR_KEY, "")
+    return min(int(text) if text.isascii() and text.isdigit() else default, replica_count)
+
+
+def settings_of(topic: str) -> tuple[str, str]:
+    """The paths of the settings that may contain a minimum ISR: those of the topic and those of all
+    brokers. (One broker can have none of its own.)"""
+    return entity_path(topic_entity(topic)), entity_path(BROKER_DEFAULT)
+
+
+async def read_minimum_isrs(
+    store: Store, assignments: Mapping[TopicPartition, Sequence[int]], default: int
+) -> dict[TopicPartition, MinimumIsr]:
+    """The minimum ISR of each of these partitions, by its replicas.
+
+    A topic with malformed settings is left out: replicas that are eligible by another minimum than
+    the topic's may miss committed records.
+    """
+
+    async def version(path: str) -> int:
+        stat = await store.exists(path)
+        return 0 if stat is None else stat.mzxid
+
+    topics = list(dict.fromkeys(partition.topic for partition in assignments))
+    paths = list(dict.fromkeys(path for topic in topics for path in settings_of(topic)))
+    # Before the settings: a change in between makes the version too old, which ends eligibility.
+    versions = dict(zip(paths, await in_chunks(version, paths), strict=True))
+    configs = await store.topic_configs(topics)
+    return {
+        partition: MinimumIsr(
+            minimum_isr(configs[partition.topic], default, len(replicas)),
+            max(versions[path] for path in settings_of(partition.topic)),
+        )
+        for partition, replicas in assignments.items()
+        if partition.topic in configs
+    }
