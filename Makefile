@@ -43,11 +43,11 @@ lint: $(STAMP)
 	$(VENV)/bin/lint-imports
 
 test: $(STAMP) java ## everything but the long proofs; what cannot run here is skipped and says so
-	$(PARALLEL) -m "not slow" $(QUICK) $(CAMPAIGN)
+	$(PARALLEL) -m "not slow" $(CAMPAIGN) $(QUICK)
 	$(REAL) -m "not slow" $(patsubst %,--ignore=%,$(QUICK) $(CAMPAIGN)) tests
 
 test-all: lint java ## everything
-	$(PARALLEL) $(QUICK) $(CAMPAIGN)
+	$(PARALLEL) $(CAMPAIGN) $(QUICK)
 	$(REAL) $(patsubst %,--ignore=%,$(QUICK) $(CAMPAIGN)) tests
 
 simulate: $(STAMP) ## N=150 random schedules of whole clusters; SEED=... MODE=safety|liveness
