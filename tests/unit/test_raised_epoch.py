@@ -2,7 +2,7 @@
 
 from barnabas_common.messages.control import HeldRole
 from barnabas_controller.election.decision import Elected, Unchanged
-from barnabas_controller.election.raised_epoch import elect_above
+from barnabas_controller.eligibility.raised_epoch import elect_above
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 STATE = LeaderAndIsr(1, leader_epoch=3, isr=(1, 2, 3), controller_epoch=1, partition_epoch=5)

@@ -19,7 +19,7 @@ def elect_for_reassignment(
     candidates = [r for r in (state.leader, *target) if r in target and r in online]
     leader = next((r for r in candidates if r in state.isr), None)
     if leader is None:
-        why = f"no replica of {sorted(target)} is online, in {list(state.isr)} and fit to lead"
+        why = f"no replica of {sorted(target)} is online and in {list(state.isr)}"
         return Refused(why, cause=cause)
     isr = tuple(r for r in state.isr if r in target)
     return Elected(state.with_leader(leader, isr), tuple(target), cause)

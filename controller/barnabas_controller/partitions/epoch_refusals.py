@@ -15,7 +15,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.election.decision import Decision, Elected
-from barnabas_controller.election.raised_epoch import elect_above, is_outdated
+from barnabas_controller.eligibility.raised_epoch import elect_above, is_outdated
 from barnabas_controller.errors import ControllerEpochBehind
 from barnabas_controller.partitions.leadership import change_leadership
 from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
