@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 from barnabas_tools.local.cluster import LocalCluster
@@ -20,6 +21,16 @@ from tests.support.shell import COMMAND, Shell
 pytestmark = pytest.mark.integration
 
 TOPIC = "interrupted"
+_started: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def none_is_left() -> Iterator[None]:
+    yield
+    while _started:
+        process = _started.pop()
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +43,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 def start(cluster: LocalCluster, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*COMMAND, *arguments],
         env=Shell(cluster.bootstrap).environment,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+    _started.append(process)
+    return process
+
+
+def first_line(stream: IO[str]) -> str:
+    """The first line of a command's output; it must come within a minute."""
+    ready, _, _ = select.select([stream], [], [], 60)
+    assert ready, "nothing was printed"
+    return stream.readline()
 
 
 def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
@@ -61,7 +81,7 @@ def test_a_long_command_in_the_midst_of_its_work(cluster: LocalCluster, name: st
     arguments, where = LONG_COMMANDS[name]
     process = start(cluster, *arguments)
     stream = process.stdout if where == "stdout" else process.stderr
-    assert stream is not None and stream.readline()
+    assert stream is not None and first_line(stream)
     out, err = interrupt(process)
     if name == "consume":
         assert (out, err) == ("", "1 record consumed\n")
@@ -83,7 +103,7 @@ def test_produce_that_waits_for_input(cluster: LocalCluster) -> None:
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write("first\n")
     process.stdin.flush()
-    assert '"topic"' in process.stdout.readline()
+    assert '"topic"' in first_line(process.stdout)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
@@ -100,9 +120,7 @@ def test_produce_that_cannot_deliver_names_a_partition_and_ends(tmp_path: Path) 
         assert process.stdin is not None and process.stderr is not None
         process.stdin.write("stuck\n")
         process.stdin.flush()
-        ready, _, _ = select.select([process.stderr], [], [], 60)
-        assert ready, "nothing was told"
-        told = process.stderr.readline()
+        told = first_line(process.stderr)
         assert told.startswith("1 record not acknowledged yet, still trying;")
         named = re.findall(r"`barnabas (explain \S+)`", told)
         assert named == [f"explain {TOPIC}-2"]

@@ -140,7 +140,7 @@ class Reassignments:
             return Rejected(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"brokers {list(removed)} cannot be removed: none of {list(wanted.replicas)} is"
-                f" online, in the ISR and fit to lead, and records would be lost",
+                f" online and in the ISR, and records would be lost",
             )
         if not await self._write(partition, wanted):
             return Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, "its topic's znode cannot be written")

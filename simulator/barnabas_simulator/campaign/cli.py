@@ -3,8 +3,10 @@
 The simulator imports the whole broker, so it is loaded only when a command runs.
 """
 
+import signal
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -17,9 +19,22 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+PROGRESS_RUNS = 25
+
 ModeOption = Annotated[
     Mode | None, typer.Option(help="Default: every third run tests liveness, the others safety.")
 ]
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """asyncio would cancel the run instead, which then cleans up for minutes of virtual time."""
+    raise KeyboardInterrupt
+
+
+@app.callback()
+def prepare() -> None:
+    """Ctrl-C ends a run immediately."""
+    signal.signal(signal.SIGINT, _interrupt)
 
 
 @app.command("run")
@@ -39,6 +54,9 @@ def run_campaign(
         campaign.add(outcome)
         if outcome.violation is not None:
             typer.echo(f"seed {outcome.seed}: {outcome.violation}")
+        done = len(campaign.outcomes)
+        if done == 1 or done % PROGRESS_RUNS == 0:
+            typer.echo(f"{done} of {count} runs, {len(campaign.failed)} violations", err=True)
     seconds = time.monotonic() - began
     for line in table(campaign.counts):
         typer.echo(line)
