@@ -122,7 +122,7 @@ async def test_a_leader_that_finds_damage_hands_over_and_mends_its_log(
     await until_not_led_by(cluster.bootstrap, topic, leader)
     await wait_until_in_sync(cluster.bootstrap, topic)
     (event,) = await _events(cluster, leader, EventKind.LOG_DAMAGED)
-    assert event.details["offset"] == DAMAGED and "one of them is to lead" in event.cause
+    assert event.details["offset"] == DAMAGED and "one of them will lead" in event.cause
     (event,) = await _events(cluster, leader, EventKind.LOG_TRUNCATED)
     assert (event.details["rule"], event.details["to_offset"]) == ("damage", DAMAGED)
     assert not await _events(cluster, leader, EventKind.COMMITTED_RECORDS_TRUNCATED), "none is lost"
