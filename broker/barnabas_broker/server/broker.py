@@ -147,6 +147,7 @@ class Broker:
         if self.config[keys.CONTROLLED_SHUTDOWN_ENABLE] and self.membership.broker_epoch >= 0:
             await self._controlled_shutdown()
         self.events.close()
+        await self.membership.stay_out()
         await self.log_dir_stamps.close()
         await self.config_changes.close()
         await self._close_listeners(grace=0.5)
