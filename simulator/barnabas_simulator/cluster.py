@@ -43,6 +43,7 @@ from barnabas_simulator.network import MemoryNetwork
 from barnabas_simulator.offload import VirtualOffload
 from barnabas_simulator.pauses import MemoryPauseControl
 from barnabas_simulator.zookeeper import MemoryClient, MemoryZooKeeper
+from barnabas_simulator.zookeeper.session import MemorySession
 
 CLIENT_PORT = 9092
 INTERNAL_PORT = 19092
@@ -255,8 +256,12 @@ class SimulatedCluster:
 
     def expire_session(self, broker_id: int) -> None:
         """Let ZooKeeper end a broker's session, as after a long pause of its process."""
-        for session in list(self._incarnations[broker_id].zookeeper.sessions):
+        for session in self.sessions_of(broker_id):
             self.zookeeper.expire(session)
+
+    def sessions_of(self, broker_id: int) -> list[MemorySession]:
+        """Return a running broker's ZooKeeper sessions."""
+        return list(self._incarnations[broker_id].zookeeper.sessions)
 
     def part_from_zookeeper(self, broker_id: int) -> None:
         """Disconnect a broker from ZooKeeper; its session expires if that lasts."""

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 
+import pytest
 from barnabas_broker.server import session_file
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.control import LeaderAndIsrPartition, LeaderAndIsrRequest
@@ -55,3 +56,25 @@ def test_a_broker_without_descriptors_rejoins_when_it_has_some() -> None:
         assert not refusals and not broker.failed.done()
 
     run(story())
+
+
+def test_a_broker_that_shuts_down_does_not_rejoin(caplog: pytest.LogCaptureFixture) -> None:
+    """Its session ends when half of its parts are closed."""
+
+    async def story() -> None:
+        cluster = SimulatedCluster()
+        await cluster.start()
+        broker = cluster.broker(1)
+        manager = broker.replica_manager
+        shutdown, (session,) = manager.shutdown, cluster.sessions_of(1)
+
+        async def slow_shutdown() -> None:
+            cluster.zookeeper.expire(session)
+            await asyncio.sleep(10.0)
+            await shutdown()
+
+        manager.shutdown = slow_shutdown  # type: ignore[method-assign]
+        await cluster.stop_broker(1)
+
+    run(story())
+    assert not [record for record in caplog.records if record.exc_info]

@@ -1,10 +1,13 @@
 """A broker loses one of its disks and lives on: its replicas there go, the others stay."""
 
+from dataclasses import replace
+
+import pytest
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
 
-from tests.support.control_world import ControlWorld, run_world
+from tests.support.control_world import QUIET, ControlWorld, run_world
 
 LOST, KEPT = TopicPartition("lost", 0), TopicPartition("kept", 0)
 
@@ -29,6 +32,28 @@ def test_a_note_of_a_lost_disk_moves_the_leadership_of_what_was_on_it() -> None:
         await world.until(lambda: world.brokers[9].metadata(LOST).offline_replicas == [1])  # type: ignore[union-attr]
 
     run_world(test)
+
+
+@pytest.mark.parametrize(
+    ("error", "eligible"),
+    [(ErrorCode.KAFKA_STORAGE_ERROR, (1,)), (ErrorCode.CORRUPT_MESSAGE, ())],
+    ids=["its disk failed", "its log is damaged"],
+)
+def test_who_leaves_the_isr_with_a_damaged_log_is_not_eligible(
+    error: ErrorCode, eligible: tuple[int, ...]
+) -> None:
+    """It is truncated before it fetches again."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3)
+        await world.create_topic(LOST.topic, {0: [1, 2, 3]})
+        await world.until(lambda: world.brokers[1].role(LOST) is not None)
+        world.brokers[1].failing[LOST] = error
+        await world.store.propagate_log_dir_event(1)
+        state = await world.until_state(LOST, lambda s: s.isr == (2, 3))
+        assert (state.leader, state.eligible) == (2, eligible)
+
+    run_world(test, replace(QUIET, min_insync_replicas=3))
 
 
 def test_notes_are_taken_away_and_nonsense_among_them_does_no_harm() -> None:

@@ -30,7 +30,7 @@ from barnabas_common.runtime import Address, Message, Service
 from barnabas_controller.channels.controller_channel_manager import _RequestSender
 from barnabas_simulator.campaign import state
 from barnabas_simulator.cluster import SimulatedCluster
-from barnabas_simulator.invariants import Invariants
+from barnabas_simulator.invariants import FaultBudget, Invariants, InvariantViolation
 from barnabas_simulator.loop import run
 
 from tests.support.delivery import History, judge
@@ -40,10 +40,12 @@ LAG = 10.0
 CONFIG = {"controller.socket.timeout.ms": "5000", "replica.lag.time.max.ms": "10000"}
 
 
-def in_a_cluster(test: Callable[[SimulatedCluster, Admin], Awaitable[None]]) -> None:
+def in_a_cluster(
+    test: Callable[[SimulatedCluster, Admin], Awaitable[None]], vanishes: bool = False
+) -> None:
     async def story() -> None:
         cluster = SimulatedCluster(seed=1, config=CONFIG)
-        Invariants(cluster).install()
+        Invariants(cluster, FaultBudget(vanished_replica=vanishes)).install()
         await cluster.start()
         async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
             await create(admin)
@@ -217,6 +219,16 @@ async def remove_replica(cluster: SimulatedCluster, victim: int) -> None:
     assert [p.error_code for p in answer.partitions] == [ErrorCode.NONE]
 
 
+def test_a_replica_that_vanishes_trips_i24() -> None:
+    async def test(cluster: SimulatedCluster, _: Admin) -> None:
+        await produce(cluster, History(), range(5))
+        await remove_replica(cluster, next(b for b in cluster.broker_ids if b != leader(cluster)))
+        await asyncio.sleep(1.0)
+
+    with pytest.raises(InvariantViolation, match="I24 MemberHosts"):
+        in_a_cluster(test)
+
+
 @pytest.mark.parametrize("others", [0, 3], ids=["its only partition", "one of four"])
 def test_a_member_that_hosts_nothing_leaves_the_isr_and_comes_back(others: int) -> None:
     """Its broker does not notice what happened to it, but its fetch session says so."""
@@ -241,7 +253,7 @@ def test_a_member_that_hosts_nothing_leaves_the_isr_and_comes_back(others: int) 
         await only_alive(cluster, victim)
         judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
 
-    in_a_cluster(test)
+    in_a_cluster(test, vanishes=True)
 
 
 def test_a_vanished_replica_does_not_lead_with_an_empty_log() -> None:
@@ -258,4 +270,4 @@ def test_a_vanished_replica_does_not_lead_with_an_empty_log() -> None:
         await produce(cluster, history, range(5, 10))
         judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
 
-    in_a_cluster(test)
+    in_a_cluster(test, vanishes=True)

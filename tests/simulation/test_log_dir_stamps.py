@@ -1,11 +1,14 @@
-"""The stamps of the data directories while no file descriptor is left."""
+"""The stamps of data directories that could not be written."""
 
 import asyncio
 import errno
 
+from barnabas_common.events import EventKind
 from barnabas_controller.store import znodes
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
+
+from tests.support.config_world import events_of
 
 
 def test_the_znode_does_not_pass_a_directory_that_could_not_be_stamped() -> None:
@@ -38,5 +41,33 @@ def test_the_znode_does_not_pass_a_directory_that_could_not_be_stamped() -> None
         renewed = broker.log_manager.directories[0].read_stamp()
         assert await registered() == renewed > stamp
         assert len(broker.log_manager.live_log_dirs()) == 1 and not broker.failed.done()
+
+    run(story())
+
+
+def test_a_directory_that_failed_is_no_older_copy_when_it_works_again() -> None:
+    """The stamp is what could not be written. Nothing else is wrong, and nothing is lost."""
+
+    async def story() -> None:
+        cluster = SimulatedCluster()
+        await cluster.start()
+        disk, epoch = cluster.disks[1], cluster.broker(1).membership.broker_epoch
+        write = disk.write_file
+
+        def write_file(path: str, data: bytes, **options: bool) -> None:
+            if path.endswith("stamp"):
+                raise OSError(errno.EIO, "Input/output error")
+            write(path, data, **options)
+
+        disk.write_file = write_file  # type: ignore[method-assign]
+        async with asyncio.timeout(60):
+            while not cluster.exits:
+                await asyncio.sleep(0.1)
+        disk.write_file = write  # type: ignore[method-assign]
+        cluster.start_broker(1)
+        await cluster.serving()
+        broker = cluster.broker(1)
+        assert not events_of(cluster, 1, EventKind.LOG_DIRECTORY_OUTDATED)
+        assert broker.membership.unbroken_since <= epoch < broker.membership.broker_epoch
 
     run(story())

@@ -4,7 +4,8 @@ Bytes on a disk can change after they were written and checked. The leader detec
 serves a fetch. The other replicas then have a valid copy, because each wrote its own.
 
 If the ISR has another member, the leader asks for its roles and refuses this one, exactly as if the
-log's disk had failed: the controller elects that member and removes this replica from the ISR. Then
+log's disk had failed: the controller elects that member and removes this replica from the ISR. The
+error code says that the log is damaged, so the replica does not become eligible (KIP-966). Then
 the replica truncates its log at the damage and fetches the rest again. The only member of an ISR
 continues to lead, truncates nothing, and answers CORRUPT_MESSAGE where the damage is.
 """

@@ -174,7 +174,7 @@ class Roles:
             self._fetchers.stop([partition.topic_partition])
             self._context.damaged.step_down(partition)
             self._listeners.stopped(partition.topic_partition)
-            return ErrorCode.KAFKA_STORAGE_ERROR
+            return ErrorCode.CORRUPT_MESSAGE
         if (
             partition_state.leader_epoch <= partition.leader_epoch
             or partition_state.partition_epoch < partition.partition_epoch

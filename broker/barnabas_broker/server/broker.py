@@ -157,6 +157,7 @@ class Broker:
         if self.config[keys.CONTROLLED_SHUTDOWN_ENABLE] and self.membership.broker_epoch >= 0:
             await self._controlled_shutdown()
         self.events.close()
+        await self.membership.stay_out()
         await self._opened.aclose()
         logger.info("broker %d stopped", self.broker_id)
 

@@ -106,5 +106,7 @@ class LogDirStamps:
         except OSError as error:  # no file descriptor: the znode must not pass the directories
             logger.warning("the stamps of the data directories are not renewed: %s", error)
             return
+        if any(directory.failure is not None for directory in self._log_manager.directories):
+            return  # nor one that has failed: if it works again, it is no older copy
         with contextlib.suppress(SessionExpired):
             await store.put(self._path, znodes.encode_log_dir_stamp(self._stamp))

@@ -80,6 +80,7 @@ class Membership:
         self._session: Session | None = None
         self._expired = asyncio.Event()
         self._tasks = TaskScope("membership")
+        self._rejoining = TaskScope("rejoining")
         self._last_zxid = 0
         self._outage = ZooKeeperOutage(runtime.clock, events, config.session_timeout_ms / 1000)
         self.store: Store | None = None
@@ -102,15 +103,20 @@ class Membership:
         """Register and start the controller; raises DuplicateBrokerId, EndpointTaken."""
         self._broker = broker
         await self._register(previous_session_id=0)
-        self._tasks.spawn(self._rejoin_when_expired(), "rejoin")
+        self._rejoining.spawn(self._rejoin_when_expired(), "rejoin")
 
     @property
     def unbroken_since(self) -> int:
         """The broker epoch since which this broker's logs have lost nothing, once registered."""
         return self._broker.unbroken_since if self._broker is not None else -1
 
+    async def stay_out(self) -> None:
+        """Do not rejoin if the session ends from now on: this broker shuts down."""
+        await self._rejoining.close()
+
     async def leave(self) -> None:
         """Stop the controller and close the session, which removes the registration."""
+        await self.stay_out()
         await self._tasks.close()
         await self._stop_controller()
         if self._session is not None:

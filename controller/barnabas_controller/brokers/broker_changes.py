@@ -31,6 +31,7 @@ SESSION_ENDED = "vanished: its ZooKeeper session ended without a controlled shut
 STILL_CONNECTED = (
     f"{SESSION_ENDED}, or its registration was deleted: its control stream is still open"
 )
+FAILED = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.CORRUPT_MESSAGE)
 STOPPED = "stopped after a controlled shutdown"
 
 
@@ -209,8 +210,7 @@ class BrokerChanges:
     ) -> None:
         """Enqueue only a response that changes which replicas have failed."""
         if self._context.failed_replicas.get(broker_id) or any(
-            partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-            for partition in response.partitions
+            partition.error_code in FAILED for partition in response.partitions
         ):
             self._term.enqueue(
                 f"LeaderAndIsr answered by broker {broker_id}",
@@ -220,25 +220,31 @@ class BrokerChanges:
     async def _on_leader_and_isr_answered(
         self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
     ) -> None:
-        """KAFKA_STORAGE_ERROR: the replica's log directory failed. NONE: the replica works.
+        """KAFKA_STORAGE_ERROR: the replica's log directory failed. CORRUPT_MESSAGE: its log is
+        damaged. NONE: the replica works.
 
         An answer about an earlier topic of the same name says nothing about this one.
         """
         topic_ids = {state.topic: state.topic_id for state in request.partitions}
         failed = self._context.failed_replicas.setdefault(broker_id, {})
-        lost, found = [], []
+        lost: list[Replica] = []
+        damaged: list[Replica] = []
+        found: list[Replica] = []
         for answer in response.partitions:
             partition = TopicPartition(answer.topic, answer.partition)
             if topic_ids.get(answer.topic, "") != self._context.topic_ids.get(answer.topic, ""):
                 continue
-            if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and partition not in failed:
-                lost.append(Replica(partition, broker_id))
-                failed[partition] = None
+            if answer.error_code in FAILED and partition not in failed:
+                is_damaged = answer.error_code == ErrorCode.CORRUPT_MESSAGE
+                (damaged if is_damaged else lost).append(Replica(partition, broker_id))
+                failed[partition] = is_damaged
             elif answer.error_code == ErrorCode.NONE and partition in failed:
                 found.append(Replica(partition, broker_id))
                 del failed[partition]
         if lost:
             await self._on_replicas_offline(lost, f"a log directory of broker {broker_id} failed")
+        if damaged:
+            await self._on_replicas_offline(damaged, f"the log of broker {broker_id} is damaged")
         if found:
             cause = f"replicas on broker {broker_id} are available again"
             await self._replicas.change(found, ReplicaState.ONLINE, cause)

@@ -113,7 +113,7 @@ async def with_elrs(
         partition: with_elr(
             context.leadership[partition],
             new,
-            context.working_replicas(partition),
+            context.undamaged_replicas(partition),
             minima.get(partition, NO_MINIMUM),
             context.brokers,
         )

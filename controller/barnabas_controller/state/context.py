@@ -32,7 +32,8 @@ class ControllerContext:
     and `suspects` the broker epochs of the suspected ones, by id. All registered brokers receive
     requests. Those that are not suspected are alive; a suspected one may lead only partitions that
     no other broker can lead.
-    `failed_replicas` are those that a broker cannot open because their log directory failed.
+    `failed_replicas` are those that a broker cannot use because their log directory failed, or
+    because their log is damaged, and whether it is that.
     `invalid_states`: why the state znode of a partition is invalid. `awaiting`: since when a
     partition waits for a better leader. `absent`: since when brokers have no registration, and
     `given_up` those of them that were awaited long enough (`absence.py`). `refused`: what the last
@@ -47,7 +48,7 @@ class ControllerContext:
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     partition_states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: dict[Replica, ReplicaState] = field(default_factory=dict)
-    failed_replicas: dict[int, dict[TopicPartition, None]] = field(default_factory=dict)
+    failed_replicas: dict[int, dict[TopicPartition, bool]] = field(default_factory=dict)
     topics_to_delete: dict[str, None] = field(default_factory=dict)
     deletion_started: dict[str, None] = field(default_factory=dict)
     deletion_ineligible: dict[str, None] = field(default_factory=dict)
@@ -101,10 +102,10 @@ class ControllerContext:
         """In assignment order."""
         return tuple(r for r in self.replicas(partition) if self.is_online(r, partition))
 
-    def working_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
-        """Those whose log has not failed: a damaged one is truncated before it fetches again."""
+    def undamaged_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        """Without those whose log is damaged: it is truncated before it fetches again."""
         failed = self.failed_replicas
-        return tuple(r for r in self.replicas(partition) if partition not in failed.get(r, ()))
+        return tuple(r for r in self.replicas(partition) if not failed.get(r, {}).get(partition))
 
     def offline_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         """In assignment order."""

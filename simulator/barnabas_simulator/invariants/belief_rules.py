@@ -12,7 +12,7 @@ from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.invariants.findings import Findings
 from barnabas_simulator.invariants.image import Images
 from barnabas_simulator.invariants.rule import rule
-from barnabas_simulator.invariants.truth import Truth
+from barnabas_simulator.invariants.truth import FaultBudget, Truth
 from barnabas_simulator.invariants.view import Replica, Running, View
 
 
@@ -65,12 +65,18 @@ class BeliefChecks:
     that the checker has taken into account."""
 
     def __init__(
-        self, view: View, findings: Findings, images: Images, losses: Mapping[int, int]
+        self,
+        view: View,
+        findings: Findings,
+        images: Images,
+        losses: Mapping[int, int],
+        budget: FaultBudget,
     ) -> None:
         self._view = view
         self._hold = findings.hold
         self._images = images
         self._losses = losses
+        self._budget = budget
         self._taken: dict[str, dict[TopicPartition, str | None]] = {}
 
     def replica_changed(
@@ -111,7 +117,11 @@ class BeliefChecks:
 
     def _check_hosting(self, member: Running, truth: Truth) -> None:
         key, taken = truth.partition, self._taken.get(member.incarnation, {})
-        if key not in taken or member.partitions.get(key) is not None:
+        if (
+            self._budget.vanished_replica
+            or key not in taken
+            or member.partitions.get(key) is not None
+        ):
             return
         is_of_this_topic = truth.topic_id in (None, taken[key])
         if is_of_this_topic and not self._view.is_to_be_deleted(key.topic):

@@ -62,7 +62,9 @@ class Invariants:
         self._seen: dict[tuple[str, TopicPartition], Seen] = {}
         self._incarnations: list[str] = []
         self._losses: dict[int, int] = {}
-        self._beliefs = BeliefChecks(self._view, self.findings, self._images, self._losses)
+        self._beliefs = BeliefChecks(
+            self._view, self.findings, self._images, self._losses, self.budget
+        )
         self._forgot_at: dict[int, int] = {}
         self._unresolved: dict[TopicPartition, dict[bytes, None]] = {}
         self._healed_at: float | None = None

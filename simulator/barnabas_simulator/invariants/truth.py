@@ -24,10 +24,12 @@ class FaultBudget:
     """The losses that a run's faults may cause beyond the promise; each excused loss is counted.
 
     `unsynced_leader`: the disks of a whole ISR may lose data, so that the last member of the ISR
-    must lead although it lost records with its power (it is in `Truth.lapsed`).
+    must lead although it lost records with its power (it is in `Truth.lapsed`). `vanished_replica`:
+    replicas may be removed behind the controller's back.
     """
 
     unsynced_leader: bool = False
+    vanished_replica: bool = False
 
 
 @dataclass
