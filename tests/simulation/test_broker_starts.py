@@ -77,3 +77,22 @@ def test_a_broker_whose_session_ended_registers_again_with_its_logs() -> None:
         assert before is not None and after is not None and after.epoch > before.epoch
 
     run(story())
+
+
+def test_a_broker_stops_in_the_reverse_order_of_its_start() -> None:
+    """Its logs are closed and marked clean before it is registered no more."""
+
+    async def story() -> None:
+        cluster = SimulatedCluster(brokers=1)
+        await cluster.start()
+        (directory,) = cluster.broker(1).log_manager.directories
+        marker, disk = f"{directory.path}/.kafka_cleanshutdown", cluster.disks[1]
+        was_clean: list[bool] = []
+        store = await store_of(cluster)
+        await store.exists(znodes.broker_path(1), lambda _: was_clean.append(disk.exists(marker)))
+        assert not disk.exists(marker)
+        await cluster.stop_broker(1)
+        await asyncio.sleep(1.0)
+        assert was_clean == [True]
+
+    run(story())

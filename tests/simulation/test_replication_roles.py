@@ -67,6 +67,10 @@ def test_an_old_controller_and_an_order_to_an_earlier_life_are_ignored() -> None
         response = world.incarnations[2].manager.update_metadata(metadata)
         assert response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
         assert world.incarnations[2].cache.contains("flights")
+        stop = StopReplicaRequest(CONTROLLER, 4, -1, [StopReplicaPartition(*TP, -2, True)])
+        stopped = await world.on(2, world.incarnations[2].manager.roles.stop_replicas(stop))
+        assert stopped.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert world.values(2) == [b"a"]
 
     run(scenario())
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 from barnabas import Consumer, Producer
@@ -21,10 +20,10 @@ from barnabas_controller.store.fenced_store import FencedStore
 from barnabas_controller.store.store import Store
 from barnabas_controller.store.znodes import ReplicaAssignment, TopicZnode
 from barnabas_controller.topics.topic_growth import added_partitions
-from barnabas_controller.zookeeper.session import Watch
 from barnabas_simulator.loop import run
 
 from tests.support.control_world import ControlWorld, run_world
+from tests.support.meddling import Meddling
 from tests.support.reassigning import TP, MovingPartition
 
 MAX_SECONDS = 600.0
@@ -147,36 +146,20 @@ def test_growth_survives_the_death_of_the_controller(dies_after: int) -> None:
     run(story(), seed=dies_after, max_time=MAX_SECONDS)
 
 
-class Meddling:
-    """A session whose first read of a znode is followed by somebody's write."""
-
-    def __init__(self, world: ControlWorld, path: str, data: bytes) -> None:
-        self._world, self._path, self._data = world, path, data
-        self.reads = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._world.store.session, name)
-
-    async def get(self, path: str, watch: Watch | None = None) -> Any:
-        found = await self._world.store.session.get(path, watch)
-        self.reads += 1
-        if path == self._path and self.reads == 1:
-            await self._world.store.put(path, self._data)
-        return found
-
-
 def test_partitions_added_between_reading_and_writing_are_not_overwritten() -> None:
     async def test(world: ControlWorld) -> None:
         path, first = znodes.topic_path("flights"), {0: ReplicaAssignment((1, 2))}
         await world.store.ensure(path, znodes.encode_topic(TopicZnode("id", first)))
         epoch = await elect(world.store, 1, 0)
-        by_hand = {**first, 1: ReplicaAssignment((2, 1))}
-        session = Meddling(world, path, znodes.encode_topic(TopicZnode("id", by_hand)))
+        by_hand = TopicZnode("id", {**first, 1: ReplicaAssignment((2, 1))})
+        session = Meddling(
+            world.store.session, path, lambda: world.store.put(path, znodes.encode_topic(by_hand))
+        )
         fenced = FencedStore(Store(session), epoch)
         assert await fenced.write_assignments("flights", {2: ReplicaAssignment((1, 2))})
         topic = await world.store.topic("flights")
         assert topic is not None and set(topic.partitions) == {0, 1, 2}
-        assert session.reads == 2
+        assert session.has_meddled
 
     run_world(test)
 
