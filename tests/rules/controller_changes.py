@@ -33,6 +33,20 @@ BROKERS = Section(
             "simulation/test_controller_brokers.py::test_the_last_in_sync_replica_is_waited_for_and_leads_again",
         ),
         opposite(
+            "Start-up: the others receive the brokers",
+            _BROKERS,
+            "        self._term.update_metadata(others)\n",
+            "",
+            "simulation/test_controller_brokers.py::test_a_new_broker_hears_of_all_leaders_and_the_others_of_it",
+        ),
+        opposite(
+            "Start-up: the others receive the brokers",
+            _BROKERS,
+            "        await self._replicas.change(staying, ReplicaState.ONLINE, cause)\n        await self._partitions",
+            "        await self._partitions",
+            "simulation/test_controller_brokers.py::test_a_broker_that_restarts_faster_than_anyone_looks_is_treated_as_dead_and_new",
+        ),
+        opposite(
             "... reassignments and deletions that wait",
             _BROKERS,
             "        await self._reassignments.resume_on(broker_ids, cause)\n",
@@ -97,6 +111,13 @@ BROKERS = Section(
             "        else:\n            self._stop_counting()\n",
             "        else:\n            self._count(now)\n",
             "simulation/test_suspects.py::test_a_silent_broker_is_not_suspected",
+        ),
+        opposite(
+            "A suspicion does the same before the end",
+            "detection/suspicion_rule.py",
+            "        if not self.had_stream:\n            return\n",
+            "",
+            "unit/test_evidence.py::test_without_a_stream_before_nothing_is_evidence",
         ),
     ),
 )

@@ -129,11 +129,32 @@ PARTITIONS = Section(
             "unit/test_eligible.py::test_who_leads_when_something_was_lost",
         ),
         opposite(
+            "... a member that lost records since",
+            "eligibility/eligible_leader_replicas.py",
+            "broker.lost_nothing_since <= proved_at:",
+            "True:",
+            "unit/test_eligible.py::test_who_lost_something_since_it_proved_what_it_holds",
+        ),
+        opposite(
+            "... a member that lost records since",
+            "eligibility/eligible_leader_replicas.py",
+            "    eligible = [r for r in state.eligible if r in assignment] if is_under_min_isr else []\n",
+            "    eligible = [r for r in state.eligible if r in assignment]\n",
+            "unit/test_eligible.py::test_over_the_minimum_nobody_stands_in",
+        ),
+        opposite(
             "... if all members lost records one leads alone",
             _ELIGIBLE,
             "state.with_leader(lost[0], lost[:1])",
             "state.with_leader(lost[0], state.isr)",
             "simulation/test_last_replica_standing.py::test_where_all_lost_something_one_leads_and_the_others_prove_themselves_anew",
+        ),
+        opposite(
+            "... if all members lost records one leads alone",
+            _ELIGIBLE,
+            "    if eligibility.awaited and not unclean_allowed:\n",
+            "    if False:\n",
+            "unit/test_eligible.py::test_who_leads_when_something_was_lost",
         ),
         opposite(
             "... while a member is only suspected",
@@ -171,6 +192,13 @@ PARTITIONS = Section(
             "unit/test_election.py::test_preferred_election_wants_the_head_of_the_assignment_online_and_in_sync",
         ),
         opposite(
+            "Preferred: the first replica",
+            "election/preferred.py",
+            "    if preferred not in online:\n",
+            "    if False:\n",
+            "unit/test_election.py::test_preferred_election_wants_the_head_of_the_assignment_online_and_in_sync",
+        ),
+        opposite(
             "Controlled shutdown: the first in the ISR",
             "election/controlled_shutdown.py",
             "    isr = tuple(replica for replica in state.isr if replica not in shutting_down)\n",
@@ -183,6 +211,20 @@ PARTITIONS = Section(
             "        return [broker_id for broker_id in broker_ids if self._has_lost(broker_id)]\n",
             "        return []\n",
             "simulation/test_cut_off.py::test_nobody_hands_over_to_a_broker_that_cannot_be_told",
+        ),
+        opposite(
+            "... neither elects an unreachable broker",
+            _ELIGIBLE,
+            "    if isinstance(decision, Elected) and preferred in eligibility.unreachable:\n",
+            "    if False:\n",
+            "simulation/test_cut_off.py::test_a_preferred_leader_that_cannot_be_told_is_not_elected",
+        ),
+        opposite(
+            "... neither elects an unreachable broker",
+            _ELIGIBLE,
+            "    return replace(decision, recipients=tuple(present))\n",
+            "    return replace(decision, recipients=tuple(r for r in present if r not in eligibility.unreachable))\n",
+            "simulation/test_cut_off.py::test_who_could_not_be_told_of_a_handover_is_told_when_it_is_back",
         ),
         opposite(
             "Requested elections and their error codes",

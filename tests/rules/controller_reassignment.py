@@ -63,6 +63,13 @@ REASSIGNMENT = Section(
             "simulation/test_reassignment.py::test_the_controller_dies_after_each_of_its_writes",
         ),
         opposite(
+            "B, once the target is in sync",
+            "reassignment/reassignment_rules.py",
+            "set(target) <= set(state.isr)",
+            "bool(set(target) & set(state.isr))",
+            "unit/test_reassignment.py::test_it_is_done_when_the_whole_target_is_in_sync_and_one_of_it_can_lead",
+        ),
+        opposite(
             "A cancel restores the original replicas",
             "reassignment/reassignment_rules.py",
             "        return reassigned(current, original_of(current))\n",
@@ -92,11 +99,25 @@ REASSIGNMENT = Section(
             "simulation/test_controller_reassignment.py::test_a_target_that_is_in_sync_and_dead_is_waited_for",
         ),
         opposite(
+            "Resumed after each ISR change",
+            "reassignment/reassignments.py",
+            "        for partition in list(self._context.reassigning):\n            await self.go_on(",
+            "        for partition in ():\n            await self.go_on(",
+            "simulation/test_controller_reassignment.py::test_a_new_controller_goes_on_where_the_dead_one_was",
+        ),
+        opposite(
             "The response to the last StopReplica",
             "replica/strays.py",
             "        and broker_id not in states.replicas\n",
             "        and False\n",
             "simulation/test_strays.py::test_a_stray_follower_asks_no_more",
+        ),
+        opposite(
+            "The response to the last StopReplica",
+            "replica/strays.py",
+            "        and leader_epoch <= states.leader_epoch\n",
+            "",
+            "unit/test_strays.py::test_what_a_stray_is",
         ),
     ),
 )
@@ -245,6 +266,13 @@ START = Section(
             "if not response.error_code and not self._checkpointing:",
             "if not response.error_code and self._checkpointing:",
             "simulation/test_replication_faults.py::test_the_high_watermark_survives_a_clean_stop_and_a_kill_after_its_checkpoint",
+        ),
+        opposite(
+            "It leads and follows nothing before LeaderAndIsr",
+            "replica/replica_manager.py",
+            "        self._checkpointing = False\n",
+            "        self._checkpointing = True\n",
+            "simulation/test_replication_faults.py::test_a_broker_without_orders_does_not_overwrite_its_checkpoint",
         ),
     ),
 )

@@ -77,6 +77,13 @@ REQUESTS = Section(
             "simulation/test_controller_disks.py::test_a_replica_that_can_be_opened_again_is_online_again",
         ),
         opposite(
+            "LeaderAndIsr answered KAFKA_STORAGE_ERROR",
+            "brokers/broker_changes.py",
+            '            if topic_ids.get(answer.topic, "") != self._context.topic_ids.get(answer.topic, ""):\n',
+            "            if False:\n",
+            "simulation/test_controller_events.py::test_an_answer_about_an_earlier_topic_of_the_name_is_ignored",
+        ),
+        opposite(
             "A request for an earlier broker epoch",
             "replica/controller_fence.py",
             "return broker_epoch != ANY_EPOCH and broker_epoch < own",

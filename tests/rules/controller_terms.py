@@ -174,6 +174,13 @@ FAILOVER = Section(
             "if epoch is None or stat is None:",
             "simulation/test_suspects.py::test_deposing_hits_no_successor",
         ),
+        opposite(
+            "A suspected controller is deposed immediately",
+            _ELECTION,
+            "        Check(znodes.CONTROLLER_EPOCH, epoch.version),\n        Delete(znodes.CONTROLLER, stat.version),\n",
+            "        Delete(znodes.CONTROLLER),\n",
+            "simulation/test_suspects.py::test_deposing_hits_no_successor_elected_at_that_moment",
+        ),
         NoOpposite("Failover: features", "not built"),
         opposite(
             "Failover: every watch is armed",
@@ -195,6 +202,13 @@ FAILOVER = Section(
             "        if context.assignment(partition).is_being_reassigned:\n",
             "        if False:\n",
             "simulation/test_controller_reassignment.py::test_a_new_controller_goes_on_where_the_dead_one_was",
+        ),
+        opposite(
+            "Failover: read brokers and epochs",
+            "failover.py",
+            "    context.leadership = {partition: written.state for partition, written in states.items()}\n",
+            "    context.leadership = {}\n",
+            "simulation/test_controller_failover.py::test_a_failover_finishes_what_the_dead_controller_left",
         ),
         opposite(
             "Failover: read deletion requests",
@@ -239,6 +253,15 @@ FAILOVER = Section(
             "simulation/test_controller_failover.py::test_a_broker_that_lost_power_while_nobody_ruled_leads_and_counts_no_more",
         ),
         opposite(
+            "Failover: before that, brokers that lost records",
+            "failover.py",
+            "    await active.partitions.handle_unclean_shutdown(written_at, cause)\n",
+            "",
+            "simulation/test_failover_order.py::test_each_step_of_a_failover_comes_after_the_one_before",
+            "    await active.replicas.start(cause)\n",
+            "    await active.replicas.start(cause)\n    await active.partitions.handle_unclean_shutdown(written_at, cause)\n",
+        ),
+        opposite(
             "Failover: then UpdateMetadata without partitions",
             "failover.py",
             "    term.update_metadata(context.registered_brokers())\n",
@@ -279,6 +302,13 @@ FAILOVER = Section(
             "simulation/test_controller_reassignment.py::test_a_new_controller_goes_on_where_the_dead_one_was",
         ),
         opposite(
+            "Failover: then reassignments",
+            "failover.py",
+            "    await active.reassignment_requests.on_znode_changed()\n    await active.reassignments.resume(cause)\n",
+            "    await active.reassignments.resume(cause)\n    await active.reassignment_requests.on_znode_changed()\n",
+            "simulation/test_failover_order.py::test_each_step_of_a_failover_comes_after_the_one_before",
+        ),
+        opposite(
             "Failover: then deletions, then preferred",
             "failover.py",
             "    await active.deletion.resume()\n",
@@ -291,6 +321,13 @@ FAILOVER = Section(
             "    await active.elections.on_znode_changed()\n",
             "",
             "simulation/test_controller_elections.py::test_a_znode_left_without_a_controller_is_found_by_the_next_one",
+        ),
+        opposite(
+            "Failover: then deletions, then preferred",
+            "failover.py",
+            "    await active.deletion.resume()\n    await active.elections.on_znode_changed()\n",
+            "    await active.elections.on_znode_changed()\n    await active.deletion.resume()\n",
+            "simulation/test_failover_order.py::test_each_step_of_a_failover_comes_after_the_one_before",
         ),
         opposite(
             "Failover: last the timer of the rebalance",

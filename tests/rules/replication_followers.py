@@ -306,7 +306,7 @@ BAD_INPUT = Section(
             "log/recovery/log_history.py",
             " and not has_failed_flush and",
             " and",
-            "unit/test_log_history.py::test_what_may_have_been_lost",
+            "unit/test_log_history.py::test_after_a_failed_flush_or_in_an_older_copy_something_may_have_been_lost",
         ),
         opposite(
             "A partition's folder is missing",

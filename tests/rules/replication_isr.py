@@ -215,6 +215,13 @@ PRODUCE = Section(
             "unit/test_purgatory.py::test_what_is_not_committed_in_time_is_timed_out_and_later_news_changes_nothing",
         ),
         opposite(
+            "Completed once, when all partitions are done",
+            "replica/purgatory.py",
+            "    while produces and produces[0].required_offset <= up_to:\n",
+            "    while produces:\n",
+            "unit/test_purgatory.py::test_a_produce_is_done_when_its_last_partition_is_committed",
+        ),
+        opposite(
             "A parked consumer is woken by the high watermark",
             "replica/purgatory.py",
             "        self._wake_consumers()\n        _complete(",
@@ -241,6 +248,13 @@ PRODUCE = Section(
             "            self._ask_for_roles()\n",
             "            pass\n",
             "unit/test_damaged_replicas.py::test_with_another_member_the_controller_is_asked_once",
+        ),
+        opposite(
+            "A leader whose own log is damaged",
+            "replica/damaged_replicas.py",
+            "        return key in self._damaged and self._broker_id in in_sync and len(in_sync) > 1\n",
+            "        return False\n",
+            "unit/test_damaged_replicas.py::test_a_role_is_refused_while_others_are_in_the_isr_beside_this_replica",
         ),
         opposite(
             "A follower keeps offsets, epochs and timestamps",

@@ -127,6 +127,13 @@ LEADERS_SIDE_OF_A_FETCH = Section(
             "simulation/test_answers_to_followers.py::test_a_parked_fetch_is_answered_when_data_comes_and_is_still_one_fetch",
         ),
         opposite(
+            "Answered immediately with data",
+            _FOLLOWER_FETCH,
+            "while not (timed_out or findings.urgent or findings.size >= request.min_bytes):",
+            "while not (timed_out or findings.size >= request.min_bytes):",
+            "simulation/test_answers_to_followers.py::test_a_diverging_fetch_is_told_where_and_has_no_other_effect",
+        ),
+        opposite(
             "Incremental sessions",
             "replica/follower/followed_partitions.py",
             "keys = fetching if self._session.is_full else self._session.to_name()",

@@ -178,6 +178,13 @@ ROLES = Section(
             "unit/test_isr.py::test_a_new_leader_knows_no_offsets_but_gives_members_a_full_lag_time",
         ),
         opposite(
+            "A new leader knows no follower's offset",
+            _LEADERSHIP,
+            "led_until_now = previous is not None and previous.epoch == self.epoch - 1",
+            "led_until_now = previous is not None",
+            "simulation/test_moves_of_the_high_watermark.py::test_a_leader_that_missed_an_epoch_knows_no_offsets",
+        ),
+        opposite(
             "It cannot commit until every member has fetched",
             _HIGH_WATERMARK,
             "min((progress.end_offset, *progress.awaited.values()))",
@@ -189,6 +196,13 @@ ROLES = Section(
             "replica/serve/offsets.py",
             "if not is_follower and log.high_watermark < leadership.epoch_start_offset:",
             "if False:",
+            "simulation/test_replication.py::test_the_latest_offset_is_not_given_out_before_a_new_leader_has_caught_up_with_it",
+        ),
+        opposite(
+            "Until the high watermark reaches the start of the epoch",
+            "replica/serve/offsets.py",
+            "    if not is_follower and log",
+            "    if log",
             "simulation/test_replication.py::test_the_latest_offset_is_not_given_out_before_a_new_leader_has_caught_up_with_it",
         ),
         opposite(

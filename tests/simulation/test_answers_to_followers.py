@@ -72,7 +72,10 @@ def test_a_diverging_fetch_is_told_where_and_has_no_other_effect() -> None:
         await leader.world.produce(b"a", acks=1)
         await leader.world.elect(1)
         await leader.world.produce(b"b", b"c", acks=1)
-        answer = await leader.fetch(FetchPartition(*TP, 2, last_fetched_epoch=0))
+        started = asyncio.get_running_loop().time()
+        position = FetchPartition(*TP, 2, last_fetched_epoch=0)
+        answer = await leader.fetch(position, max_wait_ms=60_000)
+        assert asyncio.get_running_loop().time() - started < 0.1, "it is not parked"
         assert (answer.diverging_epoch, answer.diverging_end_offset) == (0, 1)
         assert answer.records == b""
         follower = leader.leadership.followers[FOLLOWER]

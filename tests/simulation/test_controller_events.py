@@ -3,7 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from barnabas_common.messages.control import ControlledShutdownRequest
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import (
+    ControlledShutdownRequest,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
+)
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.active_controller import ActiveController
 from barnabas_controller.state.states import PartitionState
@@ -91,6 +98,27 @@ def test_a_first_leader_is_announced_to_its_isr_as_new_and_to_no_other_replica()
         assert role is not None and role.is_new
         assert world.brokers[3].role(FLIGHTS) is None
         assert world.brokers[3].metadata(FLIGHTS) is not None
+
+    run_world(test)
+
+
+def test_an_answer_about_an_earlier_topic_of_the_name_is_ignored() -> None:
+    """It failed on a disk; the topic that has the name now is on another."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        await world.create_topic("flights", {0: [2, 1]})
+        await world.settle()
+        brokers = active_of(world).brokers
+        for topic_id, leader in (("id-of-another", 2), ("id-of-flights", 1)):
+            role = LeaderAndIsrPartition(*FLIGHTS, topic_id, 1, 2, 0, 0, [2, 1], [2, 1])
+            failed = PartitionError(*FLIGHTS, ErrorCode.KAFKA_STORAGE_ERROR)
+            brokers.on_leader_and_isr_response(
+                2, LeaderAndIsrRequest(1, 1, -1, [role]), LeaderAndIsrResponse(0, [failed])
+            )
+            await world.settle()
+            state = await world.state(FLIGHTS)
+            assert state is not None and state.leader == leader
 
     run_world(test)
 

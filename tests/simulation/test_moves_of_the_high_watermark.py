@@ -87,3 +87,18 @@ def test_becoming_leader_again_moves_it_at_once() -> None:
         assert world.log(1).high_watermark == 2
 
     run(scenario())
+
+
+def test_a_leader_that_missed_an_epoch_knows_no_offsets() -> None:
+    """Its followers may have truncated their logs to another leader's since."""
+
+    async def scenario() -> None:
+        world = await three()
+        await world.elect(2, but=1)
+        for follower in (2, 3):
+            world.cut(1, follower)
+        await world.elect(1)
+        followers = world.partition(1).lead().followers
+        assert [followers[follower].log_end_offset for follower in (2, 3)] == [-1, -1]
+
+    run(scenario())
