@@ -68,6 +68,20 @@ EPOCH_CACHE = Section(
             "unit/test_leader_epoch_cache.py::test_the_checkpoint_is_kafkas",
         ),
         opposite(
+            "The file is Kafka's; durable before",
+            "log/unified_log.py",
+            "            and self.epoch_file.durable_version >= plan.epoch_version\n",
+            "",
+            "unit/test_log_recovery.py::test_the_recovery_point_does_not_pass_epochs_that_are_not_saved",
+        ),
+        opposite(
+            "The file is Kafka's; durable before",
+            "log/manager/log_background_work.py",
+            "                await log.epoch_file.write_in_background(self._offload)\n                await self._offload",
+            "                await self._offload",
+            "unit/test_log_manager_rounds.py::test_recovery_points_are_written_from_time_to_time_after_a_roll_has_flushed",
+        ),
+        opposite(
             "OffsetsForLeaderEpoch: the leader only",
             "replica/serve/offsets.py",
             "            leadership = partition.lead(item.current_leader_epoch)\n            epoch, end",
@@ -307,6 +321,13 @@ BAD_INPUT = Section(
             " and not has_failed_flush and",
             " and",
             "unit/test_log_history.py::test_after_a_failed_flush_or_in_an_older_copy_something_may_have_been_lost",
+        ),
+        opposite(
+            "A flush fails",
+            "log/manager/directory_loader.py",
+            "    if directory.had_failed_flush:\n",
+            "    if False:\n",
+            "unit/test_failed_flush.py::test_a_failed_flush_is_noted_and_the_next_start_writes_anew",
         ),
         opposite(
             "A partition's folder is missing",

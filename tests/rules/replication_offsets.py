@@ -276,6 +276,13 @@ ROLES = Section(
             "            False\n",
             "unit/test_vanished.py::test_a_role_in_the_isr_is_refused_with_an_empty_log_if_the_replica_was_here",
         ),
+        opposite(
+            "A replica that was deleted while it was in the ISR",
+            "replica/vanished.py",
+            "                free.append(key)\n",
+            "                pass\n",
+            "simulation/test_late_stop_replica.py::test_a_member_that_hosts_nothing_leaves_the_isr_and_comes_back",
+        ),
     ),
 )
 
