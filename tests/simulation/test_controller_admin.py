@@ -1,6 +1,7 @@
 """Creating and deleting topics on behalf of an administrator: what is refused, and why."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from barnabas_common.errors import (
@@ -18,6 +19,7 @@ from barnabas_common.errors import (
 from barnabas_common.messages.topics import ConfigEntry, NewTopic, ReplicaAssignment
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
+from barnabas_controller.store.store import Store
 from barnabas_controller.topics.admin_zk_client import AdminZkClient, CreatedTopic, TopicDefaults
 
 from tests.support.control_world import ControlWorld, run_world
@@ -50,6 +52,39 @@ def test_a_created_topic_comes_alive_with_its_configuration() -> None:
         assert await world.store.topic_configs(["flights"]) == {"flights": {"retention.ms": "1000"}}
         node = await world.store.topic("flights")
         assert node is not None and node.topic_id == created.topic_id
+
+    run_world(test)
+
+
+class Writing:
+    """A session that writes down what is created or set through it."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self.paths: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    async def create(self, path: str, *arguments: Any, **options: Any) -> Any:
+        self.paths.append(path)
+        return await self._session.create(path, *arguments, **options)
+
+    async def set(self, path: str, *arguments: Any) -> Any:
+        self.paths.append(path)
+        return await self._session.set(path, *arguments)
+
+
+def test_the_configuration_of_a_topic_is_there_before_its_assignment() -> None:
+    """The controller acts on the assignment, and brokers then read the configuration."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1)
+        session = Writing(world.store.session)
+        admin = AdminZkClient(Store(session), world.random)
+        await admin.create_topic(NewTopic("flights"), TopicDefaults(2, 1), known_configs)
+        configuration = session.paths.index(znodes.topic_config_path("flights"))
+        assert configuration < session.paths.index(znodes.topic_path("flights"))
 
     run_world(test)
 

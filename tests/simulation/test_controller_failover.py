@@ -30,6 +30,7 @@ from barnabas_controller.zookeeper.session import (
 )
 
 from tests.support.control_world import QUIET, ControlWorld, run_world
+from tests.support.meddling import Meddling
 
 FLIGHTS = TopicPartition("flights", 0)
 
@@ -43,6 +44,24 @@ def test_the_first_broker_becomes_controller_with_epoch_1() -> None:
         controller = await current_controller(world.store)
         assert controller is not None and controller.broker_id == 1
         await world.until(lambda: world.brokers[2].controller.active_controller_id == 1)
+
+    run_world(test)
+
+
+def test_an_election_above_an_epoch_that_has_grown_meanwhile_is_lost() -> None:
+    """Another broker was elected and resigned between the reading and the writing."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.store.ensure(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(4))
+
+        async def grow() -> None:
+            await world.store.put(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(5))
+
+        session = Meddling(world.store.session, znodes.CONTROLLER_EPOCH, grow)
+        with pytest.raises(ControllerMoved):
+            await elect(Store(session), 1, 0)
+        assert await world.store.exists(znodes.CONTROLLER) is None
+        assert (await elect(world.store, 1, 0)).number == 6
 
     run_world(test)
 

@@ -80,6 +80,8 @@ def test_a_partition_moves_to_three_other_brokers() -> None:
         role, leader = world.brokers[6].role(FLIGHTS), world.brokers[1].role(FLIGHTS)
         assert role is not None and leader is not None
         assert (role.leader, role.leader_epoch, role.is_new) == (1, 1, True)
+        orders = [r for r in world.brokers[6].told if isinstance(r, LeaderAndIsrRequest)]
+        assert all(p.is_new for order in orders for p in order.partitions), "the first one too"
         assert (leader.replicas, leader.adding_replicas) == ([4, 5, 6, 1, 2, 3], [4, 5, 6])
         assert leader.leader_epoch == 1 and not leader.is_new
 

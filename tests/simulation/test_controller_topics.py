@@ -142,6 +142,32 @@ def test_a_deleted_topic_leaves_nothing_behind() -> None:
     run_world(test)
 
 
+def test_the_wish_to_delete_goes_last() -> None:
+    """A controller that dies before that leaves it for the next one."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        await world.create_topic("flights", {0: [1, 2]})
+        await world.store.put(znodes.topic_config_path("flights"), b"")
+        await ask_to_delete(world, "flights")
+        gone: list[str] = []
+        for path in (
+            znodes.delete_topic_path("flights"),
+            znodes.topic_config_path("flights"),
+            znodes.topic_path("flights"),
+        ):
+            await world.store.exists(path, lambda event: gone.append(event.path))
+        await until_gone(world, znodes.delete_topic_path("flights"))
+        await world.settle()
+        assert gone == [
+            znodes.topic_path("flights"),
+            znodes.topic_config_path("flights"),
+            znodes.delete_topic_path("flights"),
+        ]
+
+    run_world(test)
+
+
 def test_a_topic_may_be_created_again_after_its_deletion() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2)
@@ -224,6 +250,7 @@ def test_with_deletion_disabled_the_wish_is_removed_and_the_topic_stays() -> Non
 def test_the_wish_to_delete_an_unknown_topic_is_removed() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1)
+        await world.settle()  # a failover deletes such a request too
         await ask_to_delete(world, "no-such-topic")
         await until_gone(world, znodes.delete_topic_path("no-such-topic"))
 

@@ -1,5 +1,9 @@
 """Lost answers: a write that was applied counts as done, one that was not is made."""
 
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from barnabas_common.errors import TopicAlreadyExistsError
 from barnabas_common.errors.error_code import ErrorCode
@@ -15,7 +19,7 @@ from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.store.store import Store
 from barnabas_controller.store.znodes import Broker, Endpoint
 from barnabas_controller.topics.admin_zk_client import AdminZkClient, TopicDefaults
-from barnabas_controller.zookeeper.session import BadVersion, NodeExists, Session
+from barnabas_controller.zookeeper.session import BadVersion, NodeExists, Operation, Session
 
 from tests.support.control_world import ControlWorld, run_world
 
@@ -52,9 +56,38 @@ def test_a_state_update_is_made_once_whatever_is_lost(loss: str) -> None:
 def test_a_state_is_created_once_whatever_is_lost(loss: str) -> None:
     async def test(world: ControlWorld) -> None:
         term, session = await a_term(world)
-        await world.store.ensure(znodes.partition_path(FLIGHTS))
-        getattr(world.zookeeper, loss)(session, znodes.CONTROLLER_EPOCH)
+        losing = Losing(session, world, loss, znodes.state_path(FLIGHTS))
+        term = FencedStore(Store(losing), term.epoch)
         assert await term.create_states({FLIGHTS: FIRST}) == {FLIGHTS: FIRST}
+        assert losing.has_lost
+
+    run_world(test)
+
+
+class Losing:
+    """A session that loses the first write of one znode, or its answer."""
+
+    def __init__(self, session: Any, world: ControlWorld, loss: str, path: str) -> None:
+        self._session, self._world = session, world
+        self._loss, self._path = loss, path
+        self.has_lost = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    async def multi(self, operations: Sequence[Operation]) -> Any:
+        if operations[-1].path == self._path and not self.has_lost:
+            self.has_lost = True
+            getattr(self._world.zookeeper, self._loss)(self._session, operations[0].path)
+        return await self._session.multi(operations)
+
+
+def test_what_is_gone_already_counts_as_deleted() -> None:
+    async def test(world: ControlWorld) -> None:
+        term, _ = await a_term(world)
+        await term.delete_topic("never-created")
+        await term.delete_controller()
+        await term.delete_controller()
 
     run_world(test)
 
@@ -202,5 +235,9 @@ def test_an_isr_change_is_refused_to_strangers_and_on_top_of_unknown_states() ->
         stale = AlterPartitionItem("flights", 0, 0, 1, [1, 2])
         response = await controller.handle(AlterPartitionRequest(1, epoch, [stale]))
         assert response.partitions[0].error_code == ErrorCode.INVALID_UPDATE_VERSION
+        # The controller has read it again, and knows the version now.
+        again = dataclasses.replace(stale, partition_epoch=2)
+        response = await controller.handle(AlterPartitionRequest(1, epoch, [again]))
+        assert response.partitions[0].error_code == ErrorCode.NONE
 
     run_world(test)

@@ -7,7 +7,12 @@ from barnabas import Admin, Producer
 from barnabas_broker.config import keys
 from barnabas_common.events import EventKind
 from barnabas_common.topic_partition import TopicPartition
-from barnabas_controller.store.config_store import BROKER_DEFAULT, announce, topic_entity
+from barnabas_controller.store.config_store import (
+    BROKER_DEFAULT,
+    ConfigNotifications,
+    announce,
+    topic_entity,
+)
 from barnabas_controller.store.store import Store
 from barnabas_controller.store.znodes import CONFIG_CHANGES
 from barnabas_simulator.cluster import SimulatedCluster
@@ -22,6 +27,7 @@ from tests.support.config_world import (
     write_overrides,
     write_raw,
 )
+from tests.support.control_world import ControlWorld, run_world
 
 FLIGHTS = TopicPartition("flights", 0)
 ENTITY = topic_entity("flights")
@@ -170,6 +176,19 @@ def test_nonsense_among_the_notifications_does_no_harm() -> None:
         assert len(events_of(cluster, 1, EventKind.ZNODE_MALFORMED)) == 7
 
     run_story(story)
+
+
+def test_each_notification_is_read_once_and_in_order() -> None:
+    async def test(world: ControlWorld) -> None:
+        notifications = ConfigNotifications(world.store)
+        for entity in ("topics/b", "topics/a"):
+            await announce(world.store, entity)
+        assert await notifications.news(lambda _: None) == ["topics/b", "topics/a"]
+        assert await notifications.news(lambda _: None) == []
+        await announce(world.store, "topics/c")
+        assert await notifications.news(lambda _: None) == ["topics/c"]
+
+    run_world(test)
 
 
 def test_notifications_are_taken_away_after_fifteen_minutes() -> None:

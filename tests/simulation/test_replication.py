@@ -11,6 +11,7 @@ from barnabas_common.messages.offsets import (
     ListOffsetsRequest,
 )
 from barnabas_common.messages.produce import ProducePartition, ProduceRequest
+from barnabas_common.runtime import DropConnection
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.loop import run
 
@@ -83,6 +84,22 @@ def test_acks_that_kafka_does_not_know_are_refused_and_write_nothing(acks: int) 
     run(scenario())
 
 
+def test_acks_zero_has_no_answer_and_a_failed_append_drops_the_connection() -> None:
+    async def scenario() -> None:
+        world = await three()
+        for broker_id, may_append in ((1, True), (2, False)):
+            request = ProduceRequest(0, 5000, [ProducePartition(*TP, batch(b"a"))])
+            produce = world.incarnations[broker_id].manager.produces.produce(request)
+            if may_append:
+                assert await world.on(broker_id, produce) is None
+            else:
+                with pytest.raises(DropConnection):
+                    await world.on(broker_id, produce)
+        assert world.values(1) == [b"a"]
+
+    run(scenario())
+
+
 def test_a_write_to_a_follower_is_refused_and_names_the_leader() -> None:
     async def scenario() -> None:
         world = await three()
@@ -145,6 +162,9 @@ def test_consumers_see_nothing_above_the_high_watermark_and_are_woken_by_it() ->
         await asyncio.sleep(2.0)
         assert not parked.done()
         world.heal(1, 2)
+        await world.until(lambda: world.log(1).high_watermark == 2)
+        await asyncio.sleep(0.1)
+        assert parked.done(), "woken by the high watermark, not by the end of its time"
         assert await parked == (2, [b"b"])
 
     run(scenario())

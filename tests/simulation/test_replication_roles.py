@@ -67,6 +67,10 @@ def test_an_old_controller_and_an_order_to_an_earlier_life_are_ignored() -> None
         response = world.incarnations[2].manager.update_metadata(metadata)
         assert response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
         assert world.incarnations[2].cache.contains("flights")
+        stop = StopReplicaRequest(CONTROLLER, 4, -1, [StopReplicaPartition(*TP, -2, True)])
+        stopped = await world.on(2, world.incarnations[2].manager.roles.stop_replicas(stop))
+        assert stopped.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert world.values(2) == [b"a"]
 
     run(scenario())
 
@@ -95,6 +99,18 @@ def test_an_epoch_that_is_not_new_changes_nothing() -> None:
         assert world.partition(2).leadership is None
         assert await order(world, request) == (ErrorCode.NONE, [ErrorCode.NONE])
         assert await order(world, request) == (ErrorCode.NONE, [ErrorCode.STALE_CONTROLLER_EPOCH])
+        older = changed(request, leader_epoch=2, partition_epoch=0)
+        assert await order(world, older) == (ErrorCode.NONE, [ErrorCode.STALE_CONTROLLER_EPOCH])
+        assert world.partition(2).leader_epoch == 1
+
+    run(scenario())
+
+
+def test_a_leader_notes_its_epoch_before_anything_is_written() -> None:
+    async def scenario() -> None:
+        world = await two()
+        assert await order(world, newer(world)) == (ErrorCode.NONE, [ErrorCode.NONE])
+        assert world.log(2).leader_epochs.entries[-1] == (1, 1)
 
     run(scenario())
 

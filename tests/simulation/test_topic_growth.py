@@ -14,12 +14,16 @@ from barnabas_common.errors import (
 )
 from barnabas_common.messages.topics import NewPartitions
 from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.controller_election import elect
 from barnabas_controller.store import znodes
-from barnabas_controller.store.znodes import ReplicaAssignment
+from barnabas_controller.store.fenced_store import FencedStore
+from barnabas_controller.store.store import Store
+from barnabas_controller.store.znodes import ReplicaAssignment, TopicZnode
 from barnabas_controller.topics.topic_growth import added_partitions
 from barnabas_simulator.loop import run
 
 from tests.support.control_world import ControlWorld, run_world
+from tests.support.meddling import Meddling
 from tests.support.reassigning import TP, MovingPartition
 
 MAX_SECONDS = 600.0
@@ -140,6 +144,24 @@ def test_growth_survives_the_death_of_the_controller(dies_after: int) -> None:
         raise AssertionError(topic)
 
     run(story(), seed=dies_after, max_time=MAX_SECONDS)
+
+
+def test_partitions_added_between_reading_and_writing_are_not_overwritten() -> None:
+    async def test(world: ControlWorld) -> None:
+        path, first = znodes.topic_path("flights"), {0: ReplicaAssignment((1, 2))}
+        await world.store.ensure(path, znodes.encode_topic(TopicZnode("id", first)))
+        epoch = await elect(world.store, 1, 0)
+        by_hand = TopicZnode("id", {**first, 1: ReplicaAssignment((2, 1))})
+        session = Meddling(
+            world.store.session, path, lambda: world.store.put(path, znodes.encode_topic(by_hand))
+        )
+        fenced = FencedStore(Store(session), epoch)
+        assert await fenced.write_assignments("flights", {2: ReplicaAssignment((1, 2))})
+        topic = await world.store.topic("flights")
+        assert topic is not None and set(topic.partitions) == {0, 1, 2}
+        assert session.has_meddled
+
+    run_world(test)
 
 
 def test_partitions_added_by_hand_at_the_same_moment_are_not_overwritten() -> None:

@@ -66,6 +66,26 @@ def test_replicas_are_distinct_and_leaders_are_spread_evenly(
     assert max(counts) - min(counts) <= 1
 
 
+class Drawn:
+    """Draws these numbers, in turn."""
+
+    def __init__(self, *numbers: int) -> None:
+        self._numbers = iter(numbers)
+
+    def randrange(self, stop: int) -> int:
+        number = next(self._numbers)
+        assert 0 <= number < stop
+        return number
+
+
+@pytest.mark.parametrize(("start", "shift"), [(0, 0), (3, 0), (0, 2), (4, 4)])
+def test_start_and_shift_are_drawn_for_each_topic(start: int, shift: int) -> None:
+    brokers = [1, 2, 3, 5, 8]
+    drawn = assign_replicas(dict.fromkeys(brokers), 7, 3, Drawn(start, shift))  # type: ignore[arg-type]
+    assert drawn == assign_round_robin(brokers, 7, 3, start, shift)
+    assert drawn[0][0] == brokers[start]
+
+
 def test_racks_alternate_in_the_list_of_brokers() -> None:
     racks = {0: "r1", 1: "r3", 2: "r3", 3: "r2", 4: "r2", 5: "r1"}
     assert rack_alternated(racks) == [0, 3, 1, 5, 4, 2]

@@ -34,6 +34,14 @@ from barnabas_simulator.disk import MemoryDisk
 from tests.support.log_world import NOW, LogWorld, produced, read_all, values_in
 
 
+def test_the_last_stable_offset_is_the_high_watermark() -> None:
+    log = LogWorld().open()
+    log.append_as_leader(produced(b"a", b"b"), 0, NOW)
+    assert (log.last_stable_offset, log.log_end_offset) == (0, 2)
+    log.maybe_increment_high_watermark(1)
+    assert log.last_stable_offset == 1
+
+
 def changed(records: bytes, **fields: int) -> bytes:
     """The batch with other header fields and a checksum that fits."""
     header: BatchHeader = parse_header(records)

@@ -31,6 +31,14 @@ def test_what_may_have_been_lost(
     assert history_of(note, boot, in_order) == LogHistory(since, is_new)
 
 
+def test_after_a_failed_flush_or_in_an_older_copy_something_may_have_been_lost() -> None:
+    note = HistoryNote("b", 17)
+    for in_order in (True, False):
+        assert history_of(note, "b", in_order) == LogHistory(17, False)
+        assert history_of(note, "b", in_order, has_failed_flush=True) == LogHistory(None, False)
+        assert history_of(note, "b", in_order, is_outdated=True) == LogHistory(None, True)
+
+
 @pytest.mark.parametrize(
     ("since", "broker"), [([17], 17), ([17, 20], 20), ([17, None], None), ([], None)]
 )

@@ -165,6 +165,17 @@ async def test_a_deleted_log_is_out_of_the_way_at_once_and_its_files_go_later() 
     await manager.stop()
 
 
+async def test_the_files_of_a_deleted_log_stay_for_their_delay() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    await world.open(manager, file_delete_delay_ms="60000")
+    await manager.delete(T0)
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert len([name for name in world.disk.list("/data") if name.endswith("-delete")]) == 1
+    await manager.stop()
+
+
 async def test_a_folder_to_be_deleted_is_not_loaded_and_goes_at_the_next_start() -> None:
     world = ManagerWorld()
     manager = await world.start()

@@ -5,6 +5,7 @@ import logging
 import pytest
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.errors import UnusableLog
+from barnabas_broker.log.log_context import HostedLog, LogHost
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_simulator.disk import MemoryDisk
@@ -94,6 +95,25 @@ def test_a_segment_that_does_not_continue_the_one_before_goes() -> None:
     log = world.open()
     assert values(log) == list(range(7))
     assert log.segment_offsets == [0, 4]
+
+
+class SavingLater(LogHost):
+    """Leaves the epochs unsaved."""
+
+    def epochs_changed(self, log: HostedLog) -> None:
+        pass
+
+
+def test_the_recovery_point_does_not_pass_epochs_that_are_not_saved() -> None:
+    world = LogWorld(host=SavingLater())
+    log = world.open()
+    world.append(log, b"a", epoch=1)
+    plan = log.plan_flush()
+    plan.run()
+    log.complete_flush(plan)
+    assert log.recovery_point == 0
+    log.flush()
+    assert log.recovery_point == 1
 
 
 def test_indexes_are_rebuilt() -> None:

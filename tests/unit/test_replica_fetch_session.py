@@ -116,6 +116,7 @@ def test_the_same_offsets_are_no_news_twice() -> None:
     assert entry.is_news(answer)
     session.settle(entry, answer, None)
     assert not entry.is_news(answer)
+    assert changed(session) == [], "not looked at again before something changes"
     assert entry.is_news(FetchedPartition(*A, high_watermark=6, log_start_offset=0))
     assert entry.is_news(FetchedPartition(*A, high_watermark=5, log_start_offset=1))
     assert entry.is_news(FetchedPartition(*A, error_code=ErrorCode.FENCED_LEADER_EPOCH))

@@ -66,6 +66,7 @@ def test_by_high_watermark_the_follower_cuts_alone_and_no_epoch_travels() -> Non
     policy = TruncationPolicy(by_high_watermark=True, asks_before_fetching=True)
     assert policy.start_of_fetching(3, 20, 12) == 12
     assert policy.last_fetched_epoch(3) == -1
+    assert TruncationPolicy(by_high_watermark=True).last_fetched_epoch(3) == -1
     assert not policy.must_ask(3)
 
 
