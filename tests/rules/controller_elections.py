@@ -166,8 +166,8 @@ PARTITIONS = Section(
         opposite(
             "... if no member has been registered for `eligible.leader.replicas.wait.ms`",
             "eligibility/eligible_leader_replicas.py",
-            "candidates if state.eligible_under == minimum.version else ()",
-            "candidates",
+            "state.eligible if state.eligible_under in (UNKNOWN, minimum.version) else ()",
+            "state.eligible",
             "unit/test_absent_members.py::test_a_changed_minimum_ends_eligibility_even_if_it_is_as_before",
         ),
         opposite(
