@@ -157,19 +157,19 @@ def test_the_c_library_can_be_told_to_keep_memory() -> None:
 # ---- knocking
 
 
-async def test_a_knock_by_name_is_answered_if_any_address_of_it_is(listener: Listener) -> None:
+async def test_a_probe_by_name_is_answered_if_any_address_of_it_is(listener: Listener) -> None:
     """The listener has 127.0.0.1 alone; `localhost` may stand for ::1 too, which refuses."""
     address = Address("localhost", listener.address.port)
     assert await GrpcNetwork().probe(address, timeout=5) is ProbeResult.ANSWERED
 
 
-async def test_a_knock_at_an_unknown_name_is_no_refusal() -> None:
+async def test_a_probe_at_an_unknown_name_is_no_refusal() -> None:
     """What it is depends on the resolver: no such name, or no answer."""
     probe = await GrpcNetwork().probe(Address("no-such-host.invalid", 1), timeout=5)
     assert probe in (ProbeResult.FAILED, ProbeResult.SILENT)
 
 
-async def test_a_paused_process_refuses_nobody_and_its_connection_stands() -> None:
+async def test_a_paused_process_refuses_no_one_and_its_connection_stands() -> None:
     world = GrpcWorld()
     address = await world.start_mortal()
     ended = asyncio.ensure_future(await world.connect(address).open(timeout=5))

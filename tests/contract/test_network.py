@@ -119,7 +119,7 @@ async def test_a_send_needs_no_answer(peer: ScriptedPeer, channel: Channel) -> N
 # ---- refused: certainly not applied
 
 
-async def test_where_nobody_listens_a_call_is_refused_at_once(world: World) -> None:
+async def test_where_no_one_listens_a_call_is_refused_at_once(world: World) -> None:
     channel = world.connect(world.unused_address())
     for _ in range(3):
         before = time.monotonic()
@@ -246,7 +246,7 @@ async def test_opening_and_calling_share_one_connection(
     assert len({sender.address for sender in peer.senders}) == 1
 
 
-async def test_who_stops_waiting_for_the_end_harms_nobody(channel: Channel) -> None:
+async def test_who_stops_waiting_for_the_end_harms_no_one(channel: Channel) -> None:
     ended = await channel.open(timeout=5)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
@@ -262,7 +262,7 @@ async def test_closing_a_channel_ends_its_connection(channel: Channel) -> None:
         await channel.open(timeout=5)
 
 
-async def test_knocking_tells_a_listener_from_an_empty_address(
+async def test_probing_tells_a_listener_from_an_empty_address(
     world: World, listener: Listener
 ) -> None:
     assert await world.probe(listener.address) is ProbeResult.ANSWERED
@@ -313,7 +313,7 @@ async def test_an_answer_over_the_limit_fails_its_own_call_only(channel: Channel
     assert echoed(await channel.call(produce("fine"), timeout=5)) == ("fine", 0)
 
 
-async def test_a_cancelled_caller_harms_nobody(peer: ScriptedPeer, channel: Channel) -> None:
+async def test_a_cancelled_caller_harms_no_one(peer: ScriptedPeer, channel: Channel) -> None:
     doomed = asyncio.create_task(channel.call(produce("wait", 1), timeout=5))
     neighbour = asyncio.create_task(channel.call(produce("wait", 2), timeout=5))
     await until(lambda: len(peer.received) == 2)

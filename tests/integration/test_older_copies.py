@@ -67,7 +67,7 @@ async def test_an_older_copy_put_back_after_all_were_killed_loses_nothing(
     assert len(causes) == 1 and "is an older copy" in causes[0]
 
 
-async def test_nobody_is_accused_after_ordinary_stops_and_kills(cluster: LocalCluster) -> None:
+async def test_no_one_is_accused_after_ordinary_stops_and_kills(cluster: LocalCluster) -> None:
     await create_topic(cluster.bootstrap, "ordinary", 1)
     await asyncio.to_thread(cluster.kill_all)
     await asyncio.to_thread(cluster.start)

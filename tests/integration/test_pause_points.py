@@ -80,7 +80,7 @@ async def test_the_leader_knows_of_a_commit_one_round_before_its_follower(
 @pytest.mark.parametrize(
     "point", [PausePoint.CONTROLLER_BEFORE_LEADER_AND_ISR, PausePoint.ROLE_BEFORE_CHANGE]
 )
-async def test_a_replica_exists_only_when_its_broker_was_told_and_obeyed(
+async def test_a_replica_exists_only_when_its_broker_was_told_and_did_it(
     cluster: LocalCluster, point: PausePoint
 ) -> None:
     controller = await controller_id(cluster.bootstrap)

@@ -88,7 +88,7 @@ async def test_a_topic_written_to_zookeeper_by_hand_comes_alive(cluster: LocalCl
     assert len(folders(cluster, topic)) == 6
 
 
-async def test_nonsense_written_to_zookeeper_disturbs_nobody(cluster: LocalCluster) -> None:
+async def test_nonsense_written_to_zookeeper_disturbs_no_one(cluster: LocalCluster) -> None:
     async with zookeeper(cluster) as session:
         await session.create("/brokers/topics/nonsense", b"{ not json")
         await create_topic(cluster.bootstrap, "beside-nonsense", 1)

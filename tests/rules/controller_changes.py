@@ -23,7 +23,7 @@ BROKERS = Section(
             _BROKERS,
             "        self._term.update_metadata(broker_ids, context.partitions_with_leaders())\n",
             "",
-            "simulation/test_controller_brokers.py::test_a_new_broker_hears_of_all_leaders_and_the_others_of_it",
+            "simulation/test_controller_brokers.py::test_a_new_broker_receives_all_leaders_and_the_others_its_address",
         ),
         opposite(
             "Start-up: the others receive the brokers",
@@ -37,7 +37,7 @@ BROKERS = Section(
             _BROKERS,
             "        self._term.update_metadata(others)\n",
             "",
-            "simulation/test_controller_brokers.py::test_a_new_broker_hears_of_all_leaders_and_the_others_of_it",
+            "simulation/test_controller_brokers.py::test_a_new_broker_receives_all_leaders_and_the_others_its_address",
         ),
         opposite(
             "Start-up: the others receive the brokers",
@@ -168,7 +168,7 @@ TOPICS = Section(
             "api/create_topics.py",
             "        return len(states) == result.partitions and all(s.leader >= 0 for s in states)\n",
             "        return True\n",
-            "simulation/test_controller_rules.py::test_whoever_creates_a_topic_is_answered_when_it_has_leaders_or_in_time",
+            "simulation/test_controller_rules.py::test_the_one_that_creates_a_topic_is_answered_when_it_has_leaders_or_in_time",
         ),
         opposite(
             "Growth: partitions that the context does not have",

@@ -140,14 +140,14 @@ PARTITIONS = Section(
             "eligibility/eligible_leader_replicas.py",
             "    if len(state.isr) < minimum.size:\n        eligible",
             "    if True:\n        eligible",
-            "unit/test_eligible.py::test_over_the_minimum_nobody_stands_in",
+            "unit/test_eligible.py::test_over_the_minimum_no_one_is_eligible",
         ),
         opposite(
             "... if all members lost records one leads alone",
             _ELIGIBLE,
             "state.with_leader(lost[0], lost[:1])",
             "state.with_leader(lost[0], state.isr)",
-            "simulation/test_last_replica_standing.py::test_where_all_lost_something_one_leads_and_the_others_prove_themselves_anew",
+            "simulation/test_last_replica_standing.py::test_where_all_lost_something_one_leads_and_the_others_prove_themselves_again",
         ),
         opposite(
             "... if all members lost records one leads alone",
@@ -224,7 +224,7 @@ PARTITIONS = Section(
             "channels/controller_channel_manager.py",
             "        return [broker_id for broker_id in broker_ids if self._has_lost(broker_id)]\n",
             "        return []\n",
-            "simulation/test_cut_off.py::test_nobody_hands_over_to_a_broker_that_cannot_be_told",
+            "simulation/test_cut_off.py::test_no_one_hands_over_to_a_broker_that_cannot_be_told",
         ),
         opposite(
             "... neither elects an unreachable broker",

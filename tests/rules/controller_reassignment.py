@@ -103,7 +103,7 @@ REASSIGNMENT = Section(
             "reassignment/reassignments.py",
             "        for partition in list(self._context.reassigning):\n            await self.go_on(",
             "        for partition in ():\n            await self.go_on(",
-            "simulation/test_controller_reassignment.py::test_a_new_controller_goes_on_where_the_dead_one_was",
+            "simulation/test_controller_reassignment.py::test_a_new_controller_goes_on_where_the_previous_one_was",
         ),
         opposite(
             "The response to the last StopReplica",

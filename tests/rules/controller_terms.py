@@ -30,7 +30,7 @@ EVENTS = Section(
             "controller.py",
             "            self._queue.get_nowait().drop()\n",
             "            self._queue.get_nowait()\n",
-            "simulation/test_controller_failover.py::test_requests_waiting_for_their_turn_are_answered_when_the_reign_ends",
+            "simulation/test_controller_failover.py::test_requests_waiting_for_their_turn_are_answered_when_the_term_ends",
         ),
         opposite(
             "One queue and one request in flight per broker",
@@ -58,7 +58,7 @@ EVENTS = Section(
             "controller.py",
             '            await self._trigger_controller_move(f"{event.name} failed: {_described(error)}")\n',
             "            pass\n",
-            "simulation/test_controller_failover.py::test_a_controller_that_fails_unforeseen_gives_up_its_reign",
+            "simulation/test_controller_failover.py::test_a_controller_that_fails_unforeseen_gives_up_its_term",
         ),
         opposite(
             "An event that fails for another reason ends the term",
@@ -114,7 +114,7 @@ FAILOVER = Section(
             _ELECTION,
             "    epoch = max(epoch, highest_epoch)\n",
             "",
-            "simulation/test_bad_znodes.py::test_an_epoch_that_somebody_set_back_does_not_stop_the_next_controller",
+            "simulation/test_bad_znodes.py::test_an_epoch_that_was_set_back_does_not_stop_the_next_controller",
         ),
         opposite(
             "A controller that a broker refuses",
@@ -128,7 +128,7 @@ FAILOVER = Section(
             "controller.py",
             "        if self._active is not None and not mine:\n",
             "        if False:\n",
-            "simulation/test_controller_failover.py::test_a_controller_whose_znode_is_deleted_resigns_and_one_is_elected_anew",
+            "simulation/test_controller_failover.py::test_a_controller_whose_znode_is_deleted_resigns_and_one_is_elected_again",
         ),
         opposite(
             "The owner of the ephemeral znode counts",
@@ -142,7 +142,7 @@ FAILOVER = Section(
             "controller.py",
             '        await self._end("the ZooKeeper session is over")\n',
             "        await asyncio.sleep(3600.0)\n",
-            "simulation/test_controller_failover.py::test_requests_waiting_for_their_turn_are_answered_when_the_reign_ends",
+            "simulation/test_controller_failover.py::test_requests_waiting_for_their_turn_are_answered_when_the_term_ends",
         ),
         opposite(
             "After a failure: resign first",
@@ -201,7 +201,7 @@ FAILOVER = Section(
             "failover.py",
             "        if context.assignment(partition).is_being_reassigned:\n",
             "        if False:\n",
-            "simulation/test_controller_reassignment.py::test_a_new_controller_goes_on_where_the_dead_one_was",
+            "simulation/test_controller_reassignment.py::test_a_new_controller_goes_on_where_the_previous_one_was",
         ),
         opposite(
             "Failover: read brokers and epochs",
@@ -250,7 +250,7 @@ FAILOVER = Section(
             "failover.py",
             "    await active.partitions.handle_unclean_shutdown(written_at, cause)\n",
             "",
-            "simulation/test_controller_failover.py::test_a_broker_that_lost_power_while_nobody_ruled_leads_and_counts_no_more",
+            "simulation/test_controller_failover.py::test_a_broker_that_lost_power_while_no_one_ruled_leads_and_counts_no_more",
         ),
         opposite(
             "Failover: before that, brokers that lost records",
@@ -299,7 +299,7 @@ FAILOVER = Section(
             "failover.py",
             "    await active.reassignments.resume(cause)\n",
             "",
-            "simulation/test_controller_reassignment.py::test_a_new_controller_goes_on_where_the_dead_one_was",
+            "simulation/test_controller_reassignment.py::test_a_new_controller_goes_on_where_the_previous_one_was",
         ),
         opposite(
             "Failover: then reassignments",

@@ -128,7 +128,7 @@ ZNODES = Section(
             _FENCED,
             "SetData(znodes.state_path(partition), data, state.partition_epoch)",
             "SetData(znodes.state_path(partition), data)",
-            "simulation/test_controller_writes.py::test_a_change_by_somebody_else_is_not_taken_for_ones_own",
+            "simulation/test_controller_writes.py::test_a_change_by_another_is_not_taken_for_ones_own",
         ),
         opposite(
             "`/admin/reassign_partitions` loses completed",
@@ -184,7 +184,7 @@ ZNODES = Section(
             "partitions/state_reading.py",
             "    if why is not None:\n",
             "    if False:\n",
-            "simulation/test_bad_znodes.py::test_by_a_state_that_cannot_be_true_nobody_is_elected",
+            "simulation/test_bad_znodes.py::test_by_a_state_that_cannot_be_true_no_one_is_elected",
         ),
         NoOpposite("`/latest_producer_id_block`, `/feature`", "not built"),
     ),
@@ -281,7 +281,7 @@ FENCING = Section(
             _FENCED,
             "        if isinstance(fence, BadVersion | NoNode):\n",
             "        if isinstance(result, BadVersion | NoNode):\n",
-            "simulation/test_controller_writes.py::test_a_change_by_somebody_else_is_not_taken_for_ones_own",
+            "simulation/test_controller_writes.py::test_a_change_by_another_is_not_taken_for_ones_own",
         ),
         opposite(
             "Trees are deleted znode by znode",

@@ -220,7 +220,7 @@ OUT_OF_RANGE = Section(
             _TRUNCATION,
             "        return OutOfRange(restart_at=leader_log_start_offset)\n",
             "        return OutOfRange()\n",
-            "simulation/test_replication_truncation.py::test_a_follower_behind_the_leaders_log_start_begins_anew_there",
+            "simulation/test_replication_truncation.py::test_a_follower_behind_the_leaders_log_start_begins_again_there",
         ),
         opposite(
             "An empty follower appends a whole first batch",
@@ -327,7 +327,7 @@ BAD_INPUT = Section(
             "log/manager/directory_loader.py",
             "    if directory.had_failed_flush:\n",
             "    if False:\n",
-            "unit/test_failed_flush.py::test_a_failed_flush_is_noted_and_the_next_start_writes_anew",
+            "unit/test_failed_flush.py::test_a_failed_flush_is_noted_and_the_next_start_writes_again",
         ),
         opposite(
             "A partition's folder is missing",

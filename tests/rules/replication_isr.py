@@ -58,7 +58,7 @@ ISR = Section(
             "replica/serve/follower_fetch.py",
             "            elif entry.noted_epoch == leadership.epoch:\n",
             "            else:\n",
-            "simulation/test_replication_isr.py::test_where_a_follower_was_in_an_earlier_life_does_not_let_it_join",
+            "simulation/test_replication_isr.py::test_where_a_follower_was_in_an_earlier_incarnation_does_not_let_it_join",
         ),
         opposite(
             "One AlterPartition in flight",
@@ -114,7 +114,7 @@ ISR = Section(
             _ISR_WRITER,
             "if item.new_isr == [sender] and not hears_a_broker:",
             "if False:",
-            "simulation/test_leader_without_controller.py::test_a_leader_that_hears_nobody_waits",
+            "simulation/test_leader_without_controller.py::test_a_leader_that_hears_no_one_waits",
         ),
         opposite(
             "A refused change rolls back",

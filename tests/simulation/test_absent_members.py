@@ -158,7 +158,7 @@ def test_a_second_absence_begins_a_wait_of_its_own() -> None:
     play(story)
 
 
-def test_nobody_leads_who_lost_something() -> None:
+def test_no_one_leads_who_lost_something() -> None:
     """Of two eligible replicas the sound one leads; with no sound one the partition waits on."""
 
     async def story(stage: Stage) -> None:
@@ -215,7 +215,7 @@ def test_what_was_committed_under_a_lowered_minimum_is_not_given_up(
     play(story, MIN_2, topic)
 
 
-def test_a_new_controller_begins_the_wait_anew() -> None:
+def test_a_new_controller_begins_the_wait_again() -> None:
     async def story(stage: Stage) -> None:
         stage.cluster.kill(stage.leader)
         await stage.until_session_ended()
@@ -257,7 +257,7 @@ def test_explain_names_who_is_awaited_and_who_leads_afterwards() -> None:
     play(story)
 
 
-def test_without_eligible_replicas_nobody_leads_as_in_kafka() -> None:
+def test_without_eligible_replicas_no_one_leads_as_in_kafka() -> None:
     async def whole() -> None:
         async with Stage({"eligible.leader.replicas.enable": "false"}, MIN_2) as stage:
             await send(stage.cluster, TP, ACKNOWLEDGED)

@@ -90,7 +90,7 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize("data", NONSENSE + IMPOSSIBLE)
-def test_by_a_state_that_cannot_be_true_nobody_is_elected(data: bytes) -> None:
+def test_by_a_state_that_cannot_be_true_no_one_is_elected(data: bytes) -> None:
     """Found when the controller would write the next state."""
 
     async def test(world: ControlWorld) -> None:
@@ -281,7 +281,7 @@ def test_a_broker_that_cannot_be_understood_or_talked_to_is_left_out(
     run_world(test)
 
 
-def test_a_rogue_id_at_an_address_where_nobody_listens_gets_nothing_to_lead() -> None:
+def test_a_rogue_id_at_an_address_where_no_one_listens_gets_nothing_to_lead() -> None:
     """It stands for nobody's replica, and keeps nothing else from going on."""
 
     async def test(world: ControlWorld) -> None:
@@ -366,7 +366,7 @@ def test_a_controller_whose_znode_is_overwritten_rules_on(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"one", b"-1", b"1.5", b"99999999999", b"2147483647", b"{}"])
-def test_without_a_readable_epoch_nobody_is_elected_until_it_is_mended(data: bytes) -> None:
+def test_without_a_readable_epoch_no_one_is_elected_until_it_is_mended(data: bytes) -> None:
     async def test(world: ControlWorld) -> None:
         await cluster(world)
         await world.store.put(znodes.CONTROLLER_EPOCH, data)
@@ -428,7 +428,7 @@ def test_a_topic_whose_settings_cannot_be_understood_has_no_unclean_election(dat
     run_world(test, replace(QUIET, unclean_leader_election_enable=True))
 
 
-def test_an_epoch_that_somebody_set_back_does_not_stop_the_next_controller() -> None:
+def test_an_epoch_that_was_set_back_does_not_stop_the_next_controller() -> None:
     """Brokers refuse a controller of an epoch below one they have obeyed."""
 
     async def main() -> None:

@@ -124,7 +124,7 @@ def test_a_planted_fault_is_found_and_shrinks_to_the_fault_that_shows_it(
     assert run_schedule(again.options, again.faults).trace == shown.trace
 
 
-def test_a_killed_producer_owes_what_it_was_told_and_its_next_life_goes_on() -> None:
+def test_a_killed_producer_owes_what_it_was_told_and_its_next_incarnation_goes_on() -> None:
     faults = [
         Fault(2.0 * n, FaultKind.KILL_CLIENT, f"producer-{n % 2}", seconds=1.5) for n in range(8)
     ]

@@ -171,7 +171,7 @@ def test_a_name_of_249_characters_is_legal() -> None:
     run_world(test)
 
 
-def test_deleting_a_topic_twice_is_as_good_as_once() -> None:
+def test_deleting_a_topic_twice_is_the_same_as_once() -> None:
     async def test(world: ControlWorld) -> None:
         await create_and_wait(world)
         admin = AdminZkClient(world.store, world.random)

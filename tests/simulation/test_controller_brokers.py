@@ -146,7 +146,7 @@ def test_a_state_changed_by_hand_is_read_again_before_the_next_election() -> Non
     run_world(test)
 
 
-def test_a_new_broker_hears_of_all_leaders_and_the_others_of_it() -> None:
+def test_a_new_broker_receives_all_leaders_and_the_others_its_address() -> None:
     async def test(world: ControlWorld) -> None:
         await three_brokers_and_a_topic(world)
         await world.start_broker(4)

@@ -91,7 +91,7 @@ def test_what_is_not_there_or_on_its_way_out_has_no_election() -> None:
     run_world(test)
 
 
-def test_an_unclean_election_takes_whoever_lives_and_only_where_nobody_leads() -> None:
+def test_an_unclean_election_takes_the_one_that_lives_and_only_where_no_one_leads() -> None:
     async def test(world: ControlWorld) -> None:
         await drifted(world)
         assert await elect(world, UNCLEAN, FLIGHTS) == {FLIGHTS: "ELECTION_NOT_NEEDED"}

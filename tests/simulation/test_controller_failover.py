@@ -142,7 +142,7 @@ def test_the_writes_of_an_old_controller_are_refused() -> None:
     run_world(test)
 
 
-def test_a_controller_whose_znode_is_deleted_resigns_and_one_is_elected_anew() -> None:
+def test_a_controller_whose_znode_is_deleted_resigns_and_one_is_elected_again() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)
         await world.store.remove(znodes.CONTROLLER)
@@ -172,7 +172,7 @@ def test_a_controller_cut_off_from_zookeeper_stops_when_its_session_is_over() ->
     run_world(test)
 
 
-def test_requests_waiting_for_their_turn_are_answered_when_the_reign_ends() -> None:
+def test_requests_waiting_for_their_turn_are_answered_when_the_term_ends() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)
         await world.create_topic("flights", {0: [2, 3]})
@@ -211,7 +211,7 @@ class BrokenNetwork:
         return answer
 
 
-def test_a_controller_that_fails_unforeseen_gives_up_its_reign() -> None:
+def test_a_controller_that_fails_unforeseen_gives_up_its_term() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_broker(1, BrokenNetwork(world.network.node("broker-1/1"), "host3"))
         await world.until(lambda: world.controller() is not None)
@@ -256,7 +256,7 @@ def test_a_failover_that_fails_everywhere_says_why_and_does_not_spin() -> None:
     run_world(test, replace(QUIET, suspects_on_evidence=False))  # else watching fails too
 
 
-def test_after_a_long_reign_the_next_fault_costs_a_short_pause() -> None:
+def test_after_a_long_term_the_next_fault_costs_a_short_pause() -> None:
     async def test(world: ControlWorld) -> None:
         network = BrokenNetwork(world.network.node("broker-1/1"), "host1")
         broker = await world.start_broker(1, network)
@@ -273,7 +273,7 @@ def test_after_a_long_reign_the_next_fault_costs_a_short_pause() -> None:
     run_world(test)
 
 
-def test_a_malformed_controller_epoch_elects_nobody_until_it_is_mended() -> None:
+def test_a_malformed_controller_epoch_elects_no_one_until_it_is_mended() -> None:
     async def test(world: ControlWorld) -> None:
         await world.store.ensure(znodes.CONTROLLER_EPOCH, b"three")
         await world.start_broker(1)
@@ -331,7 +331,7 @@ def test_a_crown_left_over_on_the_same_session_is_given_up_and_won_again() -> No
     run_world(test)
 
 
-def test_a_broker_that_lost_power_while_nobody_ruled_leads_and_counts_no_more() -> None:
+def test_a_broker_that_lost_power_while_no_one_ruled_leads_and_counts_no_more() -> None:
     """Its disk has lost what it had not stored: as leader it would have others truncate."""
 
     async def test(world: ControlWorld) -> None:
@@ -354,7 +354,7 @@ def test_a_broker_that_lost_power_while_nobody_ruled_leads_and_counts_no_more() 
     run_world(test)
 
 
-def test_a_broker_that_was_killed_while_nobody_ruled_keeps_its_seat() -> None:
+def test_a_broker_that_was_killed_while_no_one_ruled_keeps_its_place() -> None:
     """It has all it had, and who seems to be there may be dead: nobody must wait for that one."""
 
     async def test(world: ControlWorld) -> None:
@@ -370,7 +370,7 @@ def test_a_broker_that_was_killed_while_nobody_ruled_keeps_its_seat() -> None:
     run_world(test)
 
 
-def test_brokers_that_all_restarted_keep_their_seats() -> None:
+def test_brokers_that_all_restarted_keep_their_places() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)
         await world.create_topic("flights", {0: [1, 2, 3]})

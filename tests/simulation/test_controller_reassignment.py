@@ -144,7 +144,7 @@ def test_a_leader_that_stays_keeps_the_lead() -> None:
     run_world(test)
 
 
-def test_another_order_is_taken_over_at_once_and_nobody_is_disturbed() -> None:
+def test_another_order_is_taken_over_at_once_and_no_one_is_disturbed() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)
         await world.create_topic("flights", {0: [1, 2, 3]})
@@ -324,7 +324,7 @@ def test_a_topic_being_deleted_waits_for_its_reassignment_and_takes_no_other() -
     run_world(test)
 
 
-def test_a_new_controller_goes_on_where_the_dead_one_was() -> None:
+def test_a_new_controller_goes_on_where_the_previous_one_was() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2, 3, 8)
         await world.create_topic("flights", {0: [1, 2]})

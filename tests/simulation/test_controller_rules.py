@@ -155,7 +155,7 @@ def test_a_broker_that_cannot_hand_all_over_tries_three_times_and_stops_all_the_
     run(story(), seed=1)
 
 
-def test_whoever_creates_a_topic_is_answered_when_it_has_leaders_or_in_time() -> None:
+def test_the_one_that_creates_a_topic_is_answered_when_it_has_leaders_or_in_time() -> None:
     async def story() -> None:
         cluster = SimulatedCluster(seed=1)
         await cluster.start()

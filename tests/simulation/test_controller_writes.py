@@ -92,7 +92,7 @@ def test_what_is_gone_already_counts_as_deleted() -> None:
     run_world(test)
 
 
-def test_a_change_by_somebody_else_is_not_taken_for_ones_own() -> None:
+def test_a_change_by_another_is_not_taken_for_ones_own() -> None:
     async def test(world: ControlWorld) -> None:
         term, _ = await a_term(world)
         await term.create_states({FLIGHTS: FIRST})

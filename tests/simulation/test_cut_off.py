@@ -150,7 +150,7 @@ def reunite(world: ControlWorld, one: int, other: int) -> None:
     world.network.heal(there, here)
 
 
-def test_nobody_hands_over_to_a_broker_that_cannot_be_told() -> None:
+def test_no_one_hands_over_to_a_broker_that_cannot_be_told() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2)
         await world.create_topic("flights", {0: [1, 2], 1: [1, 2, 9]})

@@ -65,7 +65,7 @@ def in_order(news: News) -> bool:
     return times == sorted(times)
 
 
-def test_a_reader_sees_why_a_leader_changed_and_the_dead_come_back() -> None:
+def test_a_reader_sees_why_a_leader_changed_and_a_killed_broker_come_back() -> None:
     async def story(cluster: SimulatedCluster, admin: Admin) -> tuple[int, News]:
         first = await leader_of(cluster)
 
@@ -145,7 +145,7 @@ def test_a_reader_that_is_too_slow_is_told_what_it_missed() -> None:
     assert [event.cause for event in fenced[-2:]] == ["24998", "24999"]
 
 
-def test_the_dead_are_heard_too_and_the_story_reads_in_order() -> None:
+def test_events_of_killed_brokers_are_read_too_and_the_story_reads_in_order() -> None:
     async def story(cluster: SimulatedCluster, admin: Admin) -> tuple[int, list[str]]:
         first = await leader_of(cluster)
         cluster.kill(first)

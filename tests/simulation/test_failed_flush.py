@@ -118,7 +118,7 @@ def test_without_a_copy_the_fsyncs_that_follow_lie(
     assert any(run(story(seed), seed=seed, max_time=MAX_SECONDS) for seed in SEEDS)
 
 
-def test_a_broker_that_vouches_for_the_page_cache_rules_over_those_who_have_more(
+def test_a_broker_that_reports_its_page_cache_as_durable_leads_those_who_have_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def believing(note: HistoryNote | None, boot: str, in_order: bool, *_: bool) -> LogHistory:

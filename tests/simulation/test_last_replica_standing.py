@@ -77,7 +77,7 @@ def of_the_thin_isr(values: set[bytes]) -> set[bytes]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_under_the_minimum_isr_nobody_sees_what_may_vanish(seed: int) -> None:
+def test_under_the_minimum_isr_no_one_sees_what_may_vanish(seed: int) -> None:
     consumed, _ = run(exposed(seed, {}), seed=seed, max_time=MAX_SECONDS)
     assert consumed and not of_the_thin_isr(consumed)
 
@@ -120,7 +120,7 @@ async def all_gone(
 @pytest.mark.parametrize("pause", [0.0, 10.0], ids=["within-the-session", "later"])
 @pytest.mark.parametrize("order", ["last", "others"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_who_left_with_everything_stands_in_for_a_last_member_that_lost(
+def test_who_left_with_everything_is_eligible_for_a_last_member_that_lost(
     seed: int, order: str, pause: float
 ) -> None:
     lost, took = run(all_gone(seed, {}, order, pause), seed=seed, max_time=MAX_SECONDS)
@@ -134,7 +134,7 @@ def test_by_the_isr_alone_the_last_member_rules_over_those_who_have_more(order: 
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.9999], ids=["exact", "timers fire early"])
-def test_nobody_is_waited_for_longer_than_was_said(
+def test_no_one_is_waited_for_longer_than_was_said(
     rate: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others never return: after the wait the last member leads, with what it has.
@@ -241,7 +241,7 @@ async def window(seed: int, config: Mapping[str, str], min_isr: int) -> set[byte
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_before_the_last_member_has_flushed_those_who_just_left_stand_in(seed: int) -> None:
+def test_before_the_last_member_has_flushed_those_who_just_left_are_eligible(seed: int) -> None:
     assert not run(window(seed, {}, 2), seed=seed, max_time=MAX_SECONDS)
 
 
@@ -322,7 +322,7 @@ def test_a_broker_whose_disks_all_fail_at_its_start_is_not_taken_for_empty(free_
     run(story(), max_time=MAX_SECONDS)
 
 
-def test_where_all_lost_something_one_leads_and_the_others_prove_themselves_anew() -> None:
+def test_where_all_lost_something_one_leads_and_the_others_prove_themselves_again() -> None:
     """Else they would be in sync and never fit to lead again."""
 
     async def story() -> None:

@@ -245,7 +245,7 @@ def test_an_addition_in_flight_keeps_no_late_member_in(seed: int) -> None:
     play(story, seed)
 
 
-def test_a_leader_that_hears_nobody_waits() -> None:
+def test_a_leader_that_hears_no_one_waits() -> None:
     """It is probably the one that is cut off; and nobody takes its leadership on silence."""
 
     async def story(scene: Scene) -> None:

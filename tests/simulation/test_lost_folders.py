@@ -58,7 +58,7 @@ def _causes(cluster: SimulatedCluster, broker_id: int, kind: EventKind) -> list[
 
 
 @pytest.mark.parametrize("loser", [1, 2], ids=["the leader's", "a follower's"])
-def test_after_all_brokers_were_down_who_lost_its_folder_fetches_all_anew(loser: int) -> None:
+def test_after_all_brokers_were_down_who_lost_its_folder_fetches_all_again(loser: int) -> None:
     """The ISR still names it, and every broker has just come back."""
 
     async def story() -> None:
@@ -83,7 +83,7 @@ def test_after_all_brokers_were_down_who_lost_its_folder_fetches_all_anew(loser:
     run(story(), seed=5, max_time=300.0)
 
 
-def test_a_bounce_that_nobody_saw_is_no_different() -> None:
+def test_a_bounce_that_no_one_saw_is_no_different() -> None:
     """The leader is back, without its folder, before its session ends."""
 
     async def story() -> None:
@@ -98,7 +98,7 @@ def test_a_bounce_that_nobody_saw_is_no_different() -> None:
     run(story(), seed=6, max_time=300.0)
 
 
-def test_where_nobody_else_has_the_data_the_partition_stays_offline_and_says_why() -> None:
+def test_where_no_other_has_the_data_the_partition_stays_offline_and_says_why() -> None:
     """A restart more does not make it forget."""
 
     async def story() -> None:
@@ -121,7 +121,7 @@ def test_where_nobody_else_has_the_data_the_partition_stays_offline_and_says_why
     run(story(), seed=7, max_time=300.0)
 
 
-def test_who_cannot_begin_anew_does_not_ask_for_ever() -> None:
+def test_who_cannot_begin_again_does_not_ask_forever() -> None:
     """The settings of its topic cannot be understood; when they are mended it fetches all anew."""
 
     async def story() -> None:

@@ -150,7 +150,7 @@ def test_a_wiped_disk_is_empty() -> None:
     assert not disk.exists("/d")
 
 
-def test_a_directory_that_somebody_removed_is_gone_and_no_power_was_lost() -> None:
+def test_a_directory_that_was_removed_is_gone_and_no_power_was_lost() -> None:
     disk = MemoryDisk()
     disk.make_directory("/data/flights-0")
     disk.make_directory("/data/flights-1")

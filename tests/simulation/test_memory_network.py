@@ -254,7 +254,7 @@ async def hopeless(call: Awaitable[object]) -> None:
         await call
 
 
-def test_the_end_of_an_earlier_life_is_told_when_the_host_has_its_power_again() -> None:
+def test_the_end_of_an_earlier_incarnation_is_told_when_the_host_has_its_power_again() -> None:
     """A cut link held the reset back, and was healed while the host was dark once more."""
 
     async def scenario(scene: Scene) -> None:
@@ -284,7 +284,7 @@ def test_a_frame_that_was_to_be_lost_arrives_once_nothing_more_is_to_be() -> Non
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_host_without_power_refuses_nobody_and_knows_no_connection_when_it_is_back(
+def test_a_host_without_power_refuses_no_one_and_knows_no_connection_when_it_is_back(
     seed: int,
 ) -> None:
     async def scenario(scene: Scene) -> None:

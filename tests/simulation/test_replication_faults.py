@@ -191,7 +191,7 @@ def test_a_broker_without_orders_does_not_overwrite_its_checkpoint() -> None:
     run(scenario())
 
 
-def test_shutdown_answers_whoever_waits() -> None:
+def test_shutdown_answers_the_one_that_waits() -> None:
     async def scenario() -> None:
         world = await two_partitions(1, 2)
         world.cut(1, 2)

@@ -70,7 +70,7 @@ def test_an_idle_follower_is_not_taken_for_a_laggard_when_data_comes_at_last() -
     run(scenario())
 
 
-def test_where_a_follower_was_in_an_earlier_life_does_not_let_it_join() -> None:
+def test_where_a_follower_was_in_an_earlier_incarnation_does_not_let_it_join() -> None:
     """It came back without its log; the leader, of the same epoch still, remembers a long one."""
 
     async def scenario() -> None:
@@ -207,7 +207,7 @@ def test_too_few_in_sync_replicas_refuse_acks_all_before_anything_is_written() -
     run(scenario())
 
 
-def test_acks_one_under_the_minimum_is_written_but_shown_to_nobody_until_replicated() -> None:
+def test_acks_one_under_the_minimum_is_written_but_shown_to_no_one_until_replicated() -> None:
     async def scenario() -> None:
         world = await three(topic={"min.insync.replicas": "2"})
         await world.produce(b"a")

@@ -49,7 +49,7 @@ def changed(request: LeaderAndIsrRequest, **fields: object) -> LeaderAndIsrReque
     return replace(request, partitions=[replace(partition, **fields)])  # type: ignore[arg-type]
 
 
-def test_an_old_controller_and_an_order_to_an_earlier_life_are_ignored() -> None:
+def test_an_old_controller_and_an_order_to_an_earlier_incarnation_are_ignored() -> None:
     async def scenario() -> None:
         world = await two()
         request = newer(world)

@@ -111,7 +111,7 @@ def test_three_fast_elections_leave_one_history(lookup: Config) -> None:
     run(scenario())
 
 
-def test_a_deposed_leader_drops_what_nobody_followed(lookup: Config) -> None:
+def test_a_deposed_leader_drops_what_no_one_followed(lookup: Config) -> None:
     async def scenario() -> None:
         world = ReplicationWorld(config=lookup)
         await world.start(1, 2, 3)
@@ -201,7 +201,7 @@ def test_committed_records_that_are_truncated_are_an_error(lookup: Config) -> No
     run(scenario())
 
 
-def test_a_follower_behind_the_leaders_log_start_begins_anew_there(lookup: Config) -> None:
+def test_a_follower_behind_the_leaders_log_start_begins_again_there(lookup: Config) -> None:
     async def scenario() -> None:
         world = ReplicationWorld(config=lookup)
         await world.start(1, 2)

@@ -168,7 +168,7 @@ def test_no_partition_is_first_led_by_a_suspect() -> None:
     run_world(test)
 
 
-def test_a_suspect_hears_of_it_as_soon_as_it_can_be_told() -> None:
+def test_a_suspect_is_told_as_soon_as_it_can_be() -> None:
     async def test(world: ControlWorld) -> None:
         await brokers_and_a_topic(world)
         await falsely_suspect(world, 3)

@@ -109,7 +109,9 @@ def test_a_death_loses_nothing_and_is_over_before_the_session(victim: str) -> No
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("victim", ["leader", "follower", "controller"])
-def test_a_false_alarm_loses_nothing_and_the_suspect_registers_anew(victim: str, seed: int) -> None:
+def test_a_false_alarm_loses_nothing_and_the_suspect_registers_again(
+    victim: str, seed: int
+) -> None:
     async def story() -> None:
         cluster = await with_records(slander, victim, seed)
         if victim == "controller":  # which may win the election that follows, and suspects nobody

@@ -167,7 +167,7 @@ def test_a_killed_node_runs_not_one_step_more_and_its_clean_up_neither() -> None
     assert run(main()) == ["began", "tick", "tick"]
 
 
-def test_children_of_a_node_die_with_it_and_its_next_life_is_another() -> None:
+def test_children_of_a_node_die_with_it_and_its_next_incarnation_is_another() -> None:
     seen: list[str] = []
 
     async def child(name: str) -> None:

@@ -102,6 +102,15 @@ def findings(
                     yield f"{file.relative_to(ROOT)}:{number}: {found!r}: write {instead!r}"
 
 
+def names_of_tests(banned: dict[str, str]) -> Iterator[str]:
+    """The names of tests that have a banned word."""
+    rules = [re.compile(rf"\b(?:{word})\b", _OPTIONS) for word in banned]
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        for name in (file.stem, *re.findall(r"def (test_\w+)", file.read_text())):
+            if any(rule.search(name.replace("_", " ")) for rule in rules):
+                yield f"{file.relative_to(ROOT)}: {name}"
+
+
 def _without_names(lines: list[str]) -> list[str]:
     """The lines of Python source with blanks in place of all names."""
     left = lines.copy()

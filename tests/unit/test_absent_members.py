@@ -60,7 +60,7 @@ def test_before_the_refusal_names_who_will_lead() -> None:
         (replace(ABSENT, replacements=(), given_up=(4,)), (4,)),  # by an unknown minimum
     ],
 )
-def test_nobody_leads_in_the_place_of_a_member_that_may_return(
+def test_no_one_leads_in_the_place_of_a_member_that_may_return(
     found: LeaderEligibility, isr: tuple[int, ...]
 ) -> None:
     decision = decide(found, isr=isr)

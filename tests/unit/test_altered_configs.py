@@ -33,7 +33,7 @@ def test_lists_are_added_to_and_taken_from(present, operation, value, expected):
     assert altered(present, changes, KNOWN, {"words": "d"}) == {"words": expected}
 
 
-def test_an_override_that_nobody_knows_can_be_deleted_only_where_it_is():
+def test_an_override_that_no_one_knows_can_be_deleted_only_where_it_is():
     assert altered({"nonsense": "1"}, [Change("nonsense", "delete")], KNOWN, {}) == {}
     with pytest.raises(InvalidConfig, match="unknown config 'nonsense'"):
         altered({}, [Change("nonsense", "delete")], KNOWN, {})

@@ -37,7 +37,7 @@ def test_lower_leader_epoch_is_ignored() -> None:
     assert metadata.leader(TP) == Leader(1, 5)
 
 
-def test_new_topic_id_begins_anew() -> None:
+def test_new_topic_id_begins_again() -> None:
     metadata = ClusterMetadata().merged(answer(1, 5)).merged(answer(2, 0, "other"))
     assert metadata.leader(TP) == Leader(2, 0)
 

@@ -70,7 +70,7 @@ def admin_of(brokers: ControllerBrokers, **options: Any) -> Admin:
     return Admin(brokers.bootstrap, runtime=brokers.runtime, retry_backoff_ms=5, **options)
 
 
-async def test_the_controller_is_asked_and_nobody_else() -> None:
+async def test_the_controller_is_asked_and_no_other() -> None:
     async with ControllerBrokers(2, told=2) as brokers, admin_of(brokers) as admin:
         await admin.alter_partition_reassignments({TP: [3, 1], TopicPartition("flights", 1): None})
         await admin.create_partitions("flights", 5)
@@ -110,7 +110,7 @@ async def test_a_controller_that_stands_still_is_not_called_missing() -> None:
             await admin.list_partition_reassignments()
 
 
-async def test_a_missing_controller_is_waited_for_but_not_for_ever() -> None:
+async def test_a_missing_controller_is_waited_for_but_not_forever() -> None:
     async with (
         ControllerBrokers(told=-1) as brokers,
         admin_of(brokers, default_api_timeout_ms=300, request_timeout_ms=200) as admin,

@@ -172,7 +172,7 @@ async def test_records_lost_in_an_unclean_election_are_reported() -> None:
             assert [r.offset for r in await read(consumer, 3)] == [10, 11, 12]
 
 
-async def test_records_lost_in_an_unclean_election_are_read_anew_with_a_policy() -> None:
+async def test_records_lost_in_an_unclean_election_are_read_again_with_a_policy() -> None:
     async with ScriptedBrokers() as brokers:
         write(brokers, 0, 20)
         async with consumer_of(brokers, "flights") as consumer:

@@ -35,7 +35,7 @@ def batch_of(context: ControllerContext) -> RequestBatch:
     return RequestBatch(context, 9, 3, "REPL")
 
 
-def test_leaders_and_followers_are_told_first_then_everybody_then_who_must_stop() -> None:
+def test_leaders_and_followers_are_told_first_then_all_brokers_then_who_must_stop() -> None:
     batch = batch_of(cluster(1, 2, 3, 4))
     batch.stop_replica(3, FLIGHTS, delete=False)
     batch.leader_and_isr([1, 2], FLIGHTS, STATE)

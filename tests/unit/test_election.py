@@ -89,7 +89,7 @@ def test_a_suspect_of_the_isr_keeps_all_but_its_sound_members_from_leading(
     assert elected.state.leader == 3
 
 
-def test_a_suspected_leader_whom_nobody_can_replace_goes_on_leading() -> None:
+def test_a_suspected_leader_whom_no_one_can_replace_goes_on_leading() -> None:
     suspected = LeaderEligibility(suspected=(1, 2))
     assert isinstance(eligible_removal(state(1, [1]), 1, [1], "evidence", suspected), Unchanged)
     gone = remove_from_isr(state(1, [1]), 1, [1], "its session ended")
@@ -296,7 +296,7 @@ def test_an_isr_is_never_emptied(assignment: list[int], isr: list[int], gone: in
         (1, [1, 2], [1, 2, 3], [3], None),  # no member
     ],
 )
-def test_who_restarted_since_the_state_was_written_gives_its_seat_to_those_who_did_not(
+def test_who_restarted_since_the_state_was_written_gives_its_place_to_those_who_did_not(
     leader: int,
     isr: list[int],
     online: list[int],

@@ -105,13 +105,13 @@ def test_who_is_eligible(
     assert with_elr(old, new, ALL, MinimumIsr(min_isr, 0), brokers(17, 18, 19)).eligible == eligible
 
 
-def test_after_an_unclean_election_nobody_is_eligible() -> None:
+def test_after_an_unclean_election_no_one_is_eligible() -> None:
     old = state(1, (1,), eligible=(2,))
     new = LeaderAndIsr(3, 8, (3,), 3, 11, RECOVERING)
     assert with_elr(old, new, ALL, MIN_2, brokers(17, 18, 19)).eligible == ()
 
 
-def test_a_proof_is_as_old_as_the_seat() -> None:
+def test_a_proof_is_as_old_as_the_place() -> None:
     """Members that stay keep theirs; who comes in, and who is elected, shows anew what it holds."""
     old = with_initial_elr(state(1, (1, 2)), brokers(17, 18, 19))
     assert old.proved_at == {1: 17, 2: 18}
@@ -146,7 +146,7 @@ def test_an_account_that_is_not_kept_up_is_dropped() -> None:
 # ---- doubts
 
 
-def test_the_doubts_name_everybody_who_matters() -> None:
+def test_the_eligibility_names_every_replica_that_matters() -> None:
     held = state(
         NO_LEADER, (1,), eligible=(2, 3, 4, 5), proved_at={1: 17, 2: 18, 3: 19, 4: 20, 5: 21}
     )
@@ -157,7 +157,7 @@ def test_the_doubts_name_everybody_who_matters() -> None:
     assert found.awaited == (4, 5)
 
 
-def test_over_the_minimum_nobody_stands_in() -> None:
+def test_over_the_minimum_no_one_is_eligible() -> None:
     """`min.insync.replicas` was lowered: the high watermark may have moved without them."""
     held = state(NO_LEADER, (1,), eligible=(2,), proved_at={1: 17, 2: 18})
     found = leader_eligibility(held, ALL, ALL, {1: broker(1, 40), 2: broker(2, 18)}, NO_MINIMUM)
@@ -265,7 +265,7 @@ def test_a_member_that_is_online_leads_sooner_or_later(
         ((1, 2, 3), (2,), 1, (1, 3)),
     ],
 )
-def test_a_failover_takes_seats_from_those_that_lost_something(
+def test_a_failover_takes_places_from_those_that_lost_something(
     online: tuple[int, ...], lost: tuple[int, ...], leader: int, isr: tuple[int, ...]
 ) -> None:
     decision = handle_unclean_shutdown(state(1, (1, 2, 3)), ALL, online, lost, "failover", lost)
@@ -294,7 +294,7 @@ def test_leadership_is_not_handed_back_to_who_lost_something() -> None:
         ((3,), 3, (), (3,)),
     ],
 )
-def test_the_last_member_that_lost_nothing_keeps_its_seat(
+def test_the_last_member_that_lost_nothing_keeps_its_place(
     isr: tuple[int, ...], gone: int, lost: tuple[int, ...], left: tuple[int, ...]
 ) -> None:
     decision = eligible_removal(state(gone, isr), gone, ALL, "it died", LeaderEligibility(lost))

@@ -62,7 +62,7 @@ def test_two_failures_with_a_pause_of_the_watcher_between_are_not_enough() -> No
 
 
 @pytest.mark.parametrize("between", [ProbeResult.SILENT, ProbeResult.ANSWERED])
-def test_whatever_is_no_failure_begins_the_count_anew(between: ProbeResult) -> None:
+def test_whatever_is_no_failure_begins_the_count_again(between: ProbeResult) -> None:
     evidence = lost()
     for tick in range(100):
         evidence.probed(tick * 0.2, ProbeResult.FAILED)
@@ -70,7 +70,7 @@ def test_whatever_is_no_failure_begins_the_count_anew(between: ProbeResult) -> N
     assert evidence.suspicion is None
 
 
-def test_a_new_stream_begins_the_count_anew() -> None:
+def test_a_new_stream_begins_the_count_again() -> None:
     evidence = lost()
     evidence.probed(0.0, ProbeResult.FAILED)
     evidence.probed(0.1, ProbeResult.FAILED)

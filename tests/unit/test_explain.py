@@ -142,7 +142,7 @@ def test_a_chain_with_a_missing_epoch_ends_there() -> None:
     assert told.of(About.LEADER) == ["broker 1 has led since epoch 5: broker 2 died"]
 
 
-def test_what_nobody_remembers_is_not_made_up() -> None:
+def test_what_no_one_remembers_is_not_made_up() -> None:
     told = explain(view(Story(), leading(2, 7, [2, 3]), forgotten_ms={2: 5_000, 3: 0}))
     assert first(told, About.LEADER) == "broker 2 leads in epoch 7; the cause is no longer known"
     assert first(told, About.ISR) == "broker 1 is out of the ISR; when it left is no longer known"

@@ -88,7 +88,7 @@ def values(manager: LogManager) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-def test_an_open_file_hears_of_its_failed_flush_for_ever(
+def test_an_open_file_reports_its_failed_flush_forever(
     tmp_path: Path, fail_fsync: FailFsync, code: int
 ) -> None:
     disk = PosixDisk()
@@ -119,7 +119,7 @@ def test_a_file_that_is_closed_as_it_is_flushed_casts_no_doubt(
     assert not isinstance(caught.value, FlushFailed)
 
 
-def test_of_two_flushes_at_once_both_hear_of_the_failure(
+def test_of_two_flushes_at_once_both_report_the_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel would tell the one, and the other that all is well."""
@@ -159,7 +159,7 @@ def index_with_one_entry(disk: Disk, path: str) -> OffsetIndex:
     return index
 
 
-def test_an_index_hears_of_it_for_ever_too(tmp_path: Path, fail_fsync: FailFsync) -> None:
+def test_an_index_reports_it_forever_too(tmp_path: Path, fail_fsync: FailFsync) -> None:
     index = index_with_one_entry(PosixDisk(), str(tmp_path / "a.index"))
     fail_fsync("a.index")
     for _ in range(2):
@@ -170,7 +170,7 @@ def test_an_index_hears_of_it_for_ever_too(tmp_path: Path, fail_fsync: FailFsync
 # ---- the mark
 
 
-async def test_a_failed_flush_is_noted_and_the_next_start_writes_anew(
+async def test_a_failed_flush_is_noted_and_the_next_start_writes_again(
     tmp_path: Path, fail_fsync: FailFsync
 ) -> None:
     world = World(tmp_path)
@@ -273,7 +273,7 @@ async def test_a_copy_that_cannot_be_flushed_leaves_the_doubt(
     await manager.stop()
 
 
-async def test_a_log_that_cannot_be_opened_is_written_anew_too(
+async def test_a_log_that_cannot_be_opened_is_written_again_too(
     tmp_path: Path, fail_fsync: FailFsync
 ) -> None:
     world, manager = await stopped_after_failed_flush(tmp_path, fail_fsync)
@@ -322,7 +322,7 @@ async def test_what_the_page_cache_let_go_of_is_missed() -> None:
     await manager.stop()
 
 
-async def test_what_was_written_anew_survives_the_power() -> None:
+async def test_what_was_written_again_survives_the_power() -> None:
     for seed in range(20):
         world = ManagerWorld(disk=MemoryDisk(seed))
         manager = await world.start()

@@ -49,7 +49,7 @@ def test_what_grpc_says_is_told_in_plain_words(code: str, details: str, plain: s
     assert plain_words(code, details) == plain
 
 
-def test_what_brokers_say_and_what_nobody_foresaw_is_passed_on() -> None:
+def test_what_brokers_say_and_what_no_one_foresaw_is_passed_on() -> None:
     said = "the frame is larger than max.message.bytes"
     assert plain_words("RESOURCE_EXHAUSTED", said) == f"{said} (RESOURCE_EXHAUSTED)"
     assert plain_words("CANCELLED", "") == "CANCELLED"

@@ -16,12 +16,12 @@ def lapsed(before: LeaderAndIsr, after: LeaderAndIsr, forgot_at: dict[int, int])
     return truth.lapsed
 
 
-def test_a_seat_granted_to_a_life_whose_disk_forgot_meanwhile_is_lapsed() -> None:
+def test_a_place_granted_to_an_incarnation_whose_disk_forgot_meanwhile_is_lapsed() -> None:
     before, after = state((1,), b1=10), state((1, 2), b1=10, b2=20)
     assert lapsed(before, after, {2: 25}) == {2}
 
 
-def test_a_seat_granted_to_a_later_life_is_not() -> None:
+def test_a_place_granted_to_a_later_incarnation_is_not() -> None:
     before, after = state((1,), b1=10), state((1, 2), b1=10, b2=30)
     assert lapsed(before, after, {2: 25}) == set()
     assert lapsed(before, after, {}) == set()

@@ -8,7 +8,7 @@ def test_a_directory_behind_the_znode_is_an_older_copy() -> None:
     assert outdated_directories({"/a": 7, "/b": 9}, 9) == ["/a"]
 
 
-def test_a_znode_that_is_behind_or_missing_accuses_nobody() -> None:
+def test_a_znode_that_is_behind_or_missing_accuses_no_one() -> None:
     assert outdated_directories({"/a": 7}, 3) == []
     assert outdated_directories({"/a": 7}, None) == []
     assert outdated_directories({}, 9) == []

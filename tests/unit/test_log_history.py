@@ -42,7 +42,7 @@ def test_after_a_failed_flush_or_in_an_older_copy_something_may_have_been_lost()
 @pytest.mark.parametrize(
     ("since", "broker"), [([17], 17), ([17, 20], 20), ([17, None], None), ([], None)]
 )
-def test_a_broker_is_as_good_as_the_worst_of_its_directories(
+def test_a_broker_is_as_durable_as_the_worst_of_its_directories(
     since: list[int | None], broker: int | None
 ) -> None:
     assert history_of_all([LogHistory(s, False) for s in since]).unbroken_since == broker

@@ -180,7 +180,7 @@ def test_the_log_start_offset_is_kept() -> None:
     assert log.leader_epochs.entries == [(1, 6), (2, 8)]
 
 
-def test_a_log_that_ends_below_its_start_begins_anew_there() -> None:
+def test_a_log_that_ends_below_its_start_begins_again_there() -> None:
     world, _ = written()
     log = world.open(LogCheckpoint(log_start_offset=50))
     assert (log.log_start_offset, log.log_end_offset, log.segment_offsets) == (50, 50, [50])

@@ -74,7 +74,7 @@ def test_the_files_of_cut_segments_are_gone() -> None:
     ]
 
 
-def test_starting_anew_at_an_offset() -> None:
+def test_starting_again_at_an_offset() -> None:
     world, log = three_segments()
     log.truncate_fully_and_start_at(100)
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (100, 100, 100)
@@ -83,7 +83,7 @@ def test_starting_anew_at_an_offset() -> None:
     assert values(world.reopen_clean(log)) == [100]
 
 
-def test_below_the_first_segment_the_log_starts_anew() -> None:
+def test_below_the_first_segment_the_log_starts_again() -> None:
     _, log = three_segments()
     log.truncate_fully_and_start_at(100)
     log.truncate_to(40)

@@ -29,7 +29,7 @@ def update(
     return UpdateMetadataRequest(1, 1, -1, list(partitions), endpoints)
 
 
-def test_an_empty_cache_knows_nobody() -> None:
+def test_an_empty_cache_knows_no_one() -> None:
     cache = MetadataCache()
     assert cache.topics() == []
     assert cache.controller_id == -1

@@ -55,7 +55,7 @@ def test_unknown_names_are_refused_with_the_known_ones(name: str) -> None:
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_numbers_nobody_assigned_are_corrupt(codec: int) -> None:
+def test_numbers_no_one_assigned_are_corrupt(codec: int) -> None:
     with pytest.raises(CorruptBatch, match=f"compression {codec} is not known"):
         decompress(codec, b"")
 

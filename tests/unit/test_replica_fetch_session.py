@@ -77,7 +77,7 @@ def test_a_new_session_replaces_the_followers_old_one_and_no_other() -> None:
     assert sessions.is_open(other)
 
 
-def test_a_fetch_from_an_earlier_life_of_the_follower_is_refused() -> None:
+def test_a_fetch_from_an_earlier_incarnation_of_the_follower_is_refused() -> None:
     sessions = FetchSessionCache()
     opened(sessions, request((A, 0), replica=(2, 11)))
     late = sessions.session_for(request((A, 9), replica=(2, 10)), 0.0)

@@ -25,5 +25,5 @@ def test_what_a_stray_is(
     assert is_assigned_elsewhere(3, told, own_epoch) is stray
 
 
-def test_what_nobody_was_told_of_is_no_stray() -> None:
+def test_what_no_one_was_told_of_is_no_stray() -> None:
     assert not is_assigned_elsewhere(3, None, -1)

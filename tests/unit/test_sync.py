@@ -110,7 +110,7 @@ def test_result_raises_what_became_of_the_record(brokers: ScriptedBrokers) -> No
             producer.send("flights", "text")  # type: ignore[arg-type]
 
 
-def test_flush_raises_an_error_nobody_would_see_otherwise_once(brokers: ScriptedBrokers) -> None:
+def test_flush_raises_an_error_no_one_would_see_otherwise_once(brokers: ScriptedBrokers) -> None:
     with producer_of(brokers) as producer:
         brokers.faults.append(refuse(ErrorCode.INVALID_RECORD))
         producer.send("flights", b"bad")

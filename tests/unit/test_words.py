@@ -1,7 +1,7 @@
 """The glossary names what the code has, and words it has replaced do not come back."""
 
 from tests.support.references import REFERENCE, ROOT, complaints
-from tests.support.words import EVERYWHERE, TEXTS, documents, findings, source
+from tests.support.words import EVERYWHERE, TEXTS, documents, findings, names_of_tests, source
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
 
@@ -28,6 +28,11 @@ def test_the_source_uses_no_banned_word() -> None:
 
 def test_the_documents_use_no_banned_word() -> None:
     assert not list(findings(documents(), EVERYWHERE | TEXTS))
+
+
+def test_no_test_has_a_banned_word_in_its_name() -> None:
+    assert not list(names_of_tests(EVERYWHERE))
+    assert list(names_of_tests({"banned": "not allowed"})), "this very test"
 
 
 def test_a_banned_word_is_noticed_and_a_name_is_not() -> None:

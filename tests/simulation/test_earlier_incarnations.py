@@ -39,7 +39,7 @@ async def answer_at_birth(cluster: SimulatedCluster, order: Message) -> int:
             await channel.close()
 
 
-def test_orders_for_an_earlier_life_are_refused_from_the_first_moment() -> None:
+def test_orders_for_an_earlier_incarnation_are_refused_from_the_first_moment() -> None:
     async def story(order: Message) -> None:
         cluster = SimulatedCluster(seed=3)
         await cluster.start()
