@@ -107,3 +107,25 @@ async def test_a_log_that_moved_to_another_directory_is_no_loss() -> None:
     assert TP not in manager.lost
     assert manager.get(TP) is not None
     await manager.stop()
+
+
+async def test_the_recovery_point_of_a_lost_log_does_not_count_for_the_one_that_replaces_it() -> (
+    None
+):
+    """Another log is truncated before the next checkpoint, which writes all recovery points."""
+    world = await _had_clean_shutdown()
+    manager = await world.start()
+    other = await world.open(manager, "other")
+    append(other, b"c")
+    append(other, b"d")
+    await manager.stop()
+    manager.unlock_directories()
+    world.disk.remove_tree("/data/t-0")
+    manager = await world.start()
+    config = world.config.log_config()
+    await manager.get_or_create(TP, TOPIC_ID, config, is_new=False, in_sync=False)
+    kept = manager.get(TopicPartition("other", 0))
+    assert kept is not None
+    kept.truncate_to(1)
+    assert "t 0 0" in world.text(RECOVERY_POINTS) and "other 0 1" in world.text(RECOVERY_POINTS)
+    await manager.stop()

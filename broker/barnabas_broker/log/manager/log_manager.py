@@ -53,7 +53,7 @@ class LogManager:
         config: Config,
         runtime: Runtime,
         disk: Disk,
-        on_directory_failure: OnDirectoryFailure | None = None,
+        on_directory_failure: OnDirectoryFailure = lambda *_: None,
         on_descriptors: OnDescriptors = lambda _: None,
     ) -> None:
         self._config = config
@@ -333,6 +333,7 @@ class LogManager:
         )
         folder = LogFolder(self._disk, f"{directory.path}/{name}", name, config)
         with self._io(directory, name):
+            directory.checkpoints.begin(name)
             log = await self._runtime.offload.run(self._make, folder)
         self._add(log, directory)
         logger.info("%s: log created in %s", name, directory.path)
@@ -446,5 +447,4 @@ class LogManager:
             log.fail(error)
             del self._logs[log.topic_partition]
             self._offline[log.topic_partition] = f"data directory {directory.path}: {error}"
-        if self._on_directory_failure is not None:
-            self._on_directory_failure(directory.path, error)
+        self._on_directory_failure(directory.path, error)

@@ -68,6 +68,12 @@ class OffsetCheckpoints:
             self.damaged[file.path] = str(error)
             return {}
 
+    def begin(self, topic_partition: TopicPartition) -> None:
+        """Before a log is created: what the files say of a lost one must not count for it."""
+        stored = (self._stored_recovery_points, self._stored_log_starts)
+        if any(topic_partition in offsets for offsets in stored):
+            self.lower(topic_partition, 0)
+
     def lower(self, topic_partition: TopicPartition, end_offset: int) -> None:
         """Lower what the files say of a log to `end_offset`, before the log is truncated there."""
         for file, stored in (
