@@ -11,6 +11,7 @@ from barnabas import Admin
 from barnabas_common.events import EventKind
 from barnabas_controller.store.config_store import topic_entity
 from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.invariants import Invariants
 from barnabas_simulator.loop import run
 
 from tests.support.config_world import store_of, write_overrides, write_raw
@@ -179,3 +180,30 @@ def test_where_the_last_member_lost_its_folder_who_left_with_everything_leads() 
         judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
 
     run(story(), seed=9, max_time=300.0)
+
+
+def test_the_recovery_point_of_a_lost_log_is_not_that_of_its_successor() -> None:
+    """The successor is not flushed; its broker is killed before the next checkpoint."""
+
+    async def story() -> None:
+        cluster, _ = await _cluster([1, 2, 3])
+        checker = Invariants(cluster)
+        checker.install()
+        log = cluster.broker(2).log_manager.get(TP)
+        assert log is not None
+        await cluster.broker(2).log_manager.flush(log)
+        await cluster.broker(2).log_manager.checkpoint_all_offsets()
+        cluster.kill(2)
+        _remove_folder(cluster, 2)
+        await asyncio.sleep(10.0)
+        cluster.start_broker(2)
+        await cluster.serving()
+        await _until_all_in_sync(cluster, 3)
+        cluster.kill(2)
+        cluster.start_broker(2)
+        await cluster.serving()
+        log = cluster.broker(2).log_manager.get(TP)
+        assert log is not None and (log.log_end_offset, log.recovery_point) == (50, 0)
+        await cluster.broker(2).log_manager.checkpoint_all_offsets()
+
+    run(story(), seed=5, max_time=300.0)

@@ -328,9 +328,8 @@ class LogManager:
             raise KafkaStorageError(f"{name} may be in a data directory that has failed")
         if self._shortage.lasts:  # a checkpoint may still name a deleted log of this name
             raise OutOfDescriptorsError(f"{name}: no file descriptors are left")
-        directory = home_of_damaged(name, self.lost, self.directories) or min(
-            live, key=lambda d: len(self._logs_in(d))
-        )
+        fewest_logs = min(live, key=lambda d: len(self._logs_in(d)))
+        directory = home_of_damaged(name, self.lost, self.directories) or fewest_logs
         folder = LogFolder(self._disk, f"{directory.path}/{name}", name, config)
         with self._io(directory, name):
             directory.checkpoints.begin(name)
