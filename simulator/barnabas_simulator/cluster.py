@@ -17,7 +17,7 @@ each and a memory ZooKeeper behind the same seams as the real ones. One seed is 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 
@@ -103,7 +103,12 @@ class SimulatedCluster:
     @property
     def bootstrap(self) -> str:
         """The brokers' client addresses."""
-        return ",".join(f"broker-{broker_id}:{CLIENT_PORT}" for broker_id in self.broker_ids)
+        return self.bootstrap_of(self.broker_ids)
+
+    @staticmethod
+    def bootstrap_of(broker_ids: Iterable[int]) -> str:
+        """The client addresses of some brokers."""
+        return ",".join(f"broker-{broker_id}:{CLIENT_PORT}" for broker_id in broker_ids)
 
     def client_runtime(self, name: str) -> Runtime:
         """Return the runtime for a `Producer`, a `Consumer` or an `Admin`."""

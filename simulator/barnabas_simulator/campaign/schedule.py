@@ -142,7 +142,7 @@ class _Schedule:
             await workload.close()
             try:
                 async with asyncio.timeout(READ_SECONDS):
-                    records = await workload.read_back()
+                    records = await workload.read_back(core)
             except TimeoutError:
                 invariants.stuck(workload.reading, core)
                 raise

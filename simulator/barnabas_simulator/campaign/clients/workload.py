@@ -7,7 +7,7 @@ read is recorded, and reported to the invariants immediately.
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextvars import copy_context
 from functools import partial
 from typing import Any
@@ -231,21 +231,25 @@ class Workload:
                     self.seen[partition][record.offset] = value
                     self._invariants.consumed(partition, record.offset, value)
 
-    def _consumer(self, name: str) -> Consumer:
+    def _consumer(self, name: str, bootstrap: str = "") -> Consumer:
         return Consumer(
-            bootstrap_servers=self._cluster.bootstrap,
+            bootstrap_servers=bootstrap or self._cluster.bootstrap,
             runtime=self._cluster.client_runtime(name),
             auto_offset_reset="earliest",
             fetch_max_bytes=self._options.fetch_max_bytes,
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
 
-    async def read_back(self) -> Read:
-        """Every partition from its beginning to its end."""
+    async def read_back(self, core: Iterable[int] | None = None) -> Read:
+        """Every partition from its beginning to its end.
+
+        Only the `core` is asked who leads: a deposed leader that cannot reach ZooKeeper believes
+        that it leads, and has not all that its successor has acknowledged.
+        """
         records: Read = {partition: [] for partition in self.partitions}
-        async with self._consumer("judge") as consumer:
+        bootstrap = self._cluster.bootstrap_of(core) if core else ""
+        async with self._consumer("judge", bootstrap) as consumer:
             consumer.assign(self.partitions)
-            # Whom it asks first may be a deposed leader that is cut off and believes that it leads.
             await asyncio.sleep(2 * METADATA_MAX_AGE_MS / 1000)
             ends = await consumer.end_offsets(self.partitions)
             while True:

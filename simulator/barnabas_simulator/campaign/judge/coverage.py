@@ -14,13 +14,15 @@ ELSEWHERE = frozenset(
     {
         # A mistake in a controller's own code: its traceback is a violation of the run.
         EventKind.CONTROLLER_STANDS_ASIDE,
-        # ZooKeeper rolled back, descriptors used up, bit rot, unclean elections: not drawn yet.
+        # ZooKeeper rolled back, descriptors used up, bit rot, unclean elections, old copies of a
+        # data directory: not drawn yet.
         EventKind.ZOOKEEPER_BEHIND,
         EventKind.DESCRIPTORS_EXHAUSTED,
         EventKind.DESCRIPTORS_FREED,
         EventKind.CONNECTION_LIMIT_REACHED,
         EventKind.CONNECTION_LIMIT_RELIEVED,
         EventKind.LOG_DAMAGED,
+        EventKind.LOG_DIRECTORY_OUTDATED,
         EventKind.COMMITTED_RECORDS_TRUNCATED,
         EventKind.EPOCH_RAISED,
         # They need a cut between one leader and the controller that lasts.
