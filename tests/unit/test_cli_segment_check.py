@@ -86,6 +86,15 @@ def test_missing_offsets_are_found(partition: Partition) -> None:
     assert any("20 to 24 are missing" in fault for fault in partition.faults())
 
 
+def test_missing_offsets_of_a_compacted_log_are_no_fault(partition: Partition) -> None:
+    del partition.first[1]
+    partition.index = partition.time_index = b""
+    (partition.directory.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 20\n")
+    assert partition.faults() == []
+    (partition.directory.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 1 20\n")
+    assert any("missing" in fault for fault in partition.faults())
+
+
 def test_repeated_offsets_are_found(partition: Partition) -> None:
     partition.first[2] = batch(12, 8, 2)
     assert any("offset 12 after 14" in fault for fault in partition.faults())
