@@ -102,7 +102,7 @@ class LocalLog:
         """Whole batches of one segment, from the one that holds `offset`, below `end_offset`."""
         place = self._positions.get(offset)
         segment, position = place if place is not None else self._locate(offset)
-        if position >= segment.size:
+        while position >= segment.size:  # compaction may have emptied any number of segments
             following = self.segments.after(segment)
             if following is None:
                 return b""
