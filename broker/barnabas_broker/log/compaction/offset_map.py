@@ -17,17 +17,17 @@ NOT_FOUND = -1
 def slots_within(memory_bytes: int, most_keys: int) -> int:
     """The slots that fit into the memory, but no more than `most_keys` keys need."""
     needed = int(max(most_keys, 0) / LOAD_FACTOR) + 2
-    return _prime_up_to(max(min(memory_bytes // ENTRY_BYTES, needed), 3))
+    return max(min(memory_bytes // ENTRY_BYTES, needed), 3)
 
 
 class OffsetMap:
-    """A hash table with open addressing. `slots` must be prime: every step then visits all slots.
+    """A hash table with open addressing, of at most so many slots (at least 3).
 
     `latest_offset` is the last offset that the map accounts for, whether or not it had a key.
     """
 
     def __init__(self, slots: int) -> None:
-        self._slots = slots
+        self._slots = slots = _prime_up_to(slots)  # so that a step of any width visits all slots
         self.capacity = max(int(slots * LOAD_FACTOR), 1)
         self._digests = bytearray(slots * _DIGEST_BYTES)
         self._offsets = array("q", bytes(slots * 8))  # an offset plus one; 0: an empty slot

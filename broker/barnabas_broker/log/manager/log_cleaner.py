@@ -119,6 +119,10 @@ class LogCleaner:
         if directory.checkpoints.clean_offsets.pop(name, None) is not None:
             await self._save(directory)
 
+    async def start_over(self, log: UnifiedLog) -> None:
+        """Count a log as all dirty: its tombstones are looked at again without new records."""
+        await self.forget(log.topic_partition, self._directory_of(log))
+
     async def _run(self) -> None:
         while True:
             try:
