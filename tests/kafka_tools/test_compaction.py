@@ -18,7 +18,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from tests.kafka_tools.harness import compact_log, dump_log_segments
 from tests.kafka_tools.kafka_records import CODECS
-from tests.support.compacted import Pair, put
+from tests.support.compacted import KeyedRecord, Pair, put, records_in
 from tests.support.log_files import assert_sound, segments
 
 pytestmark = pytest.mark.kafka
@@ -81,6 +81,24 @@ async def with_manager(data: Path, passes: int, fill: random.Random | None = Non
     offload.close()
 
 
+async def served(data: Path) -> list[KeyedRecord]:
+    """What readers get of a log that Kafka compacted and closed."""
+    (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":-1}')
+    offload = ThreadOffload()
+    runtime = Runtime(SystemClock(), system_randomness(), offload, None)  # type: ignore[arg-type]
+    manager = LogManager(settings(data), runtime, PosixDisk())
+    manager.lock_directories()
+    await manager.start()
+    log = manager.get(NAME)
+    assert log is not None
+    assert not log.cut_at_start
+    records = records_in(log)
+    await manager.stop()
+    manager.unlock_directories()
+    offload.close()
+    return records
+
+
 def content(folder: Path) -> tuple[list[BatchHeader], list[Record]]:
     headers, records = [], []
     for segment in segments(folder):
@@ -133,6 +151,7 @@ def test_what_is_left_is_what_kafka_leaves(
         assert list(map(in_common, our_headers)) == list(map(in_common, their_headers))
     else:
         assert with_values(our_records) == with_values(their_records)
+    assert asyncio.run(served(theirs)) == [(r.offset, r.key, r.value) for r in their_records]
     assert_sound(ours)
     dump = dump_log_segments(sorted((ours / str(NAME)).glob("0*.*")), "--print-data-log")
     # The tool lists gaps, which compaction must leave.

@@ -110,13 +110,15 @@ class History:
         self.model.compact(report.end_offset, copied, self.world.clock.now_ms)
 
     async def truncate(self, count: int) -> None:
+        """The batch that holds the offset goes as a whole; and the log does not end in a gap."""
         offset = max(self.log.log_end_offset - count, 0)
-        first = next(
-            (first for first, last in self.model.batches if first <= offset <= last), offset
-        )
+        batch = (first for first, last in self.model.batches if first <= offset <= last)
+        border = next(batch, offset)
         self.log.truncate_to(offset)
-        self.model.truncate(first)
-        assert self.log.log_end_offset == first
+        end = self.log.log_end_offset
+        assert end <= border
+        assert not [one for one in self.model.written if end <= one[0] < border]
+        self.model.truncate(end)
 
     async def restart(self, in_order: bool) -> None:
         """Or with a process that ends in the middle: everything written is there."""

@@ -120,9 +120,16 @@ class LocalLog:
     # ---- truncation and deletion
 
     def border_at(self, offset: int) -> int:
-        """Where to truncate for `offset`: at the start of its batch, since batches stay whole."""
-        found = self.segments.holding(offset).locate(offset)
-        return offset if found is None else min(offset, found[1].base_offset)
+        """Where to truncate for `offset`: where the last batch ends that is entirely below it.
+
+        Batches stay whole. And a log never ends in a gap of compaction: a follower that copies it
+        could not reach its end.
+        """
+        for segment in reversed([one for one in self.segments if one.base_offset < offset]):
+            end = segment.end_below(offset)
+            if end is not None:
+                return end
+        return self.segments.first.base_offset
 
     def truncate_to(self, offset: int, config: LogConfig) -> list[Segment]:
         """Remove all batches from `offset`, a border of batches, on; return the removed segments.

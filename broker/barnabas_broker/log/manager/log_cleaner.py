@@ -13,6 +13,7 @@ import asyncio
 import errno
 import logging
 import posixpath
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_USUAL_SWITCH_SECONDS = sys.getswitchinterval()
+_SWITCH_SECONDS = min(_USUAL_SWITCH_SECONDS, 0.001)
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -189,10 +192,14 @@ class LogCleaner:
         """A pass over a log, whatever its dirty ratio; whether it came to its end."""
         work = _Pass(log, self.dirty(log), log.segments(), log.truncations)
         self._in_progress[log] = None
+        # A pass computes on another thread, and the event loop waits this long for its turn.
+        sys.setswitchinterval(_SWITCH_SECONDS)
         try:
             return await self._clean(work)
         finally:
             del self._in_progress[log]
+            if not self._in_progress:
+                sys.setswitchinterval(_USUAL_SWITCH_SECONDS)
 
     async def _clean(self, work: "_Pass") -> bool:
         log = work.log

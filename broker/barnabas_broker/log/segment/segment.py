@@ -208,6 +208,16 @@ class Segment:
                 return position, header
         return None
 
+    def end_below(self, offset: int) -> int | None:
+        """Where the last batch ends that is entirely below `offset`; None if there is none."""
+        end = None
+        start = self.offset_index.lookup(offset - 1).position
+        for _, header in headers(self.log, start, self.size):
+            if header.last_offset >= offset:
+                break
+            end = header.next_offset
+        return end
+
     def read(self, position: int, max_bytes: int, end_offset: int, min_one: bool) -> Piece:
         """Whole batches from the one at `position`, all below `end_offset`.
 
