@@ -58,6 +58,14 @@ async def test_the_checkpoint_has_the_first_dirty_offset(world: ManagerWorld) ->
     assert world.text("/data/cleaner-offset-checkpoint") == "0\n0\n"
 
 
+async def test_the_dirty_part_is_described(world: ManagerWorld) -> None:
+    manager, log = await filled(world)
+    assert manager.cleaner.dirty_percent(log) == 100
+    await compact(manager, log, world.passes)
+    assert manager.cleaner.dirty_percent(log) == 0
+    assert manager.cleaner.dirty_percent(await world.open(manager, "plain")) == -1
+
+
 async def test_the_old_files_are_removed_and_nothing_else_is_left(world: ManagerWorld) -> None:
     manager, log = await filled(world)
     await compact(manager, log, world.passes)

@@ -107,7 +107,20 @@ class History:
             del self.manager.cleaner._left_out[self.log]
             return
         copied = min(base for base in bases if base >= report.end_offset)
+        written = self.model.written
         self.model.compact(report.end_offset, copied, self.world.clock.now_ms)
+        if slots < 11:
+            self.model.written = self.without_early_ones(report.end_offset, written)
+
+    def without_early_ones(self, end: int, written: list[KeyedRecord]) -> list[KeyedRecord]:
+        """Where the map was full in the middle of a batch, it knows some records of that batch:
+        what they supersede may go a pass earlier."""
+        batch = next((last for first, last in self.model.batches if first >= end), end)
+        later = {key for offset, key, _ in written if end <= offset <= batch}
+        found = set(records_in(self.log))
+        gone = [one for one in self.model.written if one not in found]
+        assert all(offset < end and key in later for offset, key, _ in gone)
+        return [one for one in self.model.written if one in found]
 
     async def truncate(self, count: int) -> None:
         """The batch that holds the offset goes as a whole; and the log does not end in a gap."""

@@ -11,12 +11,14 @@ from hashlib import md5
 ENTRY_BYTES = 24
 LOAD_FACTOR = 0.9
 _DIGEST_BYTES = 16
+_LARGEST_PRIME_GAP = 400
+"""Of the numbers below 2^31: so many slots at most are lost by taking a prime number of them."""
 NOT_FOUND = -1
 
 
 def slots_within(memory_bytes: int, most_keys: int) -> int:
     """The slots that fit into the memory, but no more than `most_keys` keys need."""
-    needed = int(max(most_keys, 0) / LOAD_FACTOR) + 2
+    needed = int(max(most_keys, 0) / LOAD_FACTOR) + _LARGEST_PRIME_GAP
     return max(min(memory_bytes // ENTRY_BYTES, needed), 3)
 
 

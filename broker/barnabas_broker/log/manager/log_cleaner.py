@@ -156,6 +156,15 @@ class LogCleaner:
         )
         return cleanable(facts, log.config, self._runtime.clock.wall_ms())
 
+    def dirty_percent(self, log: UnifiedLog) -> int:
+        """How much of a log's bytes may be compacted and was not yet; -1 if it is not compacted."""
+        if log.is_failed or not is_compacted(log.config):
+            return -1
+        try:
+            return round(100 * self.dirty(log).dirty_ratio)
+        except (OSError, CorruptBatch):
+            return -1
+
     async def clean_filthiest(self) -> bool:
         """One pass over the log that needs it most; whether there was one, and it went well."""
         logs = [log for log in self._logs.configured_logs() if is_compacted(log.config)]
