@@ -97,3 +97,29 @@ async def test_a_death_at_any_change_of_the_disk() -> None:
     while await one_life(deadline % 7, deadline, power_loss=deadline % 2 == 1):
         deadline += 1
     assert deadline > 60, "the pass should have more changes of the disk than that"
+
+
+async def one_failure(seed: int, deadline: int) -> bool:
+    """A pass in which change `deadline` of the disk fails; whether there were so many."""
+    tasks = asyncio.all_tasks()
+    world, manager, log = await prepared(seed)
+    written = records_in(log)
+    disk = world.disk
+    assert isinstance(disk, MortalDisk)
+    disk.changes_left, disk.only_fails = deadline, True
+    await manager.cleaner.clean(log)
+    await asyncio.sleep(0.001)
+    has_failed = disk.changes_left < 0
+    await died(world, False, tasks)
+    manager = await world.start()
+    log = await world.open(manager, **TOPIC)
+    check(records_in(log), written)
+    await manager.stop()
+    return has_failed
+
+
+async def test_any_change_of_the_disk_may_fail_and_nothing_is_lost() -> None:
+    deadline = 0
+    while await one_failure(deadline % 7, deadline):
+        deadline += 1
+    assert deadline > 60

@@ -289,7 +289,8 @@ class LogCleaner:
             if not work.log.replace_segments([one.segment for one in group], cleaned):
                 raise _GivenUp("a segment was deleted")
         except BaseException:
-            if cleaned not in work.log.segments():
+            # A failed log is left to the next start: its old segments may be gone already.
+            if not work.log.is_failed and cleaned not in work.log.segments():
                 with suppress(OSError):
                     cleaned.destroy()
             raise
