@@ -146,7 +146,7 @@ async def test_a_directory_that_is_a_file(cluster: LocalCluster, tmp_path: Path)
         ({"broker_id": None}, ["broker.id"]),
         ({"zookeeper_connect": None}, ["zookeeper.connect"]),
         ({"replica_fetch_wait_max_ms": "60000"}, ["replica.fetch.wait.max.ms"]),
-        ({"log_cleanup_policy": "compact"}, ["log.cleanup.policy"]),
+        ({"log_cleanup_policy": "remove"}, ["log.cleanup.policy"]),
     ],
 )
 async def test_a_wrong_setting(

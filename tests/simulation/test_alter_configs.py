@@ -159,8 +159,8 @@ def test_what_is_refused_is_refused_with_kafkas_code_and_changes_nothing() -> No
             await alter(TOPIC)
         with pytest.raises(InvalidRequestError, match="no such kind"):
             await alter(ConfigResource("user", "tom"), {"retention.ms": "1"})
-        with pytest.raises(InvalidConfigError, match="must be one of delete"):
-            await alter(TOPIC, append={"cleanup.policy": "compact"})
+        with pytest.raises(InvalidConfigError, match="must be a list of compact, delete"):
+            await alter(TOPIC, append={"cleanup.policy": "remove"})
         await alter(TOPIC, {"retention.ms": "1"}, validate_only=True)
         assert await source_of(admin, "segment.bytes") == ("1073741824", "default")
         assert await source_of(admin, "retention.ms") == ("604800000", "default")

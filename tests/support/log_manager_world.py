@@ -4,6 +4,7 @@ import random
 from dataclasses import dataclass, field
 
 from barnabas_broker.config import Config
+from barnabas_broker.log.manager.log_cleaner import PassReport
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.runtime import InlineOffload, Runtime
@@ -23,6 +24,7 @@ class ManagerWorld:
     disk: MemoryDisk = field(default_factory=MemoryDisk)
     clock: FakeClock = field(default_factory=FakeClock)
     failures: list[tuple[str, int | None]] = field(default_factory=list)
+    passes: list[PassReport] = field(default_factory=list)
 
     @property
     def config(self) -> Config:
@@ -40,6 +42,7 @@ class ManagerWorld:
             runtime,
             self.disk,
             lambda path, error: self.failures.append((path, error.errno)),
+            on_compaction=self.passes.append,
         )
 
     async def start(self) -> LogManager:

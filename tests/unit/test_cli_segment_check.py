@@ -1,5 +1,6 @@
 """`barnabas log verify` finds planted faults, and none in sound files."""
 
+import json
 import struct
 from pathlib import Path
 
@@ -86,6 +87,15 @@ def test_missing_offsets_are_found(partition: Partition) -> None:
     assert any("20 to 24 are missing" in fault for fault in partition.faults())
 
 
+def test_missing_offsets_of_a_compacted_log_are_no_fault(partition: Partition) -> None:
+    del partition.first[1]
+    partition.index = partition.time_index = b""
+    (partition.directory.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 20\n")
+    assert partition.faults() == []
+    (partition.directory.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 1 20\n")
+    assert any("missing" in fault for fault in partition.faults())
+
+
 def test_repeated_offsets_are_found(partition: Partition) -> None:
     partition.first[2] = batch(12, 8, 2)
     assert any("offset 12 after 14" in fault for fault in partition.faults())
@@ -165,3 +175,15 @@ def test_a_dumped_header_has_kafkas_names() -> None:
     assert row["partitionLeaderEpoch"] == 3 and row["position"] == 7
     assert row["compresscodec"] == "none" and row["isvalid"] is True
     assert row["CreateTime"] == BASE_TIME + 4
+
+
+def test_a_dump_says_what_compaction_would_keep_and_why(partition: Partition) -> None:
+    partition.faults()
+    dumped = CliRunner().invoke(
+        app, ["--output", "json", "log", "dump", str(partition.directory), "--compaction"]
+    )
+    rows = [json.loads(line) for line in dumped.stdout.splitlines()]
+    assert [row["offset"] for row in rows] == list(range(20)), "the active segment is left out"
+    assert [row["stays"] for row in rows] == [False] * 19 + [True]
+    assert rows[0]["because"] == "a later record has its key"
+    assert rows[19] == {"offset": 19, "key": "k", "stays": True, "because": "the newest of its key"}

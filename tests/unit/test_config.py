@@ -36,7 +36,9 @@ def test_defaults_are_kafkas_but_for_topic_auto_creation():
     ("properties", "word"),
     [
         ({"no.such.key": "1"}, "no.such.key"),
-        ({"log.cleaner.threads": "1"}, "unsupported"),
+        ({"log.cleaner.hash.algorithm": "MD5"}, "unsupported"),
+        ({"log.cleanup.policy": "compact,sometimes"}, "must be a list of compact, delete"),
+        ({"log.cleaner.min.cleanable.ratio": "2"}, "between 0 and 1"),
         ({"max.connections.per.ip": "5"}, "gRPC accepts connections itself"),
         ({"max.connections": "0"}, "between"),
         ({"num.partitions": "many"}, "whole number"),

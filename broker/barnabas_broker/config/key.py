@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from sys import float_info
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
+MAX_DOUBLE = float_info.max
 
 
 class InvalidConfig(ValueError):
@@ -69,6 +71,33 @@ def integer(low: int = -MAX_LONG - 1, high: int = MAX_LONG) -> Callable[[str], i
 def optional_integer(low: int, high: int = MAX_LONG) -> Callable[[str], int | None]:
     """A whole number; the key is unset by default."""
     return integer(low, high)
+
+
+def number(low: float, high: float) -> Callable[[str], float]:
+    """A number in [low, high]."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError("must be a number") from None
+        if not low <= value <= high:
+            raise ValueError(f"must be between {low} and {high}")
+        return value
+
+    return parse
+
+
+def words_of(*choices: str) -> Callable[[str], str]:
+    """One or more of the words, separated by commas."""
+
+    def parse(value: str) -> str:
+        words = [word.strip() for word in value.split(",")]
+        if not all(word in choices for word in words) or len(set(words)) < len(words):
+            raise ValueError(f"must be a list of {', '.join(choices)}")
+        return ",".join(words)
+
+    return parse
 
 
 def text(value: str) -> str:

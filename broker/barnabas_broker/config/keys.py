@@ -9,16 +9,19 @@ only at start.
 """
 
 from barnabas_broker.config.key import (
+    MAX_DOUBLE,
     MAX_INT,
     MAX_LONG,
     Key,
     boolean,
     dynamic,
     integer,
+    number,
     one_of,
     optional_integer,
     optional_text,
     text,
+    words_of,
 )
 
 # Identity, listeners, ZooKeeper
@@ -104,7 +107,54 @@ LOG_RETENTION_CHECK_INTERVAL_MS = Key(
     "log.retention.check.interval.ms", integer(1), 300000, "Time between retention scans, ms."
 )
 LOG_CLEANUP_POLICY = dynamic(
-    "log.cleanup.policy", one_of("delete"), "delete", "How old segments are removed.", is_list=True
+    "log.cleanup.policy",
+    words_of("compact", "delete"),
+    "delete",
+    "delete: old segments are removed; compact: of each key the newest record stays; or both.",
+    is_list=True,
+)
+LOG_CLEANER_ENABLE = Key("log.cleaner.enable", boolean, True, "Compact the logs that ask for it.")
+LOG_CLEANER_THREADS = Key(
+    "log.cleaner.threads", integer(1, MAX_INT), 1, "Logs compacted at the same time."
+)
+LOG_CLEANER_DEDUPE_BUFFER_SIZE = dynamic(
+    "log.cleaner.dedupe.buffer.size",
+    integer(1048577),
+    134217728,
+    "Memory for the offset maps of all passes: 24 bytes a key, and a tenth is left free.",
+)
+LOG_CLEANER_IO_BUFFER_SIZE = dynamic(
+    "log.cleaner.io.buffer.size", integer(1, MAX_INT), 524288, "Bytes that all passes read at once."
+)
+LOG_CLEANER_IO_MAX_BYTES_PER_SECOND = dynamic(
+    "log.cleaner.io.max.bytes.per.second",
+    number(1, MAX_DOUBLE),
+    MAX_DOUBLE,
+    "Bytes that compaction reads and writes per second.",
+)
+LOG_CLEANER_BACKOFF_MS = dynamic(
+    "log.cleaner.backoff.ms", integer(1), 15000, "Pause while no log needs compaction, ms."
+)
+LOG_CLEANER_MIN_CLEANABLE_RATIO = dynamic(
+    "log.cleaner.min.cleanable.ratio",
+    number(0, 1),
+    0.5,
+    "A log is compacted when more than this part of it is dirty.",
+)
+LOG_CLEANER_MIN_COMPACTION_LAG_MS = dynamic(
+    "log.cleaner.min.compaction.lag.ms", integer(0), 0, "Records younger than this stay, ms."
+)
+LOG_CLEANER_MAX_COMPACTION_LAG_MS = dynamic(
+    "log.cleaner.max.compaction.lag.ms",
+    integer(1),
+    MAX_LONG,
+    "A log with dirty records older than this is compacted whatever its dirty ratio, ms.",
+)
+LOG_CLEANER_DELETE_RETENTION_MS = dynamic(
+    "log.cleaner.delete.retention.ms",
+    integer(0),
+    86400000,
+    "How long a tombstone stays after the first pass that meets it, ms.",
 )
 LOG_RECORD_VALIDATION = dynamic(
     "log.record.validation",

@@ -33,6 +33,10 @@ class LogConfig:
     message_timestamp_after_max_ms: int = MAX_LONG
     compression_type: str = "producer"
     cleanup_policy: str = "delete"
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = MAX_LONG
+    delete_retention_ms: int = 86400000
     record_validation: str = "readable"
     unclean_leader_election_enable: bool = False
     leader_replication_throttled_replicas: ThrottledReplicas = NO_REPLICAS
@@ -57,6 +61,10 @@ BROKER_KEYS_BEHIND: dict[str, tuple[Key, ...]] = {  # type: ignore[type-arg]
     "message.timestamp.after.max.ms": (keys.LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS,),
     "compression.type": (keys.COMPRESSION_TYPE,),
     "cleanup.policy": (keys.LOG_CLEANUP_POLICY,),
+    "min.cleanable.dirty.ratio": (keys.LOG_CLEANER_MIN_CLEANABLE_RATIO,),
+    "min.compaction.lag.ms": (keys.LOG_CLEANER_MIN_COMPACTION_LAG_MS,),
+    "max.compaction.lag.ms": (keys.LOG_CLEANER_MAX_COMPACTION_LAG_MS,),
+    "delete.retention.ms": (keys.LOG_CLEANER_DELETE_RETENTION_MS,),
     "record.validation": (keys.LOG_RECORD_VALIDATION,),
     "unclean.leader.election.enable": (keys.UNCLEAN_LEADER_ELECTION_ENABLE,),
 }
@@ -92,4 +100,7 @@ def parse_topic_overrides(overrides: Mapping[str, str]) -> dict[str, object]:
         if key is None:
             raise InvalidConfig(f"unknown topic config {name!r}")
         values[name.replace(".", "_")] = key.read(text)
+    lags = values.get("min_compaction_lag_ms"), values.get("max_compaction_lag_ms")
+    if isinstance(lags[0], int) and isinstance(lags[1], int) and lags[0] > lags[1]:
+        raise InvalidConfig("min.compaction.lag.ms is above max.compaction.lag.ms")
     return values

@@ -17,8 +17,14 @@ from barnabas_broker.log.log_context import LogContext
 from barnabas_broker.log.recovery.log_loader import LogFolder
 from barnabas_broker.log.retention import SegmentFacts
 from barnabas_broker.log.segment.position_cache import PositionCache
-from barnabas_broker.log.segment.roll import Incoming, reason_to_roll
-from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
+from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET, Incoming, reason_to_roll
+from barnabas_broker.log.segment.segment import (
+    CLEANED_SUFFIX,
+    SWAP_SUFFIX,
+    PlacedBatch,
+    Segment,
+    new_segment,
+)
 from barnabas_broker.log.segment.segment_list import SegmentList
 
 logger = logging.getLogger(__name__)
@@ -56,10 +62,16 @@ class LocalLog:
         )
         reason = reason_to_roll(self.segments.active.roll_state(), incoming, config, now_ms)
         if reason is not None:
-            self.roll(max(first_offset, self.log_end_offset), config, reason)
+            self.roll(self._next_base(first_offset, incoming.last_offset), config, reason)
         self.segments.active.append(buffers, placed, config.index_interval_bytes)
         self.log_end_offset = incoming.last_offset + 1
         return reason is not None
+
+    def _next_base(self, first_offset: int, last_offset: int) -> int:
+        """The base of a new segment: where the log ends, also if the append starts later because
+        its leader's log is compacted. A gap between segments would look like lost records."""
+        too_far = last_offset - self.log_end_offset > MAX_RELATIVE_OFFSET
+        return first_offset if too_far else self.log_end_offset
 
     def roll(self, base_offset: int, config: LogConfig, reason: str) -> None:
         """Seal the active segment and start one at `base_offset`.
@@ -90,7 +102,7 @@ class LocalLog:
         """Whole batches of one segment, from the one that holds `offset`, below `end_offset`."""
         place = self._positions.get(offset)
         segment, position = place if place is not None else self._locate(offset)
-        if position >= segment.size:
+        while position >= segment.size:  # compaction may have emptied any number of segments
             following = self.segments.after(segment)
             if following is None:
                 return b""
@@ -108,9 +120,16 @@ class LocalLog:
     # ---- truncation and deletion
 
     def border_at(self, offset: int) -> int:
-        """Where to truncate for `offset`: at the start of its batch, since batches stay whole."""
-        found = self.segments.holding(offset).locate(offset)
-        return offset if found is None else min(offset, found[1].base_offset)
+        """Where to truncate for `offset`: where the last batch ends that is entirely below it.
+
+        Batches stay whole. And a log never ends in a gap of compaction: a follower that copies it
+        could not reach its end.
+        """
+        for segment in reversed([one for one in self.segments if one.base_offset < offset]):
+            end = segment.end_below(offset)
+            if end is not None:
+                return end
+        return self.segments.first.base_offset
 
     def truncate_to(self, offset: int, config: LogConfig) -> list[Segment]:
         """Remove all batches from `offset`, a border of batches, on; return the removed segments.
@@ -147,6 +166,26 @@ class LocalLog:
         """Remove the oldest segments from the list; their files keep their names."""
         self._positions.clear()
         return self.segments.remove_first(count)
+
+    def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
+        """Put a compacted segment, which is durable, in the place of those it was made from.
+
+        The `.swap` names are durable before an old file loses its own, so that a crash leaves
+        either all of the old segments or the whole new one (`compaction_files.py`).
+        """
+        cleaned.change_suffix(CLEANED_SUFFIX, SWAP_SUFFIX)
+        try:
+            self._disk.sync_directory(self.directory)
+        except OSError as error:
+            if is_out_of_descriptors(error):
+                cleaned.change_suffix(SWAP_SUFFIX, CLEANED_SUFFIX)
+            raise
+        for segment in old:
+            segment.mark_deleted()
+        cleaned.change_suffix(SWAP_SUFFIX, "")
+        self.segments.replace(old, cleaned)
+        self._positions.clear()
+        self.names_version += 1
 
     def _mark_deleted(self, segments: list[Segment]) -> None:
         for segment in segments:

@@ -1,8 +1,9 @@
 """Which segments a log need not keep. Pure decisions; the log carries them out.
 
 Three passes, in Kafka's order: below the log start offset, over `retention.bytes`, older than
-`retention.ms`. Each takes segments from the front and stops at the first one to keep, so that a
-log never has a gap. Records above the high watermark are always kept.
+`retention.ms`. The last two are for logs with the cleanup policy `delete`. Each takes segments from
+the front and stops at the first one to keep, so that a log never has a gap. Records above the high
+watermark are always kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,12 +42,14 @@ def segments_to_delete(
 ) -> list[Deletion]:
     """The deletions of the passes; each counts from where the previous one ended."""
     remaining = _may_go(segments, high_watermark)
+    passes = [("below the log start offset", _below(segments, log_start_offset))]
+    if "delete" in config.cleanup_policy:
+        passes += [
+            ("over retention.bytes", _oversize(segments, config.retention_bytes)),
+            ("older than retention.ms", _older(config.retention_ms, now_ms)),
+        ]
     deletions: list[Deletion] = []
-    for reason, selects in (
-        ("below the log start offset", _below(segments, log_start_offset)),
-        ("over retention.bytes", _oversize(segments, config.retention_bytes)),
-        ("older than retention.ms", _older(config.retention_ms, now_ms)),
-    ):
+    for reason, selects in passes:
         start = sum(deletion.count for deletion in deletions)
         count = _prefix(remaining[start:], selects)
         if count:
@@ -81,7 +84,12 @@ def _oversize(
 
 
 def _older(retention_ms: int, now_ms: int) -> Callable[[SegmentFacts], bool]:
-    return lambda segment: retention_ms >= 0 and now_ms - segment.largest_timestamp > retention_ms
+    """A segment that compaction has emptied is as old as any: the date of its file is that of the
+    last pass."""
+    return lambda segment: (
+        retention_ms >= 0
+        and (segment.size == 0 or now_ms - segment.largest_timestamp > retention_ms)
+    )
 
 
 def _prefix(segments: Sequence[SegmentFacts], selects: Callable[[SegmentFacts], bool]) -> int:

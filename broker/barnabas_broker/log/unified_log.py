@@ -14,7 +14,7 @@ log is unchanged.
 
 import errno
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -32,13 +32,13 @@ from barnabas_broker.log.local_log import LocalLog
 from barnabas_broker.log.log_context import LogContext
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder, load
 from barnabas_broker.log.retention import Deletion, segments_to_delete
-from barnabas_broker.log.segment.segment import PlacedBatch
+from barnabas_broker.log.segment.segment import PlacedBatch, Segment
 from barnabas_broker.log.segment.timestamp_lookup import (
     TimestampedOffset,
     first_at_or_after,
     first_of_largest,
 )
-from barnabas_broker.log.validation import CheckedBatch, check_produced, check_replicated
+from barnabas_broker.log.validation import by_segment, check_produced, check_replicated
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class UnifiedLog:
         self.damaged_epochs = loaded.damaged_epochs
         self.high_watermark = self._clamp(checkpoint.high_watermark)
         self.last_flush_ms = context.clock.wall_ms()
-        self._truncations = 0
+        self.truncations = 0
         # A truncation by a killed process may be in the page cache only.
         self._durable_truncations = 0 if checkpoint.is_clean else -1
         self._durable_names = 0
@@ -155,7 +155,7 @@ class UnifiedLog:
         now_ms = self._context.clock.wall_ms()
         room = self.config.segment_bytes - self._local.segments.active.size
         any_rolled = False
-        for group in _groups(batches, room, self.config.segment_bytes):
+        for group in by_segment(batches, room, self.config.segment_bytes):
             placed = [PlacedBatch(h.last_offset, h.size, h.max_timestamp) for h, _ in group]
             data: list[Buffer] = [batch.data for batch in group]
             first_offset = group[0].header.base_offset
@@ -307,7 +307,7 @@ class UnifiedLog:
     @contextmanager
     def _truncating(self, offset: int) -> Iterator[None]:
         """Lower the checkpoints before a truncation; adjust to the new log end after it."""
-        self._truncations += 1
+        self.truncations += 1
         with self._storage("truncate"):
             self._context.host.before_truncation(self, offset)
             try:
@@ -350,6 +350,22 @@ class UnifiedLog:
         with self._storage("delete segments"):
             self._context.host.discard(self, removed)
 
+    # ---- compaction
+
+    def segments(self) -> list[Segment]:
+        """All segments; the last one is active."""
+        return list(self._local.segments)
+
+    def replace_segments(self, old: Sequence[Segment], cleaned: Segment) -> bool:
+        """Put a compacted segment in the place of others; False if one of them is gone."""
+        self._check_usable()
+        if not set(old) <= set(self.segments()[:-1]):
+            return False
+        with self._storage("replace segments"):
+            self._local.replace(old, cleaned)
+            self._context.host.discard(self, old)
+        return True
+
     # ---- flushing
 
     def flush(self, up_to: int | None = None) -> None:
@@ -364,14 +380,14 @@ class UnifiedLog:
         end = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
         segments = self._local.segments
         # A truncation needs an fsync, as a write does.
-        truncated = self._truncations != self._durable_truncations
+        truncated = self.truncations != self._durable_truncations
         names_version = self._local.names_version
         # A segment that was flushed to its end while it was active was sealed after that: the last
         # entries of its indexes are not durable yet.
         last_flushed = max(self.recovery_point - 1, 0)
         return FlushPlan(
             end_offset=end,
-            truncations=self._truncations,
+            truncations=self.truncations,
             epoch_version=self.leader_epochs.version,
             names_version=names_version,
             segments=[
@@ -389,7 +405,7 @@ class UnifiedLog:
         self._durable_names = max(self._durable_names, plan.names_version)
         self._durable_truncations = max(self._durable_truncations, plan.truncations)
         if (
-            plan.truncations == self._truncations
+            plan.truncations == self.truncations
             and self.epoch_file.durable_version >= plan.epoch_version
         ):
             self.recovery_point = max(self.recovery_point, plan.end_offset)
@@ -431,18 +447,3 @@ class UnifiedLog:
     def _check_usable(self) -> None:
         if self._failure is not None:
             raise KafkaStorageError(f"{self.topic_partition}: cannot be used: {self._failure}")
-
-
-def _groups(
-    batches: Iterable[CheckedBatch], room: int, segment_bytes: int
-) -> Iterable[list[CheckedBatch]]:
-    """Group the batches into appends, one per segment."""
-    group: list[CheckedBatch] = []
-    for batch in batches:
-        if group and batch.header.size > room:
-            yield group
-            group, room = [], segment_bytes
-        group.append(batch)
-        room -= batch.header.size
-    if group:
-        yield group

@@ -6,7 +6,7 @@ because its leader has checked the records.
 Pure functions; errors are Kafka's (`LogValidator`, `UnifiedLog.analyzeAndValidateRecords`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from barnabas_common.errors import (
@@ -100,6 +100,21 @@ def check_replicated(records: Buffer, log_end_offset: int) -> list[CheckedBatch]
     raise UnexpectedAppendOffset(
         f"the first offset to append is {header.base_offset}, the log ends at {log_end_offset}"
     )
+
+
+def by_segment(
+    batches: Iterable[CheckedBatch], room: int, segment_bytes: int
+) -> Iterable[list[CheckedBatch]]:
+    """Group a leader's batches into appends, one per segment; `room` is left in the active one."""
+    group: list[CheckedBatch] = []
+    for batch in batches:
+        if group and batch.header.size > room:
+            yield group
+            group, room = [], segment_bytes
+        group.append(batch)
+        room -= batch.header.size
+    if group:
+        yield group
 
 
 def _verified_batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:

@@ -17,7 +17,11 @@ from barnabas_common.messages.control import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from barnabas_common.messages.replicas import DescribeReplicasRequest, DescribeReplicasResponse
+from barnabas_common.messages.replicas import (
+    DescribeReplicasRequest,
+    DescribeReplicasResponse,
+    ReplicaDescription,
+)
 from barnabas_common.runtime import Address, Runtime, TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
@@ -39,6 +43,7 @@ from barnabas_broker.replica.leader.environment import LeaderEnvironment
 from barnabas_broker.replica.leader.isr_writer import IsrWriter
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.partition.offset_moves import INTERVAL_SECONDS, OffsetMoves
+from barnabas_broker.replica.partition.partition import Partition
 from barnabas_broker.replica.partition.partitions import Partitions
 from barnabas_broker.replica.replication_quota import ReplicationQuota
 from barnabas_broker.replica.roles import Roles, RolesContext
@@ -246,11 +251,18 @@ class ReplicaManager:
     async def describe_replicas(self, request: DescribeReplicasRequest) -> DescribeReplicasResponse:
         """Describe the local replicas of the topics, or of all topics, by name and number."""
         described = [
-            partition.describe()
+            self._described(partition)
             for partition in sorted(self.partitions, key=lambda p: p.topic_partition)
             if not request.topics or partition.topic_partition.topic in request.topics
         ]
         return DescribeReplicasResponse(self._context.broker_id, described)
+
+    def _described(self, partition: Partition) -> ReplicaDescription:
+        described = partition.describe()
+        if partition.log is not None:
+            cleaner = self._context.log_manager.cleaner
+            described.dirty_percent = cleaner.dirty_percent(partition.log)
+        return described
 
     # ---- in the background
 

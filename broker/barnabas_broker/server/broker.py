@@ -26,6 +26,7 @@ from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.replica_manager import ReplicaContext, ReplicaManager
+from barnabas_broker.server.compaction_report import report_compaction
 from barnabas_broker.server.config_changes import ConfigChanges, ConfigListeners
 from barnabas_broker.server.connection_watch import ConnectionWatch, CountConnections
 from barnabas_broker.server.isr_writer import LeaderFacts, ZooKeeperIsrWriter
@@ -73,6 +74,7 @@ class Broker:
             world.disk,
             on_directory_failure=self._directory_failed,
             on_descriptors=self._descriptors_changed,
+            on_compaction=lambda report: report_compaction(self.events, report),
         )
         self._connection_watch: ConnectionWatch | None = None
         self._session_file = SessionFile(world.disk, self.log_manager.live_log_dirs)

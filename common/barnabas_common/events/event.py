@@ -48,6 +48,8 @@ class EventKind(StrEnum):
     REPLICA_STRAY = "replica-stray"
     LOG_TRUNCATED = "log-truncated"
     LOG_DAMAGED = "log-damaged"
+    LOG_COMPACTED = "log-compacted"
+    LOG_NOT_COMPACTED = "log-not-compacted"
     COMMITTED_RECORDS_TRUNCATED = "committed-records-truncated"
     ISR_CHANGE_PROPOSED = "isr-change-proposed"
     ISR_CHANGED = "isr-changed"
@@ -126,6 +128,7 @@ LOG_LEVELS: Mapping[EventKind, int] = {
     EventKind.ROLE_REFUSED: logging.ERROR,
     EventKind.REPLICA_LOST: logging.ERROR,
     EventKind.LOG_DAMAGED: logging.ERROR,
+    EventKind.LOG_NOT_COMPACTED: logging.ERROR,
 }
 """The level at which each kind of event is logged; NOTSET is never logged."""
 

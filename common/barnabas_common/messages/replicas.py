@@ -25,7 +25,8 @@ class RemoteReplica:
 
 @dataclass(slots=True)
 class ReplicaDescription:
-    """One local replica; `offline`: its log directory has failed.
+    """One local replica; `offline`: its log directory has failed. `dirty_percent`: how much of its
+    bytes may be compacted and was not yet, -1 if the topic is not compacted.
 
     Only the leader sets `in_sync_replicas` and the four fields after it. `held_back_because` says
     why the high watermark is below the log's end, empty if it is not; `held_back_by` are the
@@ -49,6 +50,7 @@ class ReplicaDescription:
     held_back_by: list[int] = field(default_factory=list)
     held_back_because: str = ""
     offline: bool = False
+    dirty_percent: int = -1
 
 
 @dataclass(slots=True)

@@ -10,9 +10,10 @@ the wire and in a `.log` file are the same. Big-endian, as everything in Kafka:
     16  int8   magic                 2
     17  uint32 crc                   CRC-32C of everything from byte 21 on
     21  int16  attributes            bits 0-2 compression, 3 log append time,
-                                     4 transactional, 5 control
+                                     4 transactional, 5 control, 6 delete horizon
     23  int32  lastOffsetDelta       last offset = baseOffset + this, also after compaction
-    27  int64  baseTimestamp         ms; the records' timestamps are relative to it
+    27  int64  baseTimestamp         ms; the records' timestamps are relative to it; with bit 6
+                                     it is when compaction may remove tombstones (KIP-534)
     35  int64  maxTimestamp          ms; the append time if bit 3 is set
     43  int64  producerId            -1: the producer is not idempotent
     51  int16  producerEpoch         -1 likewise
@@ -51,6 +52,7 @@ COMPRESSION_MASK = 0b111
 LOG_APPEND_TIME = 1 << 3
 TRANSACTIONAL = 1 << 4
 CONTROL = 1 << 5
+DELETE_HORIZON = 1 << 6
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _STAMP = struct.Struct(">qii")
@@ -113,6 +115,11 @@ class BatchHeader(NamedTuple):
     def is_control(self) -> bool:
         """Whether it is a transaction marker, which takes an offset and is no user record."""
         return bool(self.attributes & CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may remove the tombstones, or the marker, of this batch (KIP-534)."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     @property
     def has_consecutive_offsets(self) -> bool:

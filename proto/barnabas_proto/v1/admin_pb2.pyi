@@ -363,7 +363,7 @@ class RemoteReplica(_message.Message):
     def __init__(self, broker_id: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., caught_up_ms_ago: _Optional[int] = ...) -> None: ...
 
 class ReplicaDescription(_message.Message):
-    __slots__ = ("topic", "partition", "is_leader", "leader_id", "leader_epoch", "partition_epoch", "log_start_offset", "high_watermark", "last_stable_offset", "log_end_offset", "size_bytes", "in_sync_replicas", "followers", "min_in_sync_replicas", "held_back_by", "held_back_because", "offline")
+    __slots__ = ("topic", "partition", "is_leader", "leader_id", "leader_epoch", "partition_epoch", "log_start_offset", "high_watermark", "last_stable_offset", "log_end_offset", "size_bytes", "in_sync_replicas", "followers", "min_in_sync_replicas", "held_back_by", "held_back_because", "offline", "dirty_percent")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     IS_LEADER_FIELD_NUMBER: _ClassVar[int]
@@ -381,6 +381,7 @@ class ReplicaDescription(_message.Message):
     HELD_BACK_BY_FIELD_NUMBER: _ClassVar[int]
     HELD_BACK_BECAUSE_FIELD_NUMBER: _ClassVar[int]
     OFFLINE_FIELD_NUMBER: _ClassVar[int]
+    DIRTY_PERCENT_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     is_leader: bool
@@ -398,7 +399,8 @@ class ReplicaDescription(_message.Message):
     held_back_by: _containers.RepeatedScalarFieldContainer[int]
     held_back_because: str
     offline: bool
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., is_leader: bool = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., high_watermark: _Optional[int] = ..., last_stable_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., size_bytes: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., followers: _Optional[_Iterable[_Union[RemoteReplica, _Mapping]]] = ..., min_in_sync_replicas: _Optional[int] = ..., held_back_by: _Optional[_Iterable[int]] = ..., held_back_because: _Optional[str] = ..., offline: bool = ...) -> None: ...
+    dirty_percent: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., is_leader: bool = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., high_watermark: _Optional[int] = ..., last_stable_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., size_bytes: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., followers: _Optional[_Iterable[_Union[RemoteReplica, _Mapping]]] = ..., min_in_sync_replicas: _Optional[int] = ..., held_back_by: _Optional[_Iterable[int]] = ..., held_back_because: _Optional[str] = ..., offline: bool = ..., dirty_percent: _Optional[int] = ...) -> None: ...
 
 class DescribeReplicasResponse(_message.Message):
     __slots__ = ("broker_id", "replicas")

@@ -55,6 +55,10 @@ class IndexFile:
         size = self._saved_size if self._buffer is None else len(self._buffer)
         return size // self._form.size
 
+    @property
+    def size_bytes(self) -> int:
+        return len(self) * self._form.size
+
     def append(self, *fields: int) -> None:
         """Add an entry; it must not be below the last one."""
         self._unsealed().extend(self._form.pack(*fields))

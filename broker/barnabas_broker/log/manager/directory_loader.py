@@ -1,6 +1,7 @@
 """Loading all logs of a data directory at the start of a broker, with limited concurrency."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from barnabas_common.runtime import Offload
@@ -16,6 +17,7 @@ from barnabas_broker.log.manager.log_folders import (
     is_kept_aside,
     parse_folder_name,
 )
+from barnabas_broker.log.manager.offset_checkpoints import StoredOffsets
 from barnabas_broker.log.manager.run_limited import run_limited
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder
 from barnabas_broker.log.recovery.lost_logs import LostLog
@@ -62,6 +64,7 @@ async def load_directory(
             stored.high_watermarks.get(name, 0),
             is_clean,
             is_unbroken=directory.history.unbroken_since is not None,
+            clean_offset=stored.clean_offsets.get(name, 0),
         )
         try:
             log = await offload.run(
@@ -86,7 +89,23 @@ async def load_directory(
         )
     await run_limited(load, names, config[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR])
     result.logs.sort(key=lambda log: log.topic_partition)
+    directory.checkpoints.leave_out_clean_offsets(_foreign_clean_offsets(stored, result, names))
     return result
+
+
+def _foreign_clean_offsets(
+    stored: StoredOffsets, result: LoadedDirectory, names: Sequence[TopicPartition]
+) -> dict[TopicPartition, str]:
+    """The clean offsets that cannot belong to the logs here, and why. They would keep a log from
+    being compacted."""
+    ends = {log.topic_partition: log.log_end_offset for log in result.logs}
+    foreign = {}
+    for name, offset in stored.clean_offsets.items():
+        if name in ends and offset > ends[name]:
+            foreign[name] = f"clean offset {offset} is above the log end offset {ends[name]}"
+        elif name not in names and name not in result.named:
+            foreign[name] = "there is no log of that name"
+    return foreign
 
 
 def _find_logs(

@@ -87,7 +87,7 @@ class LogBackgroundWork(LogHost):
                 await self._offload.run(self._directory_of(log).watched, plan.run)
             except OSError as error:
                 if any(segment.is_deleted for segment, _ in plan.segments):
-                    return
+                    continue  # retention or compaction took a segment away in the meantime
                 self._failed(log, error, "flush")
                 if not is_out_of_descriptors(error):
                     return

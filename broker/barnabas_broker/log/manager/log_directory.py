@@ -15,12 +15,12 @@ Called by the log manager. I/O errors are OSError.
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_broker.disk.disk import Disk, FlushFailed, Lock
+from barnabas_broker.disk.disk import Disk, FlushFailed, Lock, is_out_of_descriptors
 from barnabas_broker.log.errors import DirectoryLockedError, InconsistentDirectoryError
 from barnabas_broker.log.manager.offset_checkpoints import OffsetCheckpoints
 from barnabas_broker.log.recovery.log_history import HistoryNote, LogHistory, history_of
@@ -193,6 +193,33 @@ def _parse_properties(data: bytes) -> Mapping[str, str]:
         if separator and not line.startswith(("#", "!")):
             properties[name.strip()] = value.strip()
     return properties
+
+
+def lock_all(directories: Iterable[LogDirectory]) -> None:
+    """Lock every directory; one that cannot be used has failed.
+
+    Raises DirectoryLockedError, and OSError if no file descriptor is left.
+    """
+    for directory in directories:
+        try:
+            directory.lock()
+        except OSError as error:
+            if is_out_of_descriptors(error):
+                raise
+            logger.error("data directory %s cannot be used: %s", directory.path, error)
+            directory.failure = error
+
+
+def check_identities(directories: Sequence[LogDirectory], cluster_id: str, broker_id: int) -> None:
+    """Compare each directory's `meta.properties` with this cluster and broker, or write it.
+
+    Raises:
+        InconsistentDirectoryError: a directory belongs to another; nothing was written.
+    """
+    known = [directory.check_identity(cluster_id, broker_id) for directory in directories]
+    for directory, is_known in zip(directories, known, strict=True):
+        if not is_known:
+            directory.write_identity(cluster_id, broker_id)
 
 
 def home_of_damaged(

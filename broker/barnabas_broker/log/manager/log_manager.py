@@ -25,7 +25,13 @@ from barnabas_broker.log.manager.descriptor_shortage import DescriptorShortage
 from barnabas_broker.log.manager.directory_closer import close_directory
 from barnabas_broker.log.manager.directory_loader import load_directory
 from barnabas_broker.log.manager.log_background_work import LogBackgroundWork
-from barnabas_broker.log.manager.log_directory import LogDirectory, home_of_damaged
+from barnabas_broker.log.manager.log_cleaner import LogCleaner, OnCompaction
+from barnabas_broker.log.manager.log_directory import (
+    LogDirectory,
+    check_identities,
+    home_of_damaged,
+    lock_all,
+)
 from barnabas_broker.log.manager.log_folders import deleted_log, rename_for_deletion
 from barnabas_broker.log.manager.periodic_log_tasks import PeriodicLogTasks
 from barnabas_broker.log.recovery.log_history import LogHistory, history_of_all
@@ -43,7 +49,7 @@ class LogManager:
     """`on_directory_failure(path, error)` is called once for each directory that fails.
 
     `on_descriptors` is called with an error when no file descriptor is left, which fails no
-    directory, and with None when there are some again.
+    directory, and with None when there are some again. `on_compaction` is called after each pass.
 
     Set by `start`: `had_clean_shutdown`, whether the previous process closed all logs, and `lost`.
     """
@@ -55,6 +61,7 @@ class LogManager:
         disk: Disk,
         on_directory_failure: OnDirectoryFailure = lambda *_: None,
         on_descriptors: OnDescriptors = lambda _: None,
+        on_compaction: OnCompaction = lambda _: None,
     ) -> None:
         self._config = config
         self._runtime = runtime
@@ -63,9 +70,7 @@ class LogManager:
         self.directories = [
             LogDirectory(disk, path.rstrip("/") or "/") for path in config.log_directories
         ]
-        self._background = LogBackgroundWork(
-            runtime, disk, self.directories, self._directory_failed
-        )
+        self._background = LogBackgroundWork(runtime, disk, self.directories, self.directory_failed)
         self._shortage = DescriptorShortage(
             runtime.offload,
             disk,
@@ -75,6 +80,7 @@ class LogManager:
         )
         self._context = LogContext(disk, runtime.clock, runtime.randomness, self._background)
         self._periodic = PeriodicLogTasks(config, runtime.clock, self._background, self)
+        self.cleaner = LogCleaner(config, runtime, disk, self, on_compaction)
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._home: dict[TopicPartition, LogDirectory] = {}
         self._offline: dict[TopicPartition, str] = {}
@@ -92,14 +98,7 @@ class LogManager:
             DirectoryLockedError: another process has one of them.
             OSError: none of them can be used.
         """
-        for directory in self.directories:
-            try:
-                directory.lock()
-            except OSError as error:
-                if is_out_of_descriptors(error):
-                    raise
-                logger.error("data directory %s cannot be used: %s", directory.path, error)
-                directory.failure = error
+        lock_all(self.directories)
         self._check_any_live_log_dir()
 
     def _check_any_live_log_dir(self) -> None:
@@ -117,12 +116,7 @@ class LogManager:
         Raises:
             InconsistentDirectoryError: a directory belongs to another; nothing was written.
         """
-        broker_id = self._config[keys.BROKER_ID]
-        live = self._live_log_dirs()
-        known = [directory.check_identity(cluster_id, broker_id) for directory in live]
-        for directory, is_known in zip(live, known, strict=True):
-            if not is_known:
-                directory.write_identity(cluster_id, broker_id)
+        check_identities(self._live_log_dirs(), cluster_id, self._config[keys.BROKER_ID])
 
     def history(self) -> LogHistory:
         """Since when nothing was lost here; known after `start`.
@@ -157,7 +151,7 @@ class LogManager:
             except OSError as error:
                 if is_out_of_descriptors(error):
                     raise
-                self._directory_failed(directory, error)
+                self.directory_failed(directory, error)
 
     def damaged_checkpoints(self) -> dict[str, str]:
         """The files that could not be used at the start, and what is wrong with them."""
@@ -193,7 +187,7 @@ class LogManager:
             except OSError as error:
                 if is_out_of_descriptors(error):
                     raise
-                self._directory_failed(directory, error)
+                self.directory_failed(directory, error)
                 continue
             directory.loaded = True
             self.had_clean_shutdown = self.had_clean_shutdown and loaded.had_clean_shutdown
@@ -212,10 +206,11 @@ class LogManager:
         for directory, folders in leaving.items():
             await self._end_deletions(directory, folders)
         self._periodic.start()
+        self.cleaner.start()
 
     async def _end_deletions(self, directory: LogDirectory, folders: Sequence[str]) -> None:
         """Update the checkpoints first: otherwise the next start counts these logs as lost."""
-        await self._write_offsets(directory)
+        await self.checkpoint_offsets(directory)
         await self._write_high_watermarks(directory)
         for folder in folders:
             self._background.remove_folder_later(folder, delay_ms=0)
@@ -234,6 +229,7 @@ class LogManager:
         """Flush and close every log, write all checkpoints, and mark the directories clean."""
         await self._shortage.close()
         await self._periodic.close()
+        await self.cleaner.close()
         await self._background.close()
         for directory in self._live_log_dirs():
             logs, high_watermarks = self._logs_in(directory), self._high_watermarks(directory)
@@ -362,8 +358,9 @@ class LogManager:
             renamed = await self._renamed_for_deletion(topic_partition, directory)
             log.close()
             # A later log of that name must not get these offsets.
-            await self._write_offsets(directory)
+            await self.checkpoint_offsets(directory)
             await self._write_high_watermarks(directory)
+            await self.cleaner.forget(topic_partition, directory)
             self._background.remove_folder_later(renamed, log.config.file_delete_delay_ms)
 
     async def _delete_damaged(self, name: TopicPartition) -> None:
@@ -398,13 +395,14 @@ class LogManager:
         """Write the recovery points and log start offsets in every directory."""
         for directory in self._live_log_dirs():
             if directory.loaded:
-                await self._write_offsets(directory)
+                await self.checkpoint_offsets(directory)
 
     async def _checkpoint_everything(self) -> None:
         await self.checkpoint_all_offsets()
         await self.checkpoint_high_watermarks()
 
-    async def _write_offsets(self, directory: LogDirectory) -> None:
+    async def checkpoint_offsets(self, directory: LogDirectory) -> None:
+        """Write the recovery points and log start offsets of one directory."""
         with self._io(directory):
             await directory.checkpoints.write_offsets(
                 lambda: self._logs_in(directory), self._runtime.offload
@@ -429,11 +427,12 @@ class LogManager:
         try:
             yield
         except OSError as error:
-            self._directory_failed(directory, error)
+            self.directory_failed(directory, error)
             if name is not None:
                 raise KafkaStorageError(f"{name}: {error}") from error
 
-    def _directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+    def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+        """Use a directory and its logs no more, unless only a file descriptor was lacking."""
         if directory.failure is not None:
             return
         if is_out_of_descriptors(error):

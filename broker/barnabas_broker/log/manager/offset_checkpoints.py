@@ -1,8 +1,9 @@
-"""The three offset checkpoints of a data directory, each with one line per log.
+"""The four offset checkpoints of a data directory, each with one line per log.
 
 recovery-point-offset-checkpoint  up to where each log survives a power loss
 log-start-offset-checkpoint       log starts above the first segment's base
 replication-offset-checkpoint     high watermarks
+cleaner-offset-checkpoint         up to where each compacted log is clean: its first dirty offset
 """
 
 import logging
@@ -26,20 +27,23 @@ logger = logging.getLogger(__name__)
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEAN_OFFSETS = "cleaner-offset-checkpoint"
 
 Offsets = dict[TopicPartition, int]
 
 
 class StoredOffsets(NamedTuple):
-    """What the three files hold at a start."""
+    """What the files hold at a start."""
 
     recovery_points: Offsets
     log_starts: Offsets
     high_watermarks: Offsets
+    clean_offsets: Offsets
 
 
 class OffsetCheckpoints:
-    """`damaged`: the files that could not be used, and what is wrong with them. I/O errors are
+    """`damaged`: the files that could not be used, and what is wrong with them. `clean_offsets`:
+    those of the compacted logs; changed by the cleaner, which then writes them. I/O errors are
     OSError."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
@@ -47,6 +51,8 @@ class OffsetCheckpoints:
         self._recovery_points = CheckpointFile(disk, f"{directory}/{RECOVERY_POINTS}")
         self._log_starts = CheckpointFile(disk, f"{directory}/{LOG_STARTS}")
         self._high_watermarks = CheckpointFile(disk, f"{directory}/{HIGH_WATERMARKS}")
+        self._clean_offsets = CheckpointFile(disk, f"{directory}/{CLEAN_OFFSETS}")
+        self.clean_offsets: Offsets = {}
         # What the files hold, or are about to hold: the highest offsets a crash can bring back.
         self._stored_recovery_points: Offsets = {}
         self._stored_log_starts: Offsets = {}
@@ -55,11 +61,25 @@ class OffsetCheckpoints:
         """Read the files, at a start. A damaged one counts as empty, which costs more recovery."""
         self._stored_recovery_points = self._read(self._recovery_points)
         self._stored_log_starts = self._read(self._log_starts)
+        self.clean_offsets = self._read(self._clean_offsets)
         return StoredOffsets(
             dict(self._stored_recovery_points),
             dict(self._stored_log_starts),
             self._read(self._high_watermarks),
+            dict(self.clean_offsets),
         )
+
+    def recovery_point(self, topic_partition: TopicPartition) -> int:
+        """The recovery point in the file, which a crash brings back."""
+        return self._stored_recovery_points.get(topic_partition, 0)
+
+    def leave_out_clean_offsets(self, foreign: Mapping[TopicPartition, str]) -> None:
+        """Do not use the clean offsets of these logs, for the given reasons."""
+        for name in foreign:
+            del self.clean_offsets[name]
+        if foreign:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in sorted(foreign.items()))
+            self.damaged[self._clean_offsets.path] = reasons
 
     def _read(self, file: CheckpointFile) -> Offsets:
         try:
@@ -79,6 +99,7 @@ class OffsetCheckpoints:
         for file, stored in (
             (self._recovery_points, self._stored_recovery_points),
             (self._log_starts, self._stored_log_starts),
+            (self._clean_offsets, self.clean_offsets),
         ):
             file.supersede()
             if stored.get(topic_partition, 0) > end_offset:
@@ -105,10 +126,16 @@ class OffsetCheckpoints:
         """Write the high watermarks, without blocking the event loop."""
         await self._high_watermarks.write_in_background(lambda: encode_offsets(offsets()), offload)
 
+    async def write_clean_offsets(self, offload: Offload) -> None:
+        """Write the clean offsets, without blocking the event loop."""
+        await self._clean_offsets.write_in_background(
+            lambda: encode_offsets(self.clean_offsets), offload
+        )
+
     def write_all(
         self, logs: Iterable[UnifiedLog], high_watermarks: Mapping[TopicPartition, int]
     ) -> None:
-        """Write the three files, at a clean shutdown."""
+        """Write what changes all the time, at a clean shutdown."""
         self._recovery_points.write(encode_offsets(_recovery_points(logs)))
         self._log_starts.write(encode_offsets(_raised_log_starts(logs)))
         self._high_watermarks.write(encode_offsets(high_watermarks))

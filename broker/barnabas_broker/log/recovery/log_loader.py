@@ -26,6 +26,7 @@ from barnabas_broker.log.epochs import leader_epoch_file
 from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
 from barnabas_broker.log.errors import DamagedLogError, MalformedCheckpoint
 from barnabas_broker.log.index import offset_index, time_index
+from barnabas_broker.log.recovery.compaction_files import settle_compaction
 from barnabas_broker.log.segment.batch_scan import verified_batches
 from barnabas_broker.log.segment.segment import (
     DELETED_SUFFIX,
@@ -47,13 +48,20 @@ Opened = tuple[list[Segment], str]
 @dataclass(frozen=True)
 class LogCheckpoint:
     """A log in the checkpoints of its directory. `is_clean`: it was shut down cleanly.
-    `is_unbroken`: nothing can have been lost, so everything below the high watermark is there."""
+    `is_unbroken`: nothing can have been lost, so everything below the high watermark is there.
+    `clean_offset`: compaction may have left gaps between segments below it."""
 
     recovery_point: int = 0
     log_start_offset: int = 0
     high_watermark: int = 0
     is_clean: bool = False
     is_unbroken: bool = False
+    clean_offset: int = 0
+
+    @property
+    def gaps_below(self) -> int:
+        """Below the recovery point nothing can be lost, so a gap there is one of compaction."""
+        return max(self.recovery_point, self.clean_offset)
 
 
 @dataclass(frozen=True)
@@ -86,15 +94,17 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
         DamagedLogError: it would lose committed records; nothing was removed.
     """
     _clear_leftovers(folder)
+    settle_compaction(folder.disk, folder.path, folder.topic_partition)
     if not checkpoint.is_clean:  # the files found must survive a power loss
         folder.disk.sync_directory(folder.path)
     epochs, damaged = _read_epochs(folder)
     if epochs is None:  # all batches are read for their epochs
         epochs = LeaderEpochCache()
-        checkpoint = replace(checkpoint, is_clean=False, recovery_point=0)
+        checkpoint = replace(
+            checkpoint, is_clean=False, recovery_point=0, clean_offset=checkpoint.gaps_below
+        )
     segments = [Segment(folder.disk, folder.path, b, folder.config) for b in segment_bases(folder)]
-    for segment, following in pairwise(segments):
-        segment.next_offset = following.base_offset
+    _set_ends(segments)
     try:
         if checkpoint.is_clean:
             segments, cut = _open_clean(folder, segments, epochs, checkpoint)
@@ -118,6 +128,7 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     if not segments:
         start = checkpoint.log_start_offset
         segments = [new_segment(folder.disk, folder.path, start, folder.config)]
+    _set_ends(segments)
     log_end_offset = segments[-1].next_offset
     log_start_offset = max(checkpoint.log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(log_end_offset)
@@ -152,6 +163,19 @@ def _open_clean(
     return segments, ""
 
 
+def _continues(segment: Segment, before: Segment, checkpoint: LogCheckpoint) -> bool:
+    """Whether a segment follows the one before it; compaction may have left a gap between them."""
+    if before.next_offset < segment.base_offset <= checkpoint.gaps_below:
+        return True
+    return segment.base_offset == before.next_offset
+
+
+def _set_ends(segments: Sequence[Segment]) -> None:
+    """Let every sealed segment end where the next one begins: its last records may be gone."""
+    for segment, following in pairwise(segments):
+        segment.next_offset = following.base_offset
+
+
 def _catch_up(segment: Segment) -> bool:
     try:
         segment.catch_up()
@@ -171,11 +195,13 @@ def _open_after_crash(
     bases = [segment.base_offset for segment in segments]
     first = first_to_recover(bases, checkpoint.recovery_point)
     if segments:
-        epochs.truncate_from_end(segments[first].base_offset)
+        # Below the recovery point the epochs are durable, and compaction may have removed the batch
+        # with which one of them began.
+        epochs.truncate_from_end(max(segments[first].base_offset, checkpoint.recovery_point))
     for number, segment in enumerate(segments):
         if number < first and segment.open_indexes():
             continue
-        if number > 0 and segment.base_offset != segments[number - 1].next_offset:
+        if number > 0 and not _continues(segment, segments[number - 1], checkpoint):
             # A power loss can remove the unflushed end of a segment at the border of a batch. A log
             # with a gap would differ from its replicas forever; one that ends early fetches again.
             reason = f"segment {segment.base_offset} does not continue it"

@@ -45,6 +45,13 @@ def reason_to_roll(
         waited = incoming.max_timestamp - segment.first_timestamp
     else:
         waited = now_ms - segment.created_ms
-    if waited > config.segment_ms - segment.jitter_ms:
+    if waited > _longest_age_ms(config) - segment.jitter_ms:
         return f"{waited} ms exceed segment.ms"
     return None
+
+
+def _longest_age_ms(config: LogConfig) -> int:
+    """Only sealed segments are compacted, so `max.compaction.lag.ms` limits the age too."""
+    if "compact" in config.cleanup_policy:
+        return min(config.segment_ms, config.max_compaction_lag_ms)
+    return config.segment_ms

@@ -20,6 +20,10 @@ from barnabas_broker.log.segment.roll import ActiveSegment
 
 LOG_SUFFIX = ".log"
 DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+"""A segment that compaction is writing."""
+SWAP_SUFFIX = ".swap"
+"""A whole segment that compaction is putting in the place of others."""
 
 
 class PlacedBatch(NamedTuple):
@@ -42,18 +46,21 @@ class Segment:
     """`largest` is the largest timestamp, with the last offset of its batch.
 
     `next_offset` follows the last batch; in a sealed segment that was not scanned it is the base of
-    the next segment.
+    the next segment. `suffix` follows the names of all three files.
     """
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int, config: LogConfig) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, base_offset: int, config: LogConfig, suffix: str = ""
+    ) -> None:
         self._disk = disk
         self._directory = directory
         self.base_offset = base_offset
         index_bytes = config.segment_index_bytes
         path = f"{directory}/{base_offset:020d}"
-        self.path = path + LOG_SUFFIX
-        self.offset_index = OffsetIndex(disk, path + offset_index.SUFFIX, base_offset, index_bytes)
-        self.time_index = TimeIndex(disk, path + time_index.SUFFIX, base_offset, index_bytes)
+        self.path = path + LOG_SUFFIX + suffix
+        offsets, times = path + offset_index.SUFFIX + suffix, path + time_index.SUFFIX + suffix
+        self.offset_index = OffsetIndex(disk, offsets, base_offset, index_bytes)
+        self.time_index = TimeIndex(disk, times, base_offset, index_bytes)
         self.log = disk.open(self.path, create=True)
         self.next_offset = base_offset
         self.largest = TimestampOffset(NO_TIMESTAMP, base_offset)
@@ -201,6 +208,16 @@ class Segment:
                 return position, header
         return None
 
+    def end_below(self, offset: int) -> int | None:
+        """Where the last batch ends that is entirely below `offset`; None if there is none."""
+        end = None
+        start = self.offset_index.lookup(offset - 1).position
+        for _, header in headers(self.log, start, self.size):
+            if header.last_offset >= offset:
+                break
+            end = header.next_offset
+        return end
+
     def read(self, position: int, max_bytes: int, end_offset: int, min_one: bool) -> Piece:
         """Whole batches from the one at `position`, all below `end_offset`.
 
@@ -260,6 +277,14 @@ class Segment:
             if self._disk.exists(path + DELETED_SUFFIX):
                 self._disk.rename(path + DELETED_SUFFIX, path, sync=False)
 
+    def change_suffix(self, old: str, new: str) -> None:
+        """Rename the files, the log first, not durably. Needs no descriptor."""
+        paths = self._paths()
+        renamed = [path.removesuffix(old) + new for path in paths]
+        for before, after in zip(paths, renamed, strict=True):
+            self._disk.rename(before, after, sync=False)
+        self.path, self.offset_index.path, self.time_index.path = renamed
+
     def destroy(self) -> None:
         """Close and remove the files, under either name."""
         self.close()
@@ -273,9 +298,11 @@ class Segment:
         return self.path, self.offset_index.path, self.time_index.path
 
 
-def new_segment(disk: Disk, directory: str, base_offset: int, config: LogConfig) -> Segment:
+def new_segment(
+    disk: Disk, directory: str, base_offset: int, config: LogConfig, suffix: str = ""
+) -> Segment:
     """Create an empty segment. On OSError none of its files is left open or on the disk."""
-    segment = Segment(disk, directory, base_offset, config)
+    segment = Segment(disk, directory, base_offset, config, suffix)
     try:
         segment.create_indexes()
     except OSError:

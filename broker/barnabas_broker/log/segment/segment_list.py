@@ -68,6 +68,11 @@ class SegmentList:
         """Remove the segments that `above` returns."""
         self._set(self._segments[: max(bisect_right(self._bases, offset), 1)])
 
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put `new` in the place of `old`, which are neighbours and sealed."""
+        first = self._segments.index(old[0])
+        self._set([*self._segments[:first], new, *self._segments[first + len(old) :]])
+
     def replace_all(self, segment: Segment) -> list[Segment]:
         """Make `segment` the only one; return the others, the newest first."""
         removed = self._segments[::-1]

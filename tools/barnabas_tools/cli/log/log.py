@@ -32,6 +32,12 @@ def dump(
     context: typer.Context,
     path: Annotated[Path, typer.Argument(help="A segment (N.log), or a partition's folder.")],
     records: Annotated[bool, typer.Option("--records", help="Print the records too.")] = False,
+    compaction: Annotated[
+        bool,
+        typer.Option(
+            "--compaction", help="Print what compaction would do with each record now, and why."
+        ),
+    ] = False,
 ) -> None:
     """Print every batch's header, one per line; exit code 1 if a batch is corrupt."""
     from barnabas_tools.cli.log.segment_check import is_segment, segment_files
@@ -40,6 +46,9 @@ def dump(
     files = segment_files(path) if path.is_dir() else [path]
     if not files or not all(file.is_file() and is_segment(file) for file in files):
         raise CommandFailed(f"{path} is neither a segment (N.log) nor a folder that holds one")
+    if compaction:
+        _dump_compaction(settings, files)
+        return
     valid = [_dump_segment(settings, file, records) for file in files]
     if not all(valid):
         raise typer.Exit(1)
@@ -109,6 +118,27 @@ def _dump_segment(settings: Settings, file: Path, records: bool) -> bool:
     except CorruptBatch as error:
         raise CommandFailed(f"{file}: {error}") from None
     return valid
+
+
+def _dump_compaction(settings: Settings, files: list[Path]) -> None:
+    """Print the fate of every record below the active segment."""
+    from time import time
+
+    from barnabas_common.record.batch import CorruptBatch
+
+    from barnabas_tools.cli.log.compaction_preview import preview
+
+    try:
+        for found in preview(files, int(time() * 1000)):
+            row = {
+                "offset": found.offset,
+                "key": _text(found.key),
+                "stays": found.stays,
+                "because": found.because,
+            }
+            _print_row(settings, row, "")
+    except CorruptBatch as error:
+        raise CommandFailed(str(error)) from None
 
 
 def batch_row(position: int, header: Any, valid: bool) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from barnabas_common.record.batch import BatchHeader, Buffer, CorruptBatch, chec
 
 LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
 EPOCH_FILE = "leader-epoch-checkpoint"
+CLEANER_FILE = "cleaner-offset-checkpoint"
 _INDEX_ENTRY = struct.Struct(">ii")
 _TIME_INDEX_ENTRY = struct.Struct(">qi")
 
@@ -51,7 +52,10 @@ class PartitionCheck:
 
 
 def check_partition(directory: Path) -> PartitionCheck:
-    """Check every segment, its indexes, and the epoch checkpoint."""
+    """Check every segment, its indexes, and the epoch checkpoint.
+
+    Where compaction may have removed records, missing offsets are no fault.
+    """
     check = PartitionCheck(directory)
     segments: list[Segment] = []
     for path in segment_files(directory):
@@ -60,14 +64,25 @@ def check_partition(directory: Path) -> PartitionCheck:
         segments.append(segment)
         faults = segment.faults + _check_indexes(path, segment)
         check.faults += [f"{path.name}: {fault}" for fault in faults]
-    check.faults += check_order(segments)
-    check.faults += check_epochs(segments, _read_epochs(directory, check.faults))
+    compacted = is_compacted(directory)
+    check.faults += check_order(segments, compacted)
+    check.faults += check_epochs(segments, _read_epochs(directory, check.faults), compacted)
     batches = [batch.header for segment in segments for batch in segment.batches]
     check.segments, check.batches = len(segments), len(batches)
     check.records = sum(header.record_count for header in batches)
     check.log_start_offset = segments[0].base_offset if segments else 0
     check.log_end_offset = batches[-1].next_offset if batches else check.log_start_offset
     return check
+
+
+def is_compacted(directory: Path) -> bool:
+    """Whether the data directory's checkpoint names the log as one that is, or was, compacted."""
+    try:
+        lines = (directory.parent / CLEANER_FILE).read_text().splitlines()[2:]
+    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
+        return False
+    topic, _, partition = directory.name.rpartition("-")
+    return any(line.split()[:2] == [topic, partition] for line in lines)
 
 
 def segment_files(directory: Path) -> list[Path]:
@@ -123,7 +138,7 @@ def scan(data: Buffer, base_offset: int) -> Segment:
     return segment
 
 
-def check_order(segments: Sequence[Segment]) -> list[str]:
+def check_order(segments: Sequence[Segment], compacted: bool = False) -> list[str]:
     """Return faults between batches of all segments: missing offsets, decreasing epochs."""
     faults: list[str] = []
     expected, epoch = (segments[0].base_offset if segments else 0), -1
@@ -132,7 +147,7 @@ def check_order(segments: Sequence[Segment]) -> list[str]:
             faults.append(f"segment {segment.base_offset} begins before offset {expected}")
         for batch in segment.batches:
             header = batch.header
-            if header.base_offset > expected:
+            if header.base_offset > expected and not compacted:
                 faults.append(f"offsets {expected} to {header.base_offset - 1} are missing")
             expected = max(expected, header.next_offset)
         epochs = [batch.header.partition_leader_epoch for batch in segment.batches]
@@ -142,7 +157,9 @@ def check_order(segments: Sequence[Segment]) -> list[str]:
     return faults
 
 
-def check_epochs(segments: Sequence[Segment], checkpoint: Sequence[tuple[int, int]]) -> list[str]:
+def check_epochs(
+    segments: Sequence[Segment], checkpoint: Sequence[tuple[int, int]], compacted: bool = False
+) -> list[str]:
     """Return faults of the epoch checkpoint: entries out of order, or wrong start offsets."""
     faults = [
         f"{EPOCH_FILE}: entry {later} does not follow {earlier}"
@@ -159,7 +176,7 @@ def check_epochs(segments: Sequence[Segment], checkpoint: Sequence[tuple[int, in
         start = starts.get(epoch)
         if start is None:
             faults.append(f"{EPOCH_FILE}: epoch {epoch}, from offset {first}, is not in it")
-        elif start > first or (start != first and first > log_start):
+        elif start > first or (start != first and first > log_start and not compacted):
             faults.append(
                 f"{EPOCH_FILE}: epoch {epoch} starts at offset {start},"
                 f" its first batch has offset {first}"

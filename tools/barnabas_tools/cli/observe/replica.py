@@ -28,6 +28,7 @@ STATUS_COLUMNS = (
     "lag",
     "in_sync",
     "in_sync_replicas",
+    "dirty_percent",
 )
 
 
@@ -101,6 +102,7 @@ def _row(
         "lag": max(0, leader.log_end_offset - replica.log_end_offset) if leader else None,
         "in_sync": broker in in_sync_replicas if in_sync_replicas is not None else None,
         "in_sync_replicas": in_sync_replicas,
+        "dirty_percent": replica.dirty_percent if replica.dirty_percent >= 0 else None,
     }
 
 

@@ -1,0 +1,395 @@
+"""Compacts the logs of a broker (Kafka's `LogCleaner`).
+
+A task picks the log with the highest dirty ratio, runs a pass over it, and looks again; there are
+`log.cleaner.threads` such tasks, which share the memory. A pass
+works off the event loop in slices of `log.cleaner.io.buffer.size`. The loop does only what readers
+must not see half done: the new segment takes the place of the old ones between two appends.
+
+A pass gives up when its log is truncated, deleted, or fails. A log with a damaged batch is left out
+from then on; the others are still compacted.
+"""
+
+import asyncio
+import errno
+import logging
+import posixpath
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from barnabas_common.errors import KafkaError
+from barnabas_common.record.batch import CorruptBatch
+from barnabas_common.runtime import Runtime, TaskScope
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_broker.config import Config, keys
+from barnabas_broker.disk.disk import Disk, is_out_of_descriptors
+from barnabas_broker.log.compaction.cleanable import (
+    Cleanable,
+    LogFacts,
+    cleanable,
+    filthiest,
+    is_compacted,
+)
+from barnabas_broker.log.compaction.cleaner import Cleaner, Counts, Source
+from barnabas_broker.log.compaction.offset_map import OffsetMap, slots_within
+from barnabas_broker.log.compaction.transactions import CleanedTransactions
+from barnabas_broker.log.compaction.what_stays import PassRules
+from barnabas_broker.log.manager.log_directory import LogDirectory
+from barnabas_broker.log.retention import SegmentFacts
+from barnabas_broker.log.segment.segment import Segment
+from barnabas_broker.log.unified_log import UnifiedLog
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_USUAL_SWITCH_SECONDS = sys.getswitchinterval()
+_SWITCH_SECONDS = min(_USUAL_SWITCH_SECONDS, 0.001)
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True)
+class PassReport:
+    """A pass that ended. `fault`: why the log could not be compacted; empty if it was.
+    `will_retry`: the log is tried again after a fault."""
+
+    topic_partition: TopicPartition
+    first_dirty_offset: int
+    end_offset: int
+    counts: Counts = field(default_factory=Counts)
+    seconds: float = 0.0
+    fault: str = ""
+    will_retry: bool = True
+
+
+OnCompaction = Callable[[PassReport], None]
+
+
+class CompactedLogs(Protocol):
+    """The part of the log manager that the cleaner uses."""
+
+    directories: list[LogDirectory]
+
+    def configured_logs(self) -> list[UnifiedLog]: ...
+
+    async def checkpoint_offsets(self, directory: LogDirectory) -> None: ...
+
+    def directory_failed(self, directory: LogDirectory, error: OSError) -> None: ...
+
+
+class _GivenUp(Exception):
+    """The log changed under the pass."""
+
+
+class LogCleaner:
+    """Started and closed by the log manager."""
+
+    def __init__(
+        self,
+        config: Config,
+        runtime: Runtime,
+        disk: Disk,
+        logs: CompactedLogs,
+        on_compaction: OnCompaction,
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._disk = disk
+        self._logs = logs
+        self._on_compaction = on_compaction
+        self._tasks = TaskScope("log cleaner")
+        self._left_out: dict[UnifiedLog, str] = {}
+        self._in_progress: dict[UnifiedLog, None] = {}
+        self._free_at = 0.0
+
+    def start(self) -> None:
+        if self._config[keys.LOG_CLEANER_ENABLE]:
+            for number in range(self._threads):
+                self._tasks.spawn(self._run(), f"passes {number}")
+
+    @property
+    def _threads(self) -> int:
+        return self._config[keys.LOG_CLEANER_THREADS]
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    async def forget(self, name: TopicPartition, directory: LogDirectory) -> None:
+        """Forget a deleted log: a later one of its name is all dirty."""
+        if directory.checkpoints.clean_offsets.pop(name, None) is not None:
+            await self._save(directory)
+
+    async def start_over(self, log: UnifiedLog) -> None:
+        """Count a log as all dirty: its tombstones are looked at again without new records."""
+        await self.forget(log.topic_partition, self._directory_of(log))
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                has_more = await self.clean_filthiest()
+            except Exception:
+                logger.exception("a pass has failed")
+                has_more = False
+            if not has_more:
+                await asyncio.sleep(self._config[keys.LOG_CLEANER_BACKOFF_MS] / 1000)
+
+    # ---- the choice
+
+    def dirty(self, log: UnifiedLog) -> Cleanable:
+        """What may be compacted of a log now."""
+        segments = log.segments()
+        ends = [*(one.base_offset for one in segments[1:]), log.log_end_offset]
+        facts = LogFacts(
+            [
+                SegmentFacts(one.base_offset, end, one.size, one.largest_timestamp())
+                for one, end in zip(segments, ends, strict=True)
+            ],
+            [one.first_timestamp() for one in segments],
+            log.log_start_offset,
+            log.log_end_offset,
+            # Only what is durable: a crash must not bring old records back under new ones.
+            min(log.last_stable_offset, log.recovery_point),
+            self._directory_of(log).checkpoints.clean_offsets.get(log.topic_partition),
+        )
+        return cleanable(facts, log.config, self._runtime.clock.wall_ms())
+
+    def dirty_percent(self, log: UnifiedLog) -> int:
+        """How much of a log's bytes may be compacted and was not yet; -1 if it is not compacted."""
+        if log.is_failed or not is_compacted(log.config):
+            return -1
+        try:
+            return round(100 * self.dirty(log).dirty_ratio)
+        except (OSError, CorruptBatch):
+            return -1
+
+    async def clean_filthiest(self) -> bool:
+        """One pass over the log that needs it most; whether there was one, and it went well."""
+        logs = [log for log in self._logs.configured_logs() if is_compacted(log.config)]
+        self._left_out = {log: why for log, why in self._left_out.items() if log in logs}
+        found = {log: self.dirty(log) for log in logs if log not in self._left_out}
+        await self._note_new(found)
+        log = filthiest(
+            {
+                log: (facts, log.config)
+                for log, facts in found.items()
+                if log not in self._in_progress and not log.is_failed
+            }
+        )
+        return log is not None and await self.clean(log)
+
+    async def _note_new(self, found: dict[UnifiedLog, Cleanable]) -> None:
+        """Write every compacted log into the checkpoint, also one that was never cleaned: its gaps
+        are no fault, wherever it got them."""
+        changed: dict[LogDirectory, None] = {}
+        for log, facts in found.items():
+            if facts.wrong_checkpoint:
+                logger.error("%s: %s; starting over", log.topic_partition, facts.wrong_checkpoint)
+            directory = self._directory_of(log)
+            offsets = directory.checkpoints.clean_offsets
+            if facts.wrong_checkpoint or log.topic_partition not in offsets:
+                offsets[log.topic_partition] = facts.first_dirty_offset
+                changed[directory] = None
+        for directory in changed:
+            await self._save(directory)
+
+    # ---- a pass
+
+    async def clean(self, log: UnifiedLog) -> bool:
+        """A pass over a log, whatever its dirty ratio; whether it came to its end."""
+        work = _Pass(log, self.dirty(log), log.segments(), log.truncations)
+        self._in_progress[log] = None
+        # A pass computes on another thread, and the event loop waits this long for its turn.
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        try:
+            return await self._clean(work)
+        finally:
+            del self._in_progress[log]
+            if not self._in_progress:
+                sys.setswitchinterval(_USUAL_SWITCH_SECONDS)
+
+    async def _clean(self, work: "_Pass") -> bool:
+        log = work.log
+        try:
+            await self._run_pass(work)
+        except (_GivenUp, KafkaError) as error:
+            logger.info("%s: compaction given up: %s", log.topic_partition, error)
+            return False
+        except CorruptBatch as error:
+            if work.is_current():
+                self._left_out[log] = str(error)
+                self._report(work, str(error), will_retry=False)
+            return True
+        except OSError as error:
+            if log.is_failed:
+                return False
+            if is_out_of_descriptors(error) or error.errno in _FULL_DISK:
+                self._report(work, str(error))  # of the old segments nothing was touched
+            else:
+                self._logs.directory_failed(self._directory_of(log), error)
+            return False
+        self._report(work, "")
+        return True
+
+    async def _run_pass(self, work: "_Pass") -> None:
+        log, found, start = work.log, work.found, self._runtime.clock.monotonic()
+        now_ms = self._runtime.clock.wall_ms()
+        cleaner = Cleaner(
+            self._disk,
+            log.directory,
+            log.config,
+            work.sources,
+            max(self._config[keys.LOG_CLEANER_IO_BUFFER_SIZE] // self._threads, 1),
+        )
+        work.counts = cleaner.counts
+        await self._slices(work, cleaner.scan())
+        upper_bound = work.below_open_transactions(cleaner.producers.first_open_offset)
+        memory = self._config[keys.LOG_CLEANER_DEDUPE_BUFFER_SIZE] // self._threads
+        offsets = OffsetMap(slots_within(memory, upper_bound - found.first_dirty_offset))
+        await self._slices(work, cleaner.build_map(offsets, found.first_dirty_offset, upper_bound))
+        end = offsets.latest_offset + 1
+        if end <= found.first_dirty_offset:
+            if upper_bound <= found.first_dirty_offset:
+                raise _GivenUp("there is nothing to compact now")
+            raise CorruptBatch(
+                f"a batch at offset {found.first_dirty_offset} has more keys than fit into"
+                " log.cleaner.dedupe.buffer.size"
+            )
+        rules = PassRules(
+            offsets,
+            now_ms,
+            log.config.delete_retention_ms,
+            upper_bound,
+            cleaner.producers.active(now_ms),
+        )
+        transactions = CleanedTransactions(cleaner.producers.aborted)
+        await self._make_recovery_point_durable(work, end)
+        for group in cleaner.groups(end):
+            await self._clean_group(work, cleaner, group, rules, transactions)
+        directory = self._directory_of(log)
+        directory.checkpoints.clean_offsets[log.topic_partition] = work.end_offset = end
+        work.seconds = self._runtime.clock.monotonic() - start
+        await self._save(directory)
+
+    async def _clean_group(
+        self,
+        work: "_Pass",
+        cleaner: Cleaner,
+        group: Sequence[Source],
+        rules: PassRules,
+        transactions: CleanedTransactions,
+    ) -> None:
+        work.check()
+        cleaned: Segment = await self._off_loop(work, cleaner.new_segment, group)
+        try:
+            await self._slices(work, cleaner.write_group(group, cleaned, rules, transactions))
+            work.check()
+            if not work.log.replace_segments([one.segment for one in group], cleaned):
+                raise _GivenUp("a segment was deleted")
+        except BaseException:
+            # A failed log is left to the next start: its old segments may be gone already.
+            if not work.log.is_failed and cleaned not in work.log.segments():
+                with suppress(OSError):
+                    cleaned.destroy()
+            raise
+
+    async def _make_recovery_point_durable(self, work: "_Pass", end: int) -> None:
+        """A crash must not bring back a recovery point below the gaps that the pass leaves."""
+        directory = self._directory_of(work.log)
+        if directory.checkpoints.recovery_point(work.log.topic_partition) < end:
+            await self._logs.checkpoint_offsets(directory)
+            work.check()
+            if directory.checkpoints.recovery_point(work.log.topic_partition) < end:
+                raise _GivenUp("the recovery point is below its end")
+
+    async def _slices(self, work: "_Pass", steps: Iterator[int]) -> None:
+        """Run a step of the pass, slice by slice."""
+        while True:
+            work.check()
+            done = await self._off_loop(work, next, steps, None)
+            if done is None:
+                return
+            await self._throttle(done)
+
+    async def _off_loop(self, work: "_Pass", function: Callable[..., T], *args: object) -> T:
+        """Run a slice. If the pass is cancelled meanwhile, wait for the slice: it must not use a
+        file that has been closed."""
+        watched = self._directory_of(work.log).watched
+        running = asyncio.ensure_future(self._runtime.offload.run(watched, function, *args))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                await running
+            raise
+
+    async def _throttle(self, done_bytes: int) -> None:
+        """Keep below `log.cleaner.io.max.bytes.per.second`, reads and writes together."""
+        now = self._runtime.clock.monotonic()
+        seconds = done_bytes / self._config[keys.LOG_CLEANER_IO_MAX_BYTES_PER_SECOND]
+        self._free_at = max(self._free_at, now) + seconds
+        if self._free_at > now:
+            await asyncio.sleep(self._free_at - now)
+
+    # ---- its end
+
+    async def _save(self, directory: LogDirectory) -> None:
+        try:
+            await directory.checkpoints.write_clean_offsets(self._runtime.offload)
+        except OSError as error:
+            self._logs.directory_failed(directory, error)
+
+    def _report(self, work: "_Pass", fault: str, will_retry: bool = True) -> None:
+        found = work.found
+        self._on_compaction(
+            PassReport(
+                work.log.topic_partition,
+                found.first_dirty_offset,
+                work.end_offset,
+                work.counts,
+                work.seconds,
+                fault,
+                will_retry,
+            )
+        )
+
+    def _directory_of(self, log: UnifiedLog) -> LogDirectory:
+        path = posixpath.dirname(log.directory)
+        return next(one for one in self._logs.directories if one.path == path)
+
+
+class _Pass:
+    """A log as it was when the pass began."""
+
+    def __init__(
+        self, log: UnifiedLog, found: Cleanable, segments: Sequence[Segment], truncations: int
+    ) -> None:
+        self.log = log
+        self.found = found
+        ends = [*(one.base_offset for one in segments[1:]), log.log_end_offset]
+        self.sources = [Source(one, one.size, end) for one, end in zip(segments, ends, strict=True)]
+        self.counts = Counts()
+        self.end_offset = found.first_dirty_offset
+        self.seconds = 0.0
+        self._truncations = truncations
+
+    def is_current(self) -> bool:
+        return not self.log.is_failed and self.log.truncations == self._truncations
+
+    def check(self) -> None:
+        """Raise if the log has changed in a way that the pass cannot take."""
+        if not self.is_current():
+            raise _GivenUp("the log was truncated, closed or deleted")
+
+    def below_open_transactions(self, first_open_offset: int | None) -> int:
+        """The first uncleanable offset, given where the earliest open transaction starts."""
+        upper_bound = self.found.first_uncleanable_offset
+        if first_open_offset is None or first_open_offset >= upper_bound:
+            return upper_bound
+        return max(
+            one.segment.base_offset
+            for one in self.sources
+            if one.segment.base_offset <= first_open_offset
+        )
