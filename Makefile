@@ -12,7 +12,7 @@ QUICK := tests/unit tests/simulation
 CAMPAIGN := tests/campaign
 PARALLEL := $(PYTEST) -q --numprocesses auto --dist worksteal
 # Most of these wait, for processes and timeouts: two at a time, a file with its cluster in one.
-REAL := $(PYTEST) --numprocesses 2 --dist loadgroup
+REAL := $(PYTEST) --numprocesses 2 --dist loadscope
 
 # Spark's workers must be the interpreter that has pyspark_barnabas.
 export PYSPARK_PYTHON := $(abspath $(PY))

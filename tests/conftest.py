@@ -3,7 +3,7 @@
 A machine without Docker or Java skips what needs them. `.ci/run` sets BARNABAS_REQUIRE_ALL=1, so
 that a proof cannot silently stop being run.
 
-With `--numprocesses` and `--dist loadgroup`, the tests of a file share a process, because they
+With `--numprocesses` and `--dist loadscope`, the tests of a file share a process, because they
 share a cluster. Those of `docker`, `kafka_tools` and `spark` share one for the whole folder: each
 of these uses most of the machine. Labs share nothing.
 """
@@ -11,8 +11,11 @@ of these uses most of the machine. Labs share nothing.
 import os
 import signal
 from collections.abc import Generator
+from pathlib import PurePath
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 # Read when gRPC is first loaded, which may be before `transport.grpc_network` sets it;
 # the tests of Spark fork this very process to start Java.
@@ -58,10 +61,16 @@ _FOLDERS_THAT_SHARE = ("docker", "kafka_tools", "spark")
 _FOLDERS_APART = ("labs",)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group what must run in one process; see above."""
-    for item in items:
-        folder = item.path.parent.name
-        if folder not in _FOLDERS_APART:
-            group = folder if folder in _FOLDERS_THAT_SHARE else str(item.path)
-            item.add_marker(pytest.mark.xdist_group(group))
+class ByCluster(LoadScopeScheduling):
+    """Gives what shares a cluster, or a machine, to one process; see above."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = PurePath(nodeid.partition("::")[0])
+        if file.parent.name in _FOLDERS_APART:
+            return nodeid
+        return str(file.parent if file.parent.name in _FOLDERS_THAT_SHARE else file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    return ByCluster(config, log) if config.getvalue("dist") == "loadscope" else None

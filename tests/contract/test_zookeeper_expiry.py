@@ -116,9 +116,15 @@ async def test_what_was_answered_before_the_connection_broke_was_done(ensemble: 
     """The others fail with ConnectionLoss, or wait for the server to come back."""
     session = await ensemble.session()
     await session.create("/a")
-    names = [f"n{number:03}" for number in range(400)]
-    creates = [asyncio.ensure_future(session.create(f"/a/{name}")) for name in names]
+    names = [f"n{number:03}" for number in range(450)]
+
+    def begin(some: list[str]) -> list[asyncio.Future[str]]:
+        return [asyncio.ensure_future(session.create(f"/a/{name}")) for name in some]
+
+    creates = begin(names[:400])
     await creates[20]
+    creates += begin(names[400:])
+    await asyncio.sleep(0)  # these are sent, and none is answered yet, however fast the others were
     await ensemble.stop()
     await ensemble.start()
     results = await asyncio.gather(*creates, return_exceptions=True)
