@@ -251,6 +251,58 @@ async def test_a_deletion_in_the_middle_of_a_pass_ends_it(world: ManagerWorld, c
         assert records_in(log) == []
 
 
+@pytest.mark.parametrize("call", range(1, 40))
+async def test_old_segments_deleted_in_the_middle_of_a_pass_are_no_failed_disk(
+    world: ManagerWorld, call: int
+) -> None:
+    manager, log = await opened(world)
+    written = records_in(log)
+    await manager.checkpoint_all_offsets()
+
+    def delete() -> None:
+        log.maybe_increment_log_start_offset(9)
+        log.delete_old_segments(NOW)
+
+    interrupted(manager, call, delete)
+    await manager.cleaner.clean(log)
+    await asyncio.sleep(0.01)  # the files go after their delay of 0 ms
+    await manager.cleaner.clean(log)
+    assert not world.failures and not log.is_failed
+    assert not [report for report in world.passes if report.fault]
+    assert set(newest(written)) <= set(records_in(log)) <= set(written)
+
+
+async def test_a_log_with_a_damaged_header_is_left_out_and_the_others_go_on(
+    world: ManagerWorld,
+) -> None:
+    manager, _ = await opened(world)
+    await filled(world, manager, "u")
+    manager = await world.restart(manager)
+    log = await world.open(manager, cleanup_policy="compact")
+    other = await world.open(manager, "u", cleanup_policy="compact")
+    world.disk._find(FIRST + ".log").data[16] ^= 0xFF  # type: ignore[union-attr]
+    for _ in range(4):
+        await manager.cleaner.clean_filthiest()
+    assert len(records_in(other)) < 20
+    assert [(r.topic_partition.topic, r.will_retry) for r in world.passes if r.fault] == [
+        ("t", False)
+    ]
+    assert not world.failures and not log.is_failed
+
+
+async def test_the_clean_offset_of_a_lost_log_does_not_count_for_the_one_that_replaces_it(
+    world: ManagerWorld,
+) -> None:
+    manager, log = await opened(world)
+    await compact(manager, log, world.passes)
+    await killed(world, manager)
+    world.disk.remove_tree("/data/t-0")
+    manager = await world.start()
+    await manager.checkpoint_all_offsets()
+    log = await filled(world, manager)
+    assert manager.cleaner.dirty(log).first_dirty_offset == 0
+
+
 async def test_the_cleaner_runs_by_itself(world: ManagerWorld) -> None:
     world.settings |= {"log.cleaner.enable": "true", "log.cleaner.backoff.ms": "1"}
     manager, log = await opened(world)

@@ -97,6 +97,16 @@ def test_a_segment_that_does_not_continue_the_one_before_goes() -> None:
     assert log.segment_offsets == [0, 4]
 
 
+@pytest.mark.parametrize(("clean_offset", "end"), [(None, 7), (0, 12)])
+def test_only_in_a_compacted_log_is_a_gap_below_the_recovery_point_no_loss(
+    clean_offset: int | None, end: int
+) -> None:
+    world, log = written()
+    cut(world.disk, segment_file(world, 4), log.size_bytes // 12)
+    checkpoint = LogCheckpoint(recovery_point=8, clean_offset=clean_offset)
+    assert world.open(checkpoint).log_end_offset == end
+
+
 class SavingLater(LogHost):
     """Leaves the epochs unsaved."""
 

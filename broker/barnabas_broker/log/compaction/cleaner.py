@@ -95,7 +95,9 @@ class Cleaner:
 
     def build_map(self, offsets: OffsetMap, start: int, end: int) -> Iterator[int]:
         """Put the keys from `start` to below `end` into the map. Yields the bytes read."""
-        transactions = CleanedTransactions(self.producers.aborted)
+        # The markers of earlier ones are not read here, so they would seem to go on.
+        aborted = [one for one in self.producers.aborted if one.last_offset >= start]
+        transactions = CleanedTransactions(aborted)
         for source in self.sources:
             if source.end_offset <= start or source.segment.base_offset >= end:
                 continue

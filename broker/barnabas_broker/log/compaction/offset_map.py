@@ -32,7 +32,7 @@ class OffsetMap:
         self._slots = slots = _prime_up_to(slots)  # so that a step of any width visits all slots
         self.capacity = max(int(slots * LOAD_FACTOR), 1)
         self._digests = bytearray(slots * _DIGEST_BYTES)
-        self._offsets = array("q", bytes(slots * 8))  # an offset plus one; 0: an empty slot
+        self._offsets = array("q", [0]) * slots  # an offset plus one; 0: an empty slot
         self._count = 0
         self.latest_offset = -1
 

@@ -64,7 +64,7 @@ async def load_directory(
             stored.high_watermarks.get(name, 0),
             is_clean,
             is_unbroken=directory.history.unbroken_since is not None,
-            clean_offset=stored.clean_offsets.get(name, 0),
+            clean_offset=stored.clean_offsets.get(name),
         )
         try:
             log = await offload.run(

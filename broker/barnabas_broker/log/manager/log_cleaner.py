@@ -169,7 +169,7 @@ class LogCleaner:
         """One pass over the log that needs it most; whether there was one, and it went well."""
         logs = [log for log in self._logs.configured_logs() if is_compacted(log.config)]
         self._left_out = {log: why for log, why in self._left_out.items() if log in logs}
-        found = {log: self.dirty(log) for log in logs if log not in self._left_out}
+        found = self._look_at([log for log in logs if log not in self._left_out])
         await self._note_new(found)
         log = filthiest(
             {
@@ -179,6 +179,21 @@ class LogCleaner:
             }
         )
         return log is not None and await self.clean(log)
+
+    def _look_at(self, logs: Sequence[UnifiedLog]) -> dict[UnifiedLog, Cleanable]:
+        """What may be compacted of each log; one that cannot be read does not stop the others."""
+        found = {}
+        for log in logs:
+            try:
+                found[log] = self.dirty(log)
+            except CorruptBatch as error:
+                self._left_out[log] = str(error)
+                report = PassReport(log.topic_partition, 0, 0, fault=str(error), will_retry=False)
+                self._on_compaction(report)
+            except OSError as error:
+                if not log.is_failed:
+                    self._logs.directory_failed(self._directory_of(log), error)
+        return found
 
     async def _note_new(self, found: dict[UnifiedLog, Cleanable]) -> None:
         """Write every compacted log into the checkpoint, also one that was never cleaned: its gaps
@@ -218,13 +233,14 @@ class LogCleaner:
             logger.info("%s: compaction given up: %s", log.topic_partition, error)
             return False
         except CorruptBatch as error:
-            if work.is_current():
+            if work.is_current() and work.has_its_sources():
                 self._left_out[log] = str(error)
                 self._report(work, str(error), will_retry=False)
             return True
         except OSError as error:
-            if log.is_failed:
-                return False
+            if not work.is_current() or not work.has_its_sources():
+                logger.info("%s: compaction given up: %s", log.topic_partition, error)
+                return False  # it read a segment that was deleted meanwhile
             if is_out_of_descriptors(error) or error.errno in _FULL_DISK:
                 self._report(work, str(error))  # of the old segments nothing was touched
             else:
@@ -247,7 +263,8 @@ class LogCleaner:
         await self._slices(work, cleaner.scan())
         upper_bound = work.below_open_transactions(cleaner.producers.first_open_offset)
         memory = self._config[keys.LOG_CLEANER_DEDUPE_BUFFER_SIZE] // self._threads
-        offsets = OffsetMap(slots_within(memory, upper_bound - found.first_dirty_offset))
+        slots = slots_within(memory, upper_bound - found.first_dirty_offset)
+        offsets = await self._off_loop(work, OffsetMap, slots)
         await self._slices(work, cleaner.build_map(offsets, found.first_dirty_offset, upper_bound))
         end = offsets.latest_offset + 1
         if end <= found.first_dirty_offset:
@@ -269,6 +286,8 @@ class LogCleaner:
         for group in cleaner.groups(end):
             await self._clean_group(work, cleaner, group, rules, transactions)
         directory = self._directory_of(log)
+        # The new names must be as durable as the offset that rests on them.
+        await self._off_loop(work, self._disk.sync_directory, log.directory)
         directory.checkpoints.clean_offsets[log.topic_partition] = work.end_offset = end
         work.seconds = self._runtime.clock.monotonic() - start
         await self._save(directory)
@@ -288,6 +307,7 @@ class LogCleaner:
             work.check()
             if not work.log.replace_segments([one.segment for one in group], cleaned):
                 raise _GivenUp("a segment was deleted")
+            work.replaced(group)
         except BaseException:
             # A failed log is left to the next start: its old segments may be gone already.
             if not work.log.is_failed and cleaned not in work.log.segments():
@@ -374,9 +394,18 @@ class _Pass:
         self.end_offset = found.first_dirty_offset
         self.seconds = 0.0
         self._truncations = truncations
+        self._needed = {id(source.segment) for source in self.sources}
 
     def is_current(self) -> bool:
         return not self.log.is_failed and self.log.truncations == self._truncations
+
+    def replaced(self, group: Sequence[Source]) -> None:
+        """A new segment is in the place of these."""
+        self._needed -= {id(source.segment) for source in group}
+
+    def has_its_sources(self) -> bool:
+        """Whether every segment that was not replaced yet is still one of the log's."""
+        return self._needed <= {id(segment) for segment in self.log.segments()}
 
     def check(self) -> None:
         """Raise if the log has changed in a way that the pass cannot take."""

@@ -90,7 +90,7 @@ class OffsetCheckpoints:
 
     def begin(self, topic_partition: TopicPartition) -> None:
         """Before a log is created: what the files say of a lost one must not count for it."""
-        stored = (self._stored_recovery_points, self._stored_log_starts)
+        stored = (self._stored_recovery_points, self._stored_log_starts, self.clean_offsets)
         if any(topic_partition in offsets for offsets in stored):
             self.lower(topic_partition, 0)
 

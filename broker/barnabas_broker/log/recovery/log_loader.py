@@ -49,19 +49,21 @@ Opened = tuple[list[Segment], str]
 class LogCheckpoint:
     """A log in the checkpoints of its directory. `is_clean`: it was shut down cleanly.
     `is_unbroken`: nothing can have been lost, so everything below the high watermark is there.
-    `clean_offset`: compaction may have left gaps between segments below it."""
+    `clean_offset`: how far the log was compacted, None if it never was; compaction may leave gaps
+    between segments."""
 
     recovery_point: int = 0
     log_start_offset: int = 0
     high_watermark: int = 0
     is_clean: bool = False
     is_unbroken: bool = False
-    clean_offset: int = 0
+    clean_offset: int | None = None
 
     @property
     def gaps_below(self) -> int:
-        """Below the recovery point nothing can be lost, so a gap there is one of compaction."""
-        return max(self.recovery_point, self.clean_offset)
+        """Where a gap is one of compaction: below the recovery point nothing can be lost. Only a
+        log that was compacted has any."""
+        return 0 if self.clean_offset is None else max(self.recovery_point, self.clean_offset)
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,9 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     epochs, damaged = _read_epochs(folder)
     if epochs is None:  # all batches are read for their epochs
         epochs = LeaderEpochCache()
+        clean_offset = None if checkpoint.clean_offset is None else checkpoint.gaps_below
         checkpoint = replace(
-            checkpoint, is_clean=False, recovery_point=0, clean_offset=checkpoint.gaps_below
+            checkpoint, is_clean=False, recovery_point=0, clean_offset=clean_offset
         )
     segments = [Segment(folder.disk, folder.path, b, folder.config) for b in segment_bases(folder)]
     _set_ends(segments)
