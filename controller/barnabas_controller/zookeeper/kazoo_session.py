@@ -117,6 +117,7 @@ class KazooSession:
             logger=kazoo_logger,
         )
         self._client.last_zxid = last_zxid  # sent when connecting: servers behind it refuse
+        self._last_zxid = last_zxid
         self._client.add_listener(self._kazoo_changed)
         self._kept_watchers: tuple[Any, Any] = ({}, {})
         self._id_and_password = attach or (0, b"")
@@ -218,6 +219,7 @@ class KazooSession:
         self._post(self._change, State.EXPIRED)
 
     def _kazoo_changed(self, kazoo_state: str) -> None:
+        self._last_zxid = self.last_zxid  # kazoo forgets it when a session ends
         if kazoo_state == KazooState.CONNECTED:
             self._restore_watches()
             self._post(self._on_connected, self._client.client_id)
@@ -266,7 +268,7 @@ class KazooSession:
     @property
     def last_zxid(self) -> int:
         zxid: int = self._client.last_zxid
-        return zxid
+        return max(self._last_zxid, zxid)
 
     def on_state(self, listener: Callable[[State], None]) -> None:
         self._listeners.append(listener)

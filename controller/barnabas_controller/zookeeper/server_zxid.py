@@ -5,8 +5,7 @@ import contextlib
 import re
 
 _SECONDS = 2.0
-_PAUSE_SECONDS = 0.1
-_ZXID = re.compile(rb"Zxid: 0x([0-9a-f]+)")
+_ZXID = re.compile(rb"^Zxid: 0x([0-9a-f]+)", re.MULTILINE)
 
 
 async def server_zxid(hosts: str) -> int | None:
@@ -16,28 +15,14 @@ async def server_zxid(hosts: str) -> int | None:
 
 
 async def _ask(address: str) -> int | None:
-    """None if nothing listens there, or no answer comes in time."""
     host, _, port = address.rpartition(":")
     with contextlib.suppress(OSError, TimeoutError, ValueError):
         async with asyncio.timeout(_SECONDS):
-            while True:
-                reader, writer = await asyncio.open_connection(host, int(port))
-                found = None
-                # A server may close with a reset, and one that just starts without an answer.
-                with contextlib.suppress(ConnectionResetError, BrokenPipeError):
-                    found = await _zxid_in_answer(reader, writer)
-                if found is not None:
-                    return found
-                await asyncio.sleep(_PAUSE_SECONDS)
+            reader, writer = await asyncio.open_connection(host, int(port))
+            try:
+                writer.write(b"srvr")
+                found = _ZXID.search(await reader.read())
+            finally:
+                writer.close()
+        return int(found[1], 16) if found else None
     return None
-
-
-async def _zxid_in_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int | None:
-    try:
-        writer.write(b"srvr")
-        async for line in reader:
-            if found := _ZXID.match(line):
-                return int(found[1], 16)
-        return None
-    finally:
-        writer.close()
