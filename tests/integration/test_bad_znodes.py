@@ -1,6 +1,7 @@
-"""Nonsense in znodes of a real cluster: no broker stumbles, the rest goes on, mending heals.
+"""Nonsense in the znodes of a real cluster: no broker stumbles, and mending the znode heals.
 
-The table of all znodes is `tests/simulation/test_bad_znodes.py`; here the same on real processes.
+The tables of all znodes are in `tests/simulation/test_bad_znodes.py` and
+`test_bad_partition_states.py`; here is the same on real processes.
 """
 
 import asyncio

@@ -184,7 +184,7 @@ ZNODES = Section(
             "partitions/state_reading.py",
             "    if why is not None:\n",
             "    if False:\n",
-            "simulation/test_bad_znodes.py::test_by_a_state_that_cannot_be_true_no_one_is_elected",
+            "simulation/test_bad_partition_states.py::test_by_a_state_that_cannot_be_true_no_one_is_elected",
         ),
         NoOpposite("`/latest_producer_id_block`, `/feature`", "not built"),
     ),

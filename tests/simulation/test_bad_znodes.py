@@ -1,7 +1,8 @@
-"""Nonsense in each znode that the controller reads: an event that says what and where, a safe
-state, everything else goes on, and all is well again when the znode is mended.
+"""Nonsense in the znodes of topics, brokers, and the controller: an event that says what and where.
 
-What brokers read (`/config`) is in `test_dynamic_configs.py`.
+The cluster stays in a safe state, everything else goes on, and all is well once the znode is
+mended. Partition states are in `test_bad_partition_states.py`; what brokers read (`/config`) is in
+`test_dynamic_configs.py`.
 """
 
 import asyncio
@@ -9,177 +10,29 @@ from dataclasses import replace
 
 import pytest
 from barnabas import Admin
-from barnabas_common.events import EventKind
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
-from barnabas_controller.store.store import Store
 from barnabas_controller.store.znodes import Endpoint, ReplicaAssignment, TopicZnode
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
+from tests.support.bad_znodes import (
+    FLIGHTS,
+    NONSENSE,
+    OTHER,
+    other_goes_on,
+    raw,
+    raw_of,
+    reported,
+    reports,
+    start_cluster,
+    still_the_first,
+)
 from tests.support.config_world import store_of
 from tests.support.control_world import QUIET, ControlWorld, run_world
 
-FLIGHTS, OTHER = TopicPartition("flights", 0), TopicPartition("other", 0)
-STATE = znodes.state_path(FLIGHTS)
 TOPIC = znodes.topic_path("flights")
-# Malformed, truncated, empty, of another type, of a version that has other fields.
-NONSENSE = [b"", b"{", b"nonsense", b"[]", b"7", b'{"version":99}', b"\xff\xfe", b"null"]
-
-
-async def cluster(world: ControlWorld) -> None:
-    """Broker 9 is controller and has no replicas; 1 leads both topics."""
-    await world.start_brokers(9, 1, 2, 3)
-    for partition in (FLIGHTS, OTHER):
-        await world.create_topic(partition.topic, {0: [1, 2, 3]})
-        await world.until(lambda p=partition: world.brokers[3].role(p) is not None)  # type: ignore[misc]
-
-
-def reports(world: ControlWorld, path: str, broker_id: int = 9) -> list[str]:
-    """What the broker said is wrong with the znode."""
-    return [
-        event.cause
-        for event in world.brokers[broker_id].events.since(0)
-        if event.kind is EventKind.ZNODE_MALFORMED and event.details["path"] == path
-    ]
-
-
-async def reported(world: ControlWorld, path: str, broker_id: int = 9) -> None:
-    await world.until(lambda: bool(reports(world, path, broker_id)))
-
-
-async def other_goes_on(world: ControlWorld) -> None:
-    """Broker 1 dies, and 2 takes over what can be understood, under the first controller."""
-    await world.kill_and_expire(1)
-    await world.until_state(OTHER, lambda s: s.leader == 2)
-    still_the_first(world)
-
-
-def still_the_first(world: ControlWorld) -> None:
-    assert world.controller() is world.brokers[9]
-    assert world.brokers[9].controller.epoch == 1
-
-
-async def raw(world: ControlWorld, path: str) -> bytes:
-    return await raw_of(world.store, path)
-
-
-# ---- partition states
-
-
-def spoilt(**fields: object) -> bytes:
-    """A state that reads well and cannot be true."""
-    said = {"leader": 1, "leader_epoch": 0, "isr": [1, 2, 3], "controller_epoch": 1, "version": 1}
-    return str({**said, **fields}).replace("'", '"').encode()
-
-
-IMPOSSIBLE = [
-    spoilt(isr=[]),
-    spoilt(isr=[1, 2, 7]),
-    spoilt(isr=[7], leader=7),
-    spoilt(leader=7),
-    spoilt(isr=[2, 3]),
-    spoilt(isr=[1, 1]),
-    spoilt(leader_epoch=-5),
-    spoilt(controller_epoch=99),
-    spoilt(leader=2**40),
-    spoilt(isr=["1"]),
-    spoilt(leader_epoch=1.5),
-]
-
-
-@pytest.mark.parametrize("data", NONSENSE + IMPOSSIBLE)
-def test_by_a_state_that_cannot_be_true_no_one_is_elected(data: bytes) -> None:
-    """Found when the controller would write the next state."""
-
-    async def test(world: ControlWorld) -> None:
-        await cluster(world)
-        good = await raw(world, STATE)
-        await world.store.put(STATE, data)
-        told = len(world.brokers[2].told)
-        await other_goes_on(world)
-        await reported(world, STATE)
-        await world.settle()
-        assert await raw(world, STATE) == data
-        assert leaders_told(world, 2, told) <= {-1, 1}, "never a wrong leader"
-        await world.store.put(STATE, good)
-        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
-        assert state.isr == (2, 3)
-        await world.until(lambda: led(world, 2, FLIGHTS) == 2)
-        still_the_first(world)
-
-    run_world(test)
-
-
-@pytest.mark.parametrize("data", NONSENSE + IMPOSSIBLE)
-def test_a_new_controller_leaves_out_what_it_cannot_believe(data: bytes) -> None:
-    async def test(world: ControlWorld) -> None:
-        await cluster(world)
-        good = await raw(world, STATE)
-        await world.store.put(STATE, data)
-        told = len(world.brokers[2].told)
-        await world.kill_and_expire(9, 1)
-        await world.until_state(OTHER, lambda s: s.leader == 2)
-        controller = world.controller()
-        assert controller is not None and controller.controller.epoch == 2
-        await reported(world, STATE, controller.broker_id)
-        await world.settle()
-        assert await raw(world, STATE) == data
-        assert leaders_told(world, 2, told) <= {-1, 1}
-        await world.store.put(STATE, good)
-        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
-        assert (state.isr, state.controller_epoch) == ((2, 3), 2)
-        await world.until(lambda: led(world, 2, FLIGHTS) == 2)
-        assert controller.controller.epoch == 2
-
-    run_world(test)
-
-
-def leaders_told(world: ControlWorld, broker_id: int, since: int) -> set[int]:
-    """Whom a broker was told to follow in FLIGHTS, since some request."""
-    return {
-        p.leader
-        for request in world.brokers[broker_id].told[since:]
-        for p in getattr(request, "partitions", [])
-        if (p.topic, p.partition) == FLIGHTS and hasattr(p, "leader")
-    }
-
-
-def led(world: ControlWorld, broker_id: int, partition: TopicPartition) -> int | None:
-    role = world.brokers[broker_id].role(partition)
-    return role.leader if role is not None else None
-
-
-def test_a_believable_state_of_others_is_taken_over_as_before() -> None:
-    """An old leader, or a person, may shrink an ISR by hand."""
-
-    async def test(world: ControlWorld) -> None:
-        await cluster(world)
-        data = znodes.encode_state(LeaderAndIsr(1, 0, (1, 3), 1))
-        await world.store.put(STATE, data)
-        await world.kill_and_expire(1)
-        state = await world.until_state(FLIGHTS, lambda s: s.leader == 3)
-        assert state.isr == (3,)
-
-    run_world(test)
-
-
-def test_a_state_in_doubt_does_not_keep_its_topic_from_being_deleted() -> None:
-    async def test(world: ControlWorld) -> None:
-        await cluster(world)
-        await world.store.put(STATE, b"nonsense")
-        await world.kill_and_expire(9)
-        await world.until(lambda: world.controller() is not None)
-        await world.store.ensure(znodes.delete_topic_path("flights"))
-
-        async def gone() -> bool | None:
-            return await world.store.exists(TOPIC) is None or None
-
-        await world.until_some(gone)
-
-    run_world(test)
-
 
 # ---- topics
 
@@ -203,7 +56,7 @@ BAD_TOPICS = [
 @pytest.mark.parametrize("data", NONSENSE + BAD_TOPICS)
 def test_a_topic_that_cannot_be_understood_is_left_out_until_it_is_mended(data: bytes) -> None:
     async def test(world: ControlWorld) -> None:
-        await cluster(world)
+        await start_cluster(world)
         path = znodes.topic_path("spoilt")
         await world.store.ensure(path, data)
         await reported(world, path)
@@ -219,7 +72,7 @@ def test_a_topic_that_cannot_be_understood_is_left_out_until_it_is_mended(data: 
 @pytest.mark.parametrize("data", NONSENSE + BAD_TOPICS)
 def test_a_known_topic_stays_as_it_was_while_its_znode_is_nonsense(data: bytes) -> None:
     async def test(world: ControlWorld) -> None:
-        await cluster(world)
+        await start_cluster(world)
         good = await raw(world, TOPIC)
         await world.store.put(TOPIC, data)
         await reported(world, TOPIC)
@@ -235,7 +88,7 @@ def test_a_known_topic_stays_as_it_was_while_its_znode_is_nonsense(data: bytes) 
 @pytest.mark.parametrize("name", ["a b", "..x..y..?", "x" * 250, "ümlaut"])
 def test_a_topic_of_an_impossible_name_is_left_out(name: str) -> None:
     async def test(world: ControlWorld) -> None:
-        await cluster(world)
+        await start_cluster(world)
         await world.store.ensure(znodes.topic_path(name), await raw(world, TOPIC))
         await reported(world, znodes.topic_path(name))
         await other_goes_on(world)
@@ -266,7 +119,7 @@ def test_a_broker_that_cannot_be_understood_or_talked_to_is_left_out(
     name: str, data: bytes
 ) -> None:
     async def test(world: ControlWorld) -> None:
-        await cluster(world)
+        await start_cluster(world)
         path = f"{znodes.BROKER_IDS}/{name}"
         rogue = await world.zookeeper.client("rogue").connect(6000, 1000)
         await rogue.create(path, data, ephemeral=True)
@@ -282,10 +135,10 @@ def test_a_broker_that_cannot_be_understood_or_talked_to_is_left_out(
 
 
 def test_a_rogue_id_at_an_address_where_no_one_listens_gets_nothing_to_lead() -> None:
-    """It stands for nobody's replica, and keeps nothing else from going on."""
+    """It has no replica of any partition, and nothing waits for it."""
 
     async def test(world: ControlWorld) -> None:
-        await cluster(world)
+        await start_cluster(world)
         rogue = await world.zookeeper.client("rogue").connect(6000, 1000)
         broker = znodes.Broker(7, (Endpoint("PLAINTEXT", "nowhere", 1),))
         await rogue.create(znodes.broker_path(7), znodes.encode_broker(broker, 0), ephemeral=True)
@@ -299,7 +152,7 @@ def test_a_rogue_id_at_an_address_where_no_one_listens_gets_nothing_to_lead() ->
 @pytest.mark.parametrize("data", NONSENSE)
 def test_a_live_broker_whose_registration_is_overwritten_stays_as_it_was(data: bytes) -> None:
     async def test(world: ControlWorld) -> None:
-        await cluster(world)
+        await start_cluster(world)
         path = znodes.broker_path(1)
         await world.store.put(path, data)
         await reported(world, path)
@@ -314,7 +167,7 @@ def test_a_live_broker_whose_registration_is_overwritten_stays_as_it_was(data: b
 
 def test_a_broker_that_moves_is_told_of_to_all() -> None:
     async def test(world: ControlWorld) -> None:
-        await cluster(world)
+        await start_cluster(world)
         path = znodes.broker_path(1)
         good = await raw(world, path)
         await world.store.put(path, good.replace(b"host1", b"moved"))
@@ -336,8 +189,8 @@ def test_a_broker_that_moves_is_told_of_to_all() -> None:
 @pytest.mark.parametrize("data", [*NONSENSE, b'{"version":2,"brokerid":77}'])
 def test_a_rogue_controller_keeps_others_from_ruling_until_it_is_gone(data: bytes) -> None:
     async def test(world: ControlWorld) -> None:
-        await cluster(world)
-        # As nobody but an attacker would: in one transaction, so that no election comes between.
+        await start_cluster(world)
+        # Only an attacker does this: without a pause, so that no election comes between.
         await world.store.session.delete(znodes.CONTROLLER)
         await world.store.session.create(znodes.CONTROLLER, data)
         await reported(world, znodes.CONTROLLER)
@@ -354,10 +207,10 @@ def test_a_rogue_controller_keeps_others_from_ruling_until_it_is_gone(data: byte
 
 @pytest.mark.parametrize("data", NONSENSE)
 def test_a_controller_whose_znode_is_overwritten_rules_on(data: bytes) -> None:
-    """Whose session holds it decides, not what it says."""
+    """The session that owns the znode decides, not its data."""
 
     async def test(world: ControlWorld) -> None:
-        await cluster(world)
+        await start_cluster(world)
         await world.store.put(znodes.CONTROLLER, data)
         await reported(world, znodes.CONTROLLER)
         await other_goes_on(world)
@@ -368,7 +221,7 @@ def test_a_controller_whose_znode_is_overwritten_rules_on(data: bytes) -> None:
 @pytest.mark.parametrize("data", [b"", b"one", b"-1", b"1.5", b"99999999999", b"2147483647", b"{}"])
 def test_without_a_readable_epoch_no_one_is_elected_until_it_is_mended(data: bytes) -> None:
     async def test(world: ControlWorld) -> None:
-        await cluster(world)
+        await start_cluster(world)
         await world.store.put(znodes.CONTROLLER_EPOCH, data)
         await world.kill_and_expire(1, 9)
         await reported(world, znodes.CONTROLLER_EPOCH, 2)
@@ -389,7 +242,7 @@ def test_a_controller_whose_epoch_is_spoilt_writes_nothing_more_until_it_is_mend
     data: bytes,
 ) -> None:
     async def test(world: ControlWorld) -> None:
-        await cluster(world)
+        await start_cluster(world)
         await world.store.put(znodes.CONTROLLER_EPOCH, data)
         await world.kill_and_expire(1)
         await world.until(lambda: world.controller() is None)
@@ -409,7 +262,7 @@ def test_a_controller_whose_epoch_is_spoilt_writes_nothing_more_until_it_is_mend
 @pytest.mark.parametrize("data", [d for d in NONSENSE if d])
 def test_a_topic_whose_settings_cannot_be_understood_has_no_unclean_election(data: bytes) -> None:
     async def test(world: ControlWorld) -> None:
-        await cluster(world)
+        await start_cluster(world)
         await world.store.put(znodes.topic_config_path("flights"), data)
         for partition in (FLIGHTS, OTHER):  # broker 1 alone is in sync
             alone = znodes.encode_state(LeaderAndIsr(1, 0, (1,), 1))
@@ -448,12 +301,6 @@ def test_an_epoch_that_was_set_back_does_not_stop_the_next_controller() -> None:
             await admin.create_topic("after", partitions=3, replication_factor=3)
 
     run(main(), seed=1, max_time=3600)
-
-
-async def raw_of(store: Store, path: str) -> bytes:
-    found = await store.get(path)
-    assert found is not None
-    return found[0]
 
 
 @pytest.mark.parametrize("data", [b'{"endpoints":[]}', b'{"endpoints":["OTHER://h:1"]}', b"{"])

@@ -17,7 +17,7 @@ from barnabas_simulator.cluster import INTERNAL_PORT
 from barnabas_simulator.invariants import Invariants, InvariantViolation
 from barnabas_simulator.loop import run
 
-from tests.support.known_schedules import create_topic, started_cluster
+from tests.support.cluster_schedules import create_topic, started_cluster
 from tests.support.raw import batch
 from tests.support.replication_world import TP, ReplicationWorld
 from tests.support.seeded_bugs import SEEDED_BUGS

@@ -1,0 +1,136 @@
+"""Nonsense in the state znode of a partition: an event that names it, and no election from it.
+
+The other partitions go on, and this one has a leader again once the znode is mended.
+"""
+
+import pytest
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+
+from tests.support.bad_znodes import (
+    FLIGHTS,
+    NONSENSE,
+    OTHER,
+    other_goes_on,
+    raw,
+    reported,
+    start_cluster,
+    still_the_first,
+)
+from tests.support.control_world import ControlWorld, run_world
+
+STATE = znodes.state_path(FLIGHTS)
+
+
+def spoilt(**fields: object) -> bytes:
+    """A well-formed state that cannot be true."""
+    said = {"leader": 1, "leader_epoch": 0, "isr": [1, 2, 3], "controller_epoch": 1, "version": 1}
+    return str({**said, **fields}).replace("'", '"').encode()
+
+
+IMPOSSIBLE = [
+    spoilt(isr=[]),
+    spoilt(isr=[1, 2, 7]),
+    spoilt(isr=[7], leader=7),
+    spoilt(leader=7),
+    spoilt(isr=[2, 3]),
+    spoilt(isr=[1, 1]),
+    spoilt(leader_epoch=-5),
+    spoilt(controller_epoch=99),
+    spoilt(leader=2**40),
+    spoilt(isr=["1"]),
+    spoilt(leader_epoch=1.5),
+]
+
+
+@pytest.mark.parametrize("data", NONSENSE + IMPOSSIBLE)
+def test_by_a_state_that_cannot_be_true_no_one_is_elected(data: bytes) -> None:
+    """Found when the controller would write the next state."""
+
+    async def test(world: ControlWorld) -> None:
+        await start_cluster(world)
+        good = await raw(world, STATE)
+        await world.store.put(STATE, data)
+        told = len(world.brokers[2].told)
+        await other_goes_on(world)
+        await reported(world, STATE)
+        await world.settle()
+        assert await raw(world, STATE) == data
+        assert leaders_told(world, 2, told) <= {-1, 1}, "never a wrong leader"
+        await world.store.put(STATE, good)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        assert state.isr == (2, 3)
+        await world.until(lambda: led(world, 2, FLIGHTS) == 2)
+        still_the_first(world)
+
+    run_world(test)
+
+
+@pytest.mark.parametrize("data", NONSENSE + IMPOSSIBLE)
+def test_a_new_controller_leaves_out_what_it_cannot_believe(data: bytes) -> None:
+    async def test(world: ControlWorld) -> None:
+        await start_cluster(world)
+        good = await raw(world, STATE)
+        await world.store.put(STATE, data)
+        told = len(world.brokers[2].told)
+        await world.kill_and_expire(9, 1)
+        await world.until_state(OTHER, lambda s: s.leader == 2)
+        controller = world.controller()
+        assert controller is not None and controller.controller.epoch == 2
+        await reported(world, STATE, controller.broker_id)
+        await world.settle()
+        assert await raw(world, STATE) == data
+        assert leaders_told(world, 2, told) <= {-1, 1}
+        await world.store.put(STATE, good)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        assert (state.isr, state.controller_epoch) == ((2, 3), 2)
+        await world.until(lambda: led(world, 2, FLIGHTS) == 2)
+        assert controller.controller.epoch == 2
+
+    run_world(test)
+
+
+def leaders_told(world: ControlWorld, broker_id: int, since: int) -> set[int]:
+    """The leaders of FLIGHTS in the requests to a broker, from number `since` on."""
+    return {
+        p.leader
+        for request in world.brokers[broker_id].told[since:]
+        for p in getattr(request, "partitions", [])
+        if (p.topic, p.partition) == FLIGHTS and hasattr(p, "leader")
+    }
+
+
+def led(world: ControlWorld, broker_id: int, partition: TopicPartition) -> int | None:
+    role = world.brokers[broker_id].role(partition)
+    return role.leader if role is not None else None
+
+
+def test_a_believable_state_of_others_is_taken_over_as_before() -> None:
+    """An old leader, or a person, may shrink an ISR by hand."""
+
+    async def test(world: ControlWorld) -> None:
+        await start_cluster(world)
+        data = znodes.encode_state(LeaderAndIsr(1, 0, (1, 3), 1))
+        await world.store.put(STATE, data)
+        await world.kill_and_expire(1)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 3)
+        assert state.isr == (3,)
+
+    run_world(test)
+
+
+def test_a_state_in_doubt_does_not_keep_its_topic_from_being_deleted() -> None:
+    async def test(world: ControlWorld) -> None:
+        await start_cluster(world)
+        await world.store.put(STATE, b"nonsense")
+        await world.kill_and_expire(9)
+        await world.until(lambda: world.controller() is not None)
+        await world.store.ensure(znodes.delete_topic_path("flights"))
+
+        async def gone() -> bool | None:
+            return await world.store.exists(znodes.topic_path("flights")) is None or None
+
+        await world.until_some(gone)
+
+    run_world(test)
