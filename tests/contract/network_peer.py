@@ -24,6 +24,7 @@ class ScriptedPeer:
     senders: list[Peer] = field(default_factory=list)
     finished: list[str] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
+    permits: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
 
     def handlers(self, *services: Service) -> dict[Service, Handler]:
         return {service: self._handler(service) for service in services or Service}
@@ -43,6 +44,8 @@ class ScriptedPeer:
         verb, _, argument = topic.partition(":")
         if verb == "wait":
             await self.gate.wait()
+        elif verb == "permit":
+            await self.permits.acquire()
         elif verb == "sleep":
             await asyncio.sleep(float(argument))
         elif verb == "drop":

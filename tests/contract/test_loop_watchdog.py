@@ -4,6 +4,7 @@ The session lives as long as kazoo's threads do, so without the watchdog it woul
 """
 
 import asyncio
+import threading
 import time
 
 from barnabas_controller.zookeeper.session import State
@@ -34,15 +35,20 @@ async def test_a_loop_that_stands_still_for_a_second_keeps_it(real_ensemble: Rea
     await session.create("/leader", ephemeral=True)
     for _ in range(3):
         time.sleep(1.0)
-        await asyncio.sleep(0.3)
+        assert await session.exists("/leader") is not None, "the loop has run again"
     assert session.state is State.CONNECTED
-    assert await session.exists("/leader") is not None
     await session.close()
 
 
 async def test_a_closed_session_is_watched_no_longer(real_ensemble: RealEnsemble) -> None:
+    others = _watchdogs()
     session = await real_ensemble.session()
+    (own,) = _watchdogs() - others
     await session.close()
-    time.sleep(BOUND + 1.0)
-    await asyncio.sleep(0.1)
+    await asyncio.to_thread(own.join, BOUND)
+    assert not own.is_alive()
     assert session.state is State.CLOSED
+
+
+def _watchdogs() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "loop-watchdog"}

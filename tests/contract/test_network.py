@@ -378,12 +378,15 @@ async def test_the_bytes_in_progress_are_bounded(world: World, peer: ScriptedPee
     listener = await world.listen(peer, limits=limits)
     channel = world.connect(listener.address)
     calls = [
-        asyncio.create_task(channel.call(produce("wait", n, bytes(size)), 10)) for n in range(20)
+        asyncio.create_task(channel.call(produce("permit", n, bytes(size)), 10)) for n in range(20)
     ]
-    await until(lambda: len(peer.received) >= 3)
-    await asyncio.sleep(0.2)
-    assert len(peer.received) == 3
-    peer.gate.set()
+    for received in range(3, 21):
+        await until(lambda n=received: len(peer.received) >= n)
+        assert len(peer.received) - len(peer.finished) == 3
+        peer.permits.release()
+        await until(lambda n=received: len(peer.finished) == n - 2)
+    peer.permits.release()
+    peer.permits.release()
     assert [echoed(await call)[1] for call in calls] == list(range(20))
 
 

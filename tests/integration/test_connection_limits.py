@@ -19,6 +19,7 @@ import pytest
 from barnabas import Admin, Producer
 from barnabas_broker.config.properties import format_properties
 from barnabas_broker.rpc.client_connections import count_established
+from barnabas_common.errors import NotApplied
 from barnabas_common.events import EventKind
 from barnabas_common.runtime import Address, Service
 from barnabas_common.topic_partition import TopicPartition
@@ -97,7 +98,8 @@ async def test_no_disk_has_failed_where_descriptors_run_out(
     await _create(cluster, topic, [1, 2, 3])
     pid = cluster.pid(broker)
     assert pid is not None
-    exhausted = EventKind.DESCRIPTORS_EXHAUSTED
+    exhausted, started = EventKind.DESCRIPTORS_EXHAUSTED, EventKind.BROKER_STARTED
+    starts = _count_events(cluster, 3, started)
     before = _count_events(cluster, broker, exhausted)
     freed = _count_events(cluster, broker, EventKind.DESCRIPTORS_FREED)
     async with Workload(topic, 1, cluster.bootstrap) as workload:
@@ -110,7 +112,7 @@ async def test_no_disk_has_failed_where_descriptors_run_out(
             )
             cluster.kill(3)  # connections that break now cannot be opened again
             cluster.start_broker(3, wait=False)
-            await asyncio.sleep(2.0)
+            await asyncio.to_thread(_wait, lambda: _count_events(cluster, 3, started) > starts)
             assert cluster.pid(broker) == pid
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (LIMIT, LIMIT))
             async with asyncio.timeout(20):
@@ -219,7 +221,7 @@ async def _serves(address: Address) -> bool:
     channel = GrpcNetwork().connect(address, Service.DATA)
     try:
         await channel.open(2.0)
-    except Exception:
+    except NotApplied:
         return False
     finally:
         await channel.close()

@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.integration
 
 _LIFE = """
-import sys, time
+import signal, sys
 from barnabas_broker.disk.posix_disk import PosixDisk
 from barnabas_broker.disk.volatile_disk import VolatileDisk
 
@@ -44,7 +44,7 @@ nameless.flush()
 assert disk.list(root) == ["b", "checkpoint", "new", "t-0"], disk.list(root)
 assert disk.list(f"{root}/t-0") == ["cut", "log", "nameless"]
 print("written", flush=True)
-time.sleep(60)
+signal.pause()
 """
 
 

@@ -151,16 +151,22 @@ def test_a_leader_that_wrote_nothing_leaves_no_trace_of_its_epoch(lookup: Config
     run(scenario())
 
 
+async def _leader_alone(lookup: Config) -> ReplicationWorld:
+    """Broker 1 leads alone and has three records that broker 2, which is down, lacks."""
+    world = ReplicationWorld(config=lookup)
+    await world.start(1, 2)
+    await world.create(1, 2)
+    await world.produce(b"a")
+    await world.until_equal(1, 2)
+    world.kill(2)
+    await world.elect(1, isr=(1,))
+    await world.produce(b"b", b"c", b"d")
+    return world
+
+
 def test_an_uncleanly_elected_leader_cuts_its_followers_back(lookup: Config) -> None:
     async def scenario() -> None:
-        world = ReplicationWorld(config=lookup)
-        await world.start(1, 2)
-        await world.create(1, 2)
-        await world.produce(b"a")
-        await world.until_equal(1, 2)
-        world.kill(2)
-        await world.elect(1, isr=(1,))
-        await world.produce(b"b", b"c", b"d")
+        world = await _leader_alone(lookup)
         world.kill(1)
         await world.start(2)
         await world.elect(2, isr=(2,))
@@ -178,14 +184,7 @@ def test_committed_records_that_are_truncated_are_an_error(lookup: Config) -> No
     """An unclean election while the old leader still runs: it lost nothing, and must follow."""
 
     async def scenario() -> None:
-        world = ReplicationWorld(config=lookup)
-        await world.start(1, 2)
-        await world.create(1, 2)
-        await world.produce(b"a")
-        await world.until_equal(1, 2)
-        world.kill(2)
-        await world.elect(1, isr=(1,))
-        await world.produce(b"b", b"c", b"d")
+        world = await _leader_alone(lookup)
         await world.start(2)
         await world.elect(2, isr=(2,))
         await world.until_equal(1, 2)

@@ -78,13 +78,18 @@ def batch_reader(bootstrap: str, topic: str, **options: str) -> BatchReader:
 
 def read_all(reader: BatchReader, planned: list[Any]) -> list[tuple[int, int, bytes | None]]:
     """(partition, offset, value) of every record of the planned ranges."""
-    rows = []
+    rows: list[tuple[int, int, bytes | None]] = []
     for partition in planned:
-        for batch in reader.read(partition):
-            rows += zip(
-                batch["partition"].to_pylist(),
-                batch["offset"].to_pylist(),
-                batch["value"].to_pylist(),
-                strict=True,
-            )
+        read_into(rows, reader, partition)
     return rows
+
+
+def read_into(rows: list[tuple[int, int, bytes | None]], reader: BatchReader, planned: Any) -> None:
+    """Append the records of one planned range, batch by batch as they are read."""
+    for batch in reader.read(planned):
+        rows += zip(
+            batch["partition"].to_pylist(),
+            batch["offset"].to_pylist(),
+            batch["value"].to_pylist(),
+            strict=True,
+        )

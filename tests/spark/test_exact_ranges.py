@@ -9,7 +9,16 @@ import pytest
 from barnabas_tools.local.cluster import LocalCluster
 from pyspark_barnabas.planning import DataLossError
 
-from tests.spark.support import PARTITIONS, Stored, batch_reader, collect, load, produce, read_all
+from tests.spark.support import (
+    PARTITIONS,
+    Stored,
+    batch_reader,
+    collect,
+    load,
+    produce,
+    read_all,
+    read_into,
+)
 from tests.support.cluster_state import create_topic, leaders, wait_until_in_sync
 
 pytestmark = pytest.mark.spark
@@ -88,10 +97,14 @@ def test_an_end_that_is_reached_while_the_task_waits(cluster: LocalCluster, run:
     ahead = replace(planned, end=planned.end + 10)
 
     async def read_while_producing() -> tuple[list[Any], list[Stored]]:
-        reading = asyncio.create_task(asyncio.to_thread(read_all, reader, [ahead]))
-        await asyncio.sleep(1.0)  # the task waits at the high watermark by now
+        rows: list[Any] = []
+        reading = asyncio.create_task(asyncio.to_thread(read_into, rows, reader, ahead))
+        while len(rows) < planned.end - planned.start:
+            await asyncio.sleep(0.01)
+        # All there was has been read: the task is at the high watermark.
         more = await produce(cluster.bootstrap, "late", 60, start=COUNT)
-        return await reading, more
+        await reading
+        return rows, more
 
     rows, more = run.run(read_while_producing())
     wanted = [r for r in [*stored, *more] if r.partition == 0 and r.offset < ahead.end]
