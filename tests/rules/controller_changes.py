@@ -72,7 +72,7 @@ BROKERS = Section(
         opposite(
             "... topics being deleted wait",
             _BROKERS,
-            "            await self._deletion.fail(deleting, cause)\n",
+            "            await self._deletion.fail(gone, cause)\n",
             "            pass\n",
             "simulation/test_controller_topics.py::test_a_broker_that_dies_while_it_deletes_is_waited_for",
         ),
@@ -254,6 +254,15 @@ DELETION = Section(
             "        await self._replicas.change(offline, ReplicaState.DELETION_STARTED, CAUSE)\n"
             "        await self._replicas.change(offline, ReplicaState.DELETION_SUCCESSFUL, CAUSE)\n",
             "simulation/test_controller_topics.py::test_a_deletion_waits_for_the_broker_that_is_down",
+        ),
+        opposite(
+            "Leader -2 to all, StopReplica with deletion",
+            _DELETION,
+            "        alive = [r for r in remaining if self._context.is_alive(r.broker_id)]\n",
+            "        alive = [\n"
+            "            r for r in remaining if self._context.is_online(r.broker_id, r.partition)\n"
+            "        ]\n",
+            "simulation/test_lost_folders.py::test_a_topic_is_deleted_although_the_only_member_of_the_isr_lost_its_folder",
         ),
         opposite(
             "An error makes the topic wait too",

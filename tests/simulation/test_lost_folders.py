@@ -9,6 +9,7 @@ import asyncio
 import pytest
 from barnabas import Admin
 from barnabas_common.events import EventKind
+from barnabas_controller.store import znodes
 from barnabas_controller.store.config_store import topic_entity
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import Invariants
@@ -205,5 +206,34 @@ def test_the_recovery_point_of_a_lost_log_is_not_that_of_its_successor() -> None
         log = cluster.broker(2).log_manager.get(TP)
         assert log is not None and (log.log_end_offset, log.recovery_point) == (50, 0)
         await cluster.broker(2).log_manager.checkpoint_all_offsets()
+
+    run(story(), seed=5, max_time=300.0)
+
+
+@pytest.mark.parametrize("running", [[], [1], [1, 2]], ids=["neither", "the loser", "both"])
+def test_a_topic_is_deleted_although_the_only_member_of_the_isr_lost_its_folder(
+    running: list[int],
+) -> None:
+    """Its replica refuses every role. Those brokers are running when the deletion is requested."""
+
+    async def story() -> None:
+        cluster, _ = await _cluster([1, 2])
+        cluster.kill(2)
+        await _until_all_in_sync(cluster, 1)
+        cluster.kill(1)
+        _remove_folder(cluster, 1)
+        await asyncio.sleep(10.0)
+        for broker_id in running:
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        await asyncio.sleep(5.0)
+        store = await store_of(cluster)
+        await store.ensure(znodes.delete_topic_path(TP.topic))
+        for broker_id in {1, 2} - set(running):
+            cluster.start_broker(broker_id)
+        async with asyncio.timeout(60.0):
+            while await store.exists(znodes.topic_path(TP.topic)) is not None:
+                await asyncio.sleep(0.1)
+        assert TP not in cluster.broker(1).log_manager.lost
 
     run(story(), seed=5, max_time=300.0)

@@ -253,6 +253,8 @@ async def test_a_failed_directory_takes_its_logs_and_no_others() -> None:
     assert (await world.open(manager, "u", 0)).directory == "/b/u-0"
     with pytest.raises(KafkaStorageError):
         await manager.delete(T0)
+    with pytest.raises(KafkaStorageError, match="may be in a data directory that has failed"):
+        await manager.delete(TopicPartition("u", 1))
     await manager.stop()
     assert world.disk.exists("/b/.kafka_cleanshutdown")
     assert not world.disk.exists("/a/.kafka_cleanshutdown")

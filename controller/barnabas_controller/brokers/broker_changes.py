@@ -198,8 +198,13 @@ class BrokerChanges:
         staying = [r for r in replicas if not context.is_being_deleted(r.partition.topic)]
         await self._replicas.change(staying, ReplicaState.OFFLINE, cause)
         deleting = [r for r in replicas if context.is_being_deleted(r.partition.topic)]
-        if deleting:
-            await self._deletion.fail(deleting, cause)
+        gone = [r for r in deleting if not context.is_alive(r.broker_id)]
+        if gone:
+            await self._deletion.fail(gone, cause)
+        # A replica that its broker cannot use may be deleted all the same.
+        await self._deletion.resume_topics(
+            dict.fromkeys(r.partition.topic for r in deleting if r not in gone)
+        )
         if not staying:  # no UpdateMetadata has been sent yet
             self._term.update_metadata(context.registered_brokers())
 

@@ -117,11 +117,12 @@ class TopicDeletionManager:
             for replica in self._context.replicas_of_topic(topic)
             if self._context.replica_state(replica) is not ReplicaState.DELETION_SUCCESSFUL
         ]
-        offline = [r for r in remaining if not self._context.is_online(r.broker_id, r.partition)]
-        online = [r for r in remaining if self._context.is_online(r.broker_id, r.partition)]
+        # A broker that cannot use its log may still be able to delete it, so it is asked as well.
+        offline = [r for r in remaining if not self._context.is_alive(r.broker_id)]
+        alive = [r for r in remaining if self._context.is_alive(r.broker_id)]
         await self._replicas.change(remaining, ReplicaState.OFFLINE, CAUSE)
         await self._replicas.change(offline, ReplicaState.DELETION_INELIGIBLE, CAUSE)
-        await self._replicas.change(online, ReplicaState.DELETION_STARTED, CAUSE)
+        await self._replicas.change(alive, ReplicaState.DELETION_STARTED, CAUSE)
         if offline:
             self._mark_ineligible_for_deletion(
                 topic, f"brokers {sorted({r.broker_id for r in offline})} are offline"

@@ -317,14 +317,10 @@ class LogManager:
         self._periodic.settings_changed()
 
     async def _create(self, name: TopicPartition, config: LogConfig, is_new: bool) -> UnifiedLog:
-        live = self._live_log_dirs()
-        if name in self._offline:
-            raise KafkaStorageError(f"{name}: {self._offline[name]}")
-        if not live or (not is_new and len(live) < len(self.directories)):
-            raise KafkaStorageError(f"{name} may be in a data directory that has failed")
+        self._check_not_failed(name, is_new)
         if self._shortage.lasts:  # a checkpoint may still name a deleted log of this name
             raise OutOfDescriptorsError(f"{name}: no file descriptors are left")
-        fewest_logs = min(live, key=lambda d: len(self._logs_in(d)))
+        fewest_logs = min(self._live_log_dirs(), key=lambda d: len(self._logs_in(d)))
         directory = home_of_damaged(name, self.lost, self.directories) or fewest_logs
         folder = LogFolder(self._disk, f"{directory.path}/{name}", name, config)
         with self._io(directory, name):
@@ -334,6 +330,13 @@ class LogManager:
         logger.info("%s: log created in %s", name, directory.path)
         return log
 
+    def _check_not_failed(self, name: TopicPartition, is_new: bool = False) -> None:
+        live = self._live_log_dirs()
+        if name in self._offline:
+            raise KafkaStorageError(f"{name}: {self._offline[name]}")
+        if not live or (not is_new and len(live) < len(self.directories)):
+            raise KafkaStorageError(f"{name} may be in a data directory that has failed")
+
     def _make(self, folder: LogFolder) -> UnifiedLog:
         self._disk.make_directory(folder.path)
         return UnifiedLog(self._context, folder, LogCheckpoint())
@@ -342,13 +345,12 @@ class LogManager:
         """Remove a log and rename its folder; the files are removed after a delay.
 
         Raises:
-            KafkaStorageError: its directory has failed.
+            KafkaStorageError: it is, or may be, in a directory that has failed.
         """
         async with self._changing:
-            if topic_partition in self._offline:
-                raise KafkaStorageError(f"{topic_partition}: {self._offline[topic_partition]}")
             log = self._logs.pop(topic_partition, None)
             if log is None:
+                self._check_not_failed(topic_partition)
                 await self._delete_damaged(topic_partition)
                 self.lost.forget(topic_partition)
                 return
