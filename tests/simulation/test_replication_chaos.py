@@ -21,6 +21,7 @@ from barnabas_simulator.loop import run
 from tests.support.replication_world import TP, ReplicationWorld
 
 BROKERS = (1, 2, 3)
+LAG_MAX_MS = 4000
 
 
 class Chaos:
@@ -30,7 +31,9 @@ class Chaos:
         self.random = random.Random(seed)
         self.steps = steps
         named = {name.replace("_", "."): value for name, value in config.items()}
-        self.world = ReplicationWorld(seed, config={"replica.lag.time.max.ms": "4000"} | named)
+        self.world = ReplicationWorld(
+            seed, config={"replica.lag.time.max.ms": str(LAG_MAX_MS)} | named
+        )
         self.acked: dict[int, bytes] = {}
         self.seen: dict[int, bytes] = {}
         self.cut: list[tuple[int, int]] = []
@@ -147,7 +150,9 @@ class Chaos:
     async def _judge(self) -> None:
         world = self.world
         await world.until(lambda: sorted(world.isr()) == list(BROKERS))
-        assert (await world.produce(b"last")).error_code == ErrorCode.NONE
+        # A follower with a broken connection delays it until it reconnects or leaves the ISR.
+        last = await world.produce(b"last", timeout_ms=3 * LAG_MAX_MS)
+        assert last.error_code == ErrorCode.NONE
         await world.until_equal(*BROKERS)
         values = world.values(1)
         for known in (self.acked, self.seen):
