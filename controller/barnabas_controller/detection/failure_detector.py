@@ -21,7 +21,7 @@ OPEN_SECONDS = 5.0
 # Linux needs 3 s to find out that a host on its own network does not answer.
 PROBE_TIMEOUT_SECONDS = 4.0
 PAUSE_SECONDS = 0.05
-# Until a stream has been open once the broker may still be starting.
+# The broker may still be starting until a stream has been open once.
 FIRST_PAUSE_SECONDS = 0.2
 
 

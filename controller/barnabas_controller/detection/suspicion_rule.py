@@ -51,7 +51,7 @@ class SuspicionRule:
             self._stop_counting()
 
     def retract(self) -> None:
-        """Drop the suspicion, as the fault may be the detector's own; the next probe decides."""
+        """Drop the suspicion, because the fault may be the detector's own."""
         self.suspicion = None
 
     def _count(self, now: float) -> None:

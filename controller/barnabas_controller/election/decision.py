@@ -22,7 +22,7 @@ class Refused:
     """No candidate may lead; nothing changes.
 
     `awaits` are replicas that may turn out to be better candidates within a limited time.
-    `otherwise` is the replica that leads if the members of the ISR are awaited in vain. `cause` is
+    `otherwise` is the replica that leads after that time, NO_LEADER if none is known. `cause` is
     what triggered the election; it is empty where `why` says enough.
     """
 

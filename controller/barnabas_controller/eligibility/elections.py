@@ -75,7 +75,7 @@ def _elect_without_complete_member(
     cause: str,
     eligibility: LeaderEligibility,
 ) -> Elected | Refused:
-    """Decide for a partition all of whose online members of the ISR lost records."""
+    """Decide for a partition whose online members of the ISR have all lost records."""
     why = f"{cause}{_lost(lost)}"
     if eligible := eligibility.eligible_leader_replicas:
         return _elect_eligible_leader_replica(state, live, eligible[0], why)
@@ -89,7 +89,7 @@ def _elect_without_complete_member(
 def _replace_absent_members(
     state: LeaderAndIsr, live: tuple[int, ...], cause: str, eligibility: LeaderEligibility
 ) -> Elected | Refused:
-    """Decide for a partition all of whose members of the ISR have no session (KIP-966).
+    """Decide for a partition whose members of the ISR are all unregistered (KIP-966).
 
     Records that only they have were not acknowledged with `acks=all`: the ISR is under its minimum.
     The members are awaited nevertheless: if they do not lead, records with `acks=1` are lost.

@@ -31,7 +31,9 @@ def elect_above(
     online: Collection[int],
     cause: str,
 ) -> Decision:
-    """Elect under an epoch above `held`: by broker id, what replicas held that refused their role.
+    """Elect under a leader epoch above all of `held`.
+
+    `held` has, by broker id, what each replica held when it refused its role.
 
     If no held role is newer than the state, its leader gets the next epoch: it has restarted, and
     cannot know which leader wrote the records of the present epoch in its log. Otherwise the leader

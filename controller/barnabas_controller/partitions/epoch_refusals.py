@@ -1,7 +1,7 @@
 """What the controller does when brokers refuse its requests because they hold newer epochs.
 
 If a broker has accepted a higher controller epoch, this controller raises its own by a new
-election. If a replica holds a newer leader epoch, its partition gets a state with an epoch above.
+election. If a replica holds a newer leader epoch, its partition gets a state with a higher one.
 """
 
 import asyncio
