@@ -30,7 +30,7 @@ class LeaderAndIsrPartition:
     """The role of a broker for one partition.
 
     `partition_epoch` is the version of the state znode. `is_new` allows the broker to create an
-    empty log. `cause` tells humans the reason for the decision or, after `SENT_AGAIN`, the reason
+    empty log. `cause` is for humans: the reason for the decision or, after `SENT_AGAIN`, the reason
     for which an earlier decision is repeated. Only `explain` reads it.
     """
 

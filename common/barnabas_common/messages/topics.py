@@ -60,7 +60,7 @@ class CreateTopicsResponse:
 
 @dataclass(slots=True)
 class NewPartitions:
-    """A topic that shall have `count` partitions, including the present ones.
+    """A topic that is to have `count` partitions, including the present ones.
 
     `assignments` has the brokers of the new partitions; if it is empty the controller assigns them.
     """

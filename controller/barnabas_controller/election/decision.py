@@ -1,4 +1,4 @@
-"""What an election decides."""
+"""The decisions that an election can end with."""
 
 from dataclasses import dataclass
 

@@ -168,7 +168,10 @@ class Store:
         return WrittenState(znodes.decode_state(partition, data, stat.version), stat.mzxid)
 
     async def propagate_log_dir_event(self, broker_id: int) -> None:
-        """Notify the controller that one of this broker's log directories failed."""
+        """Ask the controller to send this broker all its roles again.
+
+        The broker does so when a log directory has failed, or when replicas can be used again.
+        """
         path = f"{znodes.LOG_DIR_EVENTS}/log_dir_event_"
         data = znodes.encode_log_dir_event(broker_id)
         # A second notification, if the answer to the first was lost, does no harm.

@@ -350,7 +350,7 @@ def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def encode_log_dir_event(broker_id: int) -> bytes:
-    """A broker's notification that one of its log directories failed."""
+    """A broker's notification that a log directory failed, or that replicas can be used again."""
     return encode({"version": 1, "broker": broker_id, "event": 1})
 
 

@@ -165,8 +165,8 @@ def unreachable(what: str, server_zxid: int | None, last_zxid: int) -> "ZooKeepe
     """The error to raise when no server serves a session; `what` is its text if none is behind.
 
     `server_zxid` is what a server answered outside the session, or None. A server refuses sessions
-    that have seen a later transaction than it has. So a server that was restored from an old copy
-    cannot be told from a stopped one within a session.
+    that have seen a later transaction than it has. So, within a session, a server that was restored
+    from an old copy looks like a stopped one.
     """
     if server_zxid is not None and server_zxid < last_zxid:
         return ZooKeeperBehind(
