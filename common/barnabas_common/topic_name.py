@@ -10,7 +10,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def validate_topic_name(topic: str) -> None:
-    """Raise InvalidTopicError with the reason unless a topic may have this name."""
+    """Raise InvalidTopicError, with the reason, unless a topic may have this name."""
     if topic == "":
         raise InvalidTopicError("the empty string is not a topic name")
     if topic in (".", ".."):
@@ -28,7 +28,10 @@ def validate_topic_name(topic: str) -> None:
 
 
 def colliding_topics(topic: str, existing: Iterable[str]) -> list[str]:
-    """The existing topics that differ from this one only in `.` and `_`: their metrics collide."""
+    """The existing topics whose names differ from this one only in `.` and `_`.
+
+    Kafka replaces `.` by `_` in the names of metrics, so their metrics would collide.
+    """
     folded = topic.replace(".", "_")
     return sorted(
         other for other in existing if other != topic and other.replace(".", "_") == folded

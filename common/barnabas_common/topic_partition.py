@@ -10,5 +10,5 @@ class TopicPartition(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        """As in the names of folders and in Kafka's own messages: `flights-3`."""
+        """The form that folders and Kafka's own messages have, as in `flights-3`."""
         return f"{self.topic}-{self.partition}"

@@ -88,6 +88,7 @@ class ActiveController:
         self._scope = TaskScope(f"controller epoch {store.epoch.number}")
 
     def start_timers(self) -> None:
+        """Start the preferred leader rebalance, which ends with the term."""
         self._scope.spawn(self._rebalance.run(), "preferred leader rebalance")
 
     def _on_response(self, broker_id: int, request: ControlRequest, response: Message) -> None:

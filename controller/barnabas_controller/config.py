@@ -5,9 +5,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ControllerConfig:
-    """Names and defaults are Kafka's. `request_timeout` (`controller.socket.timeout.ms`), the
-    interval and the wait are in seconds. `suspects_on_evidence` (`failure.detection`) and the two
-    settings of the eligible leader replicas are not Kafka's."""
+    """Names and defaults are Kafka's, except for three settings that Kafka does not have:
+    `suspects_on_evidence` (`failure.detection`) and the two about eligible leader replicas.
+
+    `request_timeout` (`controller.socket.timeout.ms`), `leader_imbalance_check_interval_seconds`
+    and `eligible_leader_replicas_wait` are in seconds.
+    """
 
     inter_broker_listener: str = "PLAINTEXT"
     delete_topic_enable: bool = True

@@ -4,7 +4,7 @@ It lasts as long as one ZooKeeper session: the broker creates a new one for a ne
 does all work: it takes events from one queue and handles each completely before the next, so no
 state needs a lock. Watches, timers and responses only enqueue events.
 
-An event that fails unexpectedly may have done half of its work. Then the controller resigns, and
+An event that fails unexpectedly may have done half of its work. The controller then resigns, and
 the next failover reads everything from ZooKeeper again.
 """
 
@@ -54,12 +54,13 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Handler = Callable[[Any], Awaitable[Message]]
 
-# After an unexpected failure, so that another broker is elected first. If every controller fails in
-# the same way the pause doubles up to the second number; a term of that length resets it.
+# The pause after an unexpected failure lets another broker be elected first. If every controller
+# fails in the same way, the pause doubles up to the maximum. A term that lasts as long as the
+# maximum resets it.
 PAUSE_AFTER_FAILURE_SECONDS = 1.0
 MAX_PAUSE_AFTER_FAILURE_SECONDS = 30.0
-# The broker that deposed a controller and the deposed one wait before they stand for election: one
-# of them may be isolated from the other brokers, which can all be elected.
+# The broker that deposed a controller and the deposed controller wait before they stand for
+# election, because one of them may be isolated. The other brokers stand for election immediately.
 PAUSE_AFTER_DEPOSING_SECONDS = 0.25
 OVER = (State.EXPIRED, State.CLOSED)
 
@@ -83,8 +84,9 @@ REQUESTS: Mapping[type, tuple[type, Callable[[ActiveController], Handler]]] = {
 class ControllerSetup:
     """What a controller needs from its broker.
 
-    `suspects` returns the brokers that the last known controller suspected, by id with the broker
-    epoch; `highest_epoch` the highest controller epoch whose requests this broker has accepted.
+    `suspects` returns the brokers that the last known controller suspected, as broker epochs by
+    broker id. `highest_epoch` returns the highest controller epoch whose requests this broker has
+    accepted.
     """
 
     runtime: Runtime
@@ -98,7 +100,11 @@ class ControllerSetup:
 
 @dataclass(frozen=True)
 class _Event:
-    """`drop` is called at the end in any case: it answers a caller that still waits."""
+    """One event on the queue.
+
+    `drop` is called last, whether or not the event was handled: it answers a caller that still
+    waits.
+    """
 
     name: str
     handle: Callable[[], Awaitable[None]]
@@ -106,7 +112,11 @@ class _Event:
 
 
 class Controller:
-    """Takes part in the elections, and is active while it has won."""
+    """Takes part in controller elections; active from an election that it wins to its resignation.
+
+    `active_controller_id` is the controller when this broker last read `/controller`, -1 if there
+    was none.
+    """
 
     def __init__(self, setup: ControllerSetup) -> None:
         self._setup = setup
@@ -123,7 +133,7 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker is the controller, as far as it can know."""
+        """Whether this broker is the controller, as far as it knows."""
         return self._active is not None and self._setup.session.state not in OVER
 
     @property
@@ -143,7 +153,7 @@ class Controller:
         await self._end("the broker is stopping")
 
     def reconfigure(self, config: ControllerConfig) -> None:
-        """Use other settings from now on."""
+        """Use these settings from now on; newly allowed unclean elections are held immediately."""
         allowed_before = self._config.unclean_leader_election_enable
         self._config = config
         if config.unclean_leader_election_enable and not allowed_before:
@@ -158,7 +168,10 @@ class Controller:
             active.term.enqueue(cause, lambda: active.partitions.elect_where_missing(cause, topic))
 
     async def handle(self, request: Message) -> Message:
-        """Handle a request of `REQUESTS`; answers NOT_CONTROLLER unless this broker is active."""
+        """Handle a request listed in `REQUESTS`.
+
+        The response is NOT_CONTROLLER unless this broker is active until the request is handled.
+        """
         response, handler = REQUESTS[type(request)]
         name = type(request).__name__.removesuffix("Request")
         refusal = response(error_code=ErrorCode.NOT_CONTROLLER)
@@ -167,7 +180,7 @@ class Controller:
     async def create_partitions(
         self, new: NewPartitions, validate_only: bool = False
     ) -> TopicResult:
-        """Handle one topic of a CreatePartitions in the same way."""
+        """Handle one topic of a CreatePartitions request, like `handle`."""
         return await self._ask(
             f"CreatePartitions of {new.topic}",
             lambda active: active.growth.grow(new, validate_only),
@@ -254,7 +267,7 @@ class Controller:
             self._enqueue("the session is over", self._do_nothing)
 
     async def _do_nothing(self) -> None:
-        """Wakes the loop, which then sees that the session is over."""
+        """Wake the loop of `_run`, which then sees that the session is over."""
 
     async def _check_controller(self) -> None:
         """Read `/controller`; stand for election if it does not exist."""
@@ -291,7 +304,7 @@ class Controller:
             await asyncio.sleep(PAUSE_AFTER_DEPOSING_SECONDS)
 
     async def _stand_for_election(self, previous: int) -> None:
-        """`previous` is the controller when this broker last read `/controller`, or -1."""
+        """Try to become controller; `previous` is the last known controller, or -1."""
         setup = self._setup
         now = setup.runtime.clock.wall_ms()
         highest = max(setup.highest_epoch(), self._highest_refused_by)
@@ -338,7 +351,7 @@ class Controller:
             self._setup.events.record(EventKind.CONTROLLER_RESIGNED, why, epoch=epoch)
             try:
                 await active.close()
-            except Exception:  # the next term has parts of its own
+            except Exception:  # the next term creates its own parts
                 logger.exception("closing the term of epoch %d", epoch)
 
     async def _raise_epoch(self, error: ControllerEpochBehind) -> None:
@@ -381,7 +394,7 @@ class Controller:
         self._enqueue("after a failure", self._check_controller)
 
     def _next_pause(self) -> float:
-        """How long to wait this time, in seconds."""
+        """How long to wait after this failure, in seconds."""
         term_seconds = self._setup.runtime.clock.monotonic() - self._elected_at
         if self._active is not None and term_seconds >= MAX_PAUSE_AFTER_FAILURE_SECONDS:
             self._pause = PAUSE_AFTER_FAILURE_SECONDS
@@ -391,5 +404,5 @@ class Controller:
 
 
 def _described(error: Exception) -> str:
-    """For humans: what failed, and in what."""
+    """For humans: the error, and the notes that say during which work it was raised."""
     return ", ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])

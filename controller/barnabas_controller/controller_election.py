@@ -26,7 +26,7 @@ from barnabas_controller.zookeeper.session import (
 
 
 class ControllerZnode(NamedTuple):
-    """The owner of `/controller`, and its czxid: every election creates another znode."""
+    """The owner of `/controller`, and the znode's czxid, which differs for every election."""
 
     broker_id: int
     session_id: int
@@ -36,7 +36,8 @@ class ControllerZnode(NamedTuple):
 async def current_controller(store: Store, watch: Watch | None = None) -> ControllerZnode | None:
     """The present controller, or None. The watch is always armed.
 
-    The owner of the ephemeral znode counts, not the id in it. The id of a malformed one is -1.
+    The session that owns the ephemeral znode identifies the controller; the broker id in the data
+    does not. The id is -1 if the data are malformed.
     """
     if await store.exists(znodes.CONTROLLER, watch) is None:
         return None
@@ -56,7 +57,7 @@ async def current_controller(store: Store, watch: Watch | None = None) -> Contro
 
 
 async def broker_of(store: Store, controller_znode: ControllerZnode) -> znodes.Broker | None:
-    """The controller's registration, if it belongs to the same session."""
+    """The controller's registration; None if it is malformed or belongs to another session."""
     found = await store.get(znodes.broker_path(controller_znode.broker_id))
     if found is None or found[1].ephemeral_owner != controller_znode.session_id:
         return None
@@ -70,9 +71,9 @@ async def broker_of(store: Store, controller_znode: ControllerZnode) -> znodes.B
 async def depose(store: Store, controller_znode: ControllerZnode) -> bool:
     """Delete the `/controller` of a suspected controller; False if it was deleted already.
 
-    The epoch is read first, then the znode is compared. No broker can be elected while the znode
-    exists, so that epoch is the one of its election, and the multi, which checks it, cannot delete
-    the znode of a later controller.
+    The epoch is read before the znode is compared. No broker can be elected while the znode exists,
+    so the epoch that was read is that of the suspected controller. The multi checks it, and so
+    cannot delete the znode of a later controller.
     """
     epoch = await store.exists(znodes.CONTROLLER_EPOCH)
     stat = await store.exists(znodes.CONTROLLER)
@@ -91,9 +92,10 @@ async def elect(
 ) -> ControllerEpoch:
     """Become controller; raises ControllerMoved if another broker was faster.
 
-    The new epoch exceeds the one in `/controller_epoch` and `highest_epoch`, the highest that this
-    broker has accepted: after an operator lowered the number in the znode, all brokers would refuse
-    the controller's requests. Raises MalformedZnode if `/controller_epoch` is not a number.
+    The new epoch exceeds both the one in `/controller_epoch` and `highest_epoch`, the highest that
+    this broker has accepted. Without the second bound all brokers would refuse the controller's
+    requests after an operator had lowered the number in the znode. Raises MalformedZnode if
+    `/controller_epoch` is not a number.
     """
     epoch, version = await _read_epoch(store)
     epoch = max(epoch, highest_epoch)
@@ -113,7 +115,7 @@ async def elect(
 
 
 async def watch_epoch(store: Store, watch: Watch) -> bool:
-    """Watch `/controller_epoch`; returns whether it is valid now."""
+    """Arm a watch on `/controller_epoch`; return whether it is a valid number now."""
     await store.exists(znodes.CONTROLLER_EPOCH, watch)
     try:
         await _read_epoch(store)
@@ -123,7 +125,7 @@ async def watch_epoch(store: Store, watch: Watch) -> bool:
 
 
 async def _won_without_answer(store: Store, epoch: int) -> ControllerEpoch:
-    """The epoch, if an attempt whose answer was lost has won the election."""
+    """The epoch, if an attempt whose answer was lost has won; otherwise raises ControllerMoved."""
     controller = await current_controller(store)
     if controller is not None and controller.session_id == store.session.session_id:
         number, version = await _read_epoch(store)
@@ -133,7 +135,7 @@ async def _won_without_answer(store: Store, epoch: int) -> ControllerEpoch:
 
 
 async def _read_epoch(store: Store) -> tuple[int, int]:
-    """The number in `/controller_epoch` and the znode's version; created with 0 if missing."""
+    """The number in `/controller_epoch` and the znode's version; a missing znode is created."""
     while True:
         found = await store.get(znodes.CONTROLLER_EPOCH)
         if found is not None:

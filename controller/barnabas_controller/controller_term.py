@@ -25,7 +25,7 @@ Enqueue = Callable[[str, Callable[[], Awaitable[None]]], None]
 
 @dataclass(frozen=True)
 class ControllerTerm:
-    """Watches and responses pass their work to `enqueue(name, handler)`."""
+    """One controller term. Watches and responses pass their work to `enqueue(name, handler)`."""
 
     broker_id: int
     runtime: Runtime
@@ -40,7 +40,7 @@ class ControllerTerm:
 
     @property
     def store(self) -> Store:
-        """Reads, and the writes that any broker may do; those of a controller are `fenced`."""
+        """Reads, and the writes that any broker may make. The controller's writes use `fenced`."""
         return self.fenced.store
 
     @property
@@ -49,7 +49,10 @@ class ControllerTerm:
         return self.settings()
 
     def watch(self, name: str, handle: Callable[[], Awaitable[None]]) -> Watch:
-        """A watch that enqueues an event; create it once, as the same watch is armed only once."""
+        """A watch that enqueues an event.
+
+        Create it once and pass the same object to every read: a session arms equal watches once.
+        """
         return lambda _: self.enqueue(name, handle)
 
     def batch(self) -> RequestBatch:
@@ -65,7 +68,7 @@ class ControllerTerm:
     def update_metadata(
         self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition] = ()
     ) -> None:
-        """Send these brokers which brokers are alive, and the leaders of these partitions."""
+        """Send these brokers which brokers are alive, and who leads these partitions."""
         batch = self.batch()
         batch.update_metadata(broker_ids, partitions)
         self.send(batch)

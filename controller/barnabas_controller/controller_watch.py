@@ -1,6 +1,6 @@
 """Every other broker watches the controller's broker, by the rule that the controller uses.
 
-The controller detects the failures of all brokers but its own.
+The controller watches all brokers except its own, so only the others can detect its failure.
 """
 
 import logging
@@ -36,11 +36,11 @@ class ControllerWatch:
 
     @property
     def observation(self) -> PeerObservation | None:
-        """What was observed of the last controller; None if there was none."""
+        """What has been observed of the controller that is watched; None if none is."""
         return self._failure_detector.observation if self._failure_detector is not None else None
 
     async def follow(self, store: Store, controller_znode: ControllerZnode) -> None:
-        """Watch this controller from now on, and no other one."""
+        """Watch this controller instead of the previous one, if failure detection is enabled."""
         if controller_znode == self._controller_znode or not self._config.suspects_on_evidence:
             return
         await self.close()

@@ -4,11 +4,11 @@ from barnabas_common.errors import BarnabasError
 
 
 class ControllerMoved(BarnabasError):
-    """Another broker has been elected controller: nothing of this write was applied."""
+    """Another broker has been elected controller; nothing of the write was applied."""
 
 
 class ControllerEpochBehind(BarnabasError):
-    """A broker has accepted a higher controller epoch than that of this controller."""
+    """A broker has accepted a higher controller epoch than that of this controller, `own`."""
 
     def __init__(self, broker_id: int, epoch: int, own: int) -> None:
         self.epoch = epoch

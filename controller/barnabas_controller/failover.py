@@ -25,11 +25,11 @@ async def fail_over(
     predecessor: PeerObservation | None = None,
     suspects: Mapping[int, int] | None = None,
 ) -> None:
-    """Start a controller term; raises ControllerMoved if it ends before that.
+    """Start a controller term; raises ControllerMoved if another controller is elected meanwhile.
 
-    `predecessor` is what this broker observed of the previous controller: if it is suspected, its
-    partitions get other leaders now. `suspects` are the broker epochs of the brokers that the
-    previous controller suspected.
+    `predecessor` is what this broker observed of the previous controller. If that controller is
+    suspected, its partitions get other leaders now. `suspects` are the brokers that the previous
+    controller suspected, as broker epochs by broker id.
     """
     term = active.term
     context = term.context
@@ -42,12 +42,12 @@ async def fail_over(
     absent = _unregistered(context)
     cause += _absence(absent)
     active.brokers.await_registration(absent)
-    # 3. Mark suspected brokers. (Kafka has none.)
+    # 3. Mark suspected brokers. (Kafka does not suspect brokers.)
     _inherit_suspects(context, suspects or {})
     cause += _suspect_predecessor(active, predecessor)
     # 4. Read which topics are to be deleted.
     await active.deletion.start(await term.store.topics_to_delete(active.deletion.watch))
-    # 5. Notify all brokers which brokers are alive, without any partition.
+    # 5. Send all brokers which brokers are alive; the request contains no partitions.
     term.update_metadata(context.registered_brokers())
     # 6. Remove brokers that lost records from the ISRs. (In Kafka a broker registers again only
     #    after its old session has expired, and the controller has removed it from all ISRs.)
@@ -102,13 +102,13 @@ def _had_stream(predecessor: PeerObservation | None, broker: Broker) -> bool:
 
 
 def _unregistered(context: ControllerContext) -> list[int]:
-    """Which brokers have replicas and no registration."""
+    """The brokers that have replicas but no registration, sorted."""
     assigned = {broker for p in context.partitions() for broker in context.replicas(p)}
     return sorted(assigned - context.brokers.keys())
 
 
 def _absence(absent: Sequence[int]) -> str:
-    """The cause of a failover's elections."""
+    """The part of the cause that names brokers without a registration; empty if there are none."""
     if not absent:
         return ""
     noun = "broker" if len(absent) == 1 else "brokers"
@@ -123,7 +123,10 @@ def _inherit_suspects(context: ControllerContext, suspects: Mapping[int, int]) -
 
 
 def _suspect_predecessor(active: ActiveController, predecessor: PeerObservation | None) -> str:
-    """Mark the previous controller as suspected if it is; returns the end of the cause."""
+    """Mark the previous controller as suspected if this broker suspects it.
+
+    Returns the part of the cause that says so, or an empty text.
+    """
     if predecessor is None or predecessor.suspicion is None:
         return ""
     context, broker = active.term.context, predecessor.broker

@@ -14,7 +14,11 @@ T = TypeVar("T")
 
 
 class Notifications(Generic[T]):
-    """`decode(path, data, stat)` may raise MalformedZnode; the notification is then left out."""
+    """The notifications in one directory.
+
+    `handle` receives all that are there, decoded. `decode(path, data, stat)` may raise
+    MalformedZnode; that notification is then left out.
+    """
 
     def __init__(
         self,
@@ -30,12 +34,12 @@ class Notifications(Generic[T]):
         self._watch = term.watch(f"notifications in {directory}", self._on_children_changed)
 
     async def start(self) -> None:
-        """At failover: delete old notifications, because all that they announce is read later."""
+        """At failover: delete old notifications; the failover reads the state afterwards."""
         await self._term.store.children(self._directory, self._watch)
         await self._term.fenced.delete_children(self._directory)
 
     async def _on_children_changed(self) -> None:
-        """Handle and delete all; the deletion triggers one more, empty call."""
+        """Handle and delete all notifications; the deletion triggers one more call, without any."""
         store = self._term.store
         names = await store.children(self._directory, self._watch)
         paths = [f"{self._directory}/{name}" for name in names]

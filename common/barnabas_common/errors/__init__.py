@@ -1,10 +1,11 @@
 """The errors that callers can meet, by origin.
 
-`KafkaError` and its subclasses: a broker answered, and the answer is one of Kafka's error codes.
-`TransportError`: no answer arrived; the request was certainly not applied (`NotApplied`), or that
-is unknown (`MaybeApplied`). `ClientError`: a mistake of the caller, or a limit of this client.
+`KafkaError` and its subclasses mean that a broker answered with one of Kafka's error codes.
+`TransportError` means that no response arrived. Either the request was certainly not applied
+(`NotApplied`), or that is unknown (`MaybeApplied`). `ClientError` is a mistake of the caller, or a
+limit of this client.
 
-Each code has its own exception class (in `kafka_errors`, all importable from here):
+Each code has its own exception class (in `kafka_errors`, all importable from here). For example,
 `NOT_LEADER_OR_FOLLOWER` raises `NotLeaderOrFollowerError`.
 """
 
@@ -14,29 +15,29 @@ from barnabas_common.errors.kafka_errors import BarnabasError as BarnabasError
 
 
 class TransportError(BarnabasError):
-    """No answer arrived from the peer."""
+    """No response arrived from the peer."""
 
     retriable = True
 
 
 class NotApplied(TransportError):
-    """The request was not sent, or the peer was not there: it was certainly not applied."""
+    """The request was not sent or the peer did not run, so it was certainly not applied."""
 
 
 class MaybeApplied(TransportError):
-    """The connection broke, or the time ran out, after sending: it may have been applied."""
+    """The connection broke or the time ran out after sending; the request may have been applied."""
 
 
 class ClientError(BarnabasError):
-    """A mistake of the caller, or a limit of this client, found before anything was sent."""
+    """A mistake of the caller, or a limit of this client; nothing was sent."""
 
 
 class InvalidArgumentError(ClientError, ValueError):
-    """An argument has no meaning here: a wrong type, a negative partition, a bad option."""
+    """An argument is invalid, for instance its type, a negative partition or an unknown option."""
 
 
 class ClosedError(ClientError):
-    """The producer, consumer or admin client was already closed."""
+    """The producer, consumer or admin client has been closed."""
 
 
 class BufferExhaustedError(ClientError):
@@ -44,10 +45,10 @@ class BufferExhaustedError(ClientError):
 
 
 class NoBrokerReachableError(ClientError):
-    """No known address answered; the message names each and says why."""
+    """No known address answered; the message names each address and the reason."""
 
     retriable = True
 
 
 class DeliveryTimeoutError(BarnabasError):
-    """`delivery_timeout_ms` or `retries` ran out; the message carries the last failure."""
+    """`delivery_timeout_ms` or `retries` ran out; the message contains the last failure."""

@@ -1,13 +1,13 @@
 """Kafka's error codes: the numbers in responses, and which of them are worth a retry.
 
 The numbers and the advice are those of Apache Kafka 3.8,
-`org.apache.kafka.common.protocol.Errors`. A response never carries a transport failure: those are
-raised by the channel (see `barnabas_common.errors`).
+`org.apache.kafka.common.protocol.Errors`. No code stands for a transport failure, which the channel
+raises (see `barnabas_common.errors`).
 """
 
 from enum import IntEnum
 
-# What a sender can do about a code: send the same request again, or refresh its metadata first.
+# The advice to a sender: send the same request again, or refresh the metadata first.
 _RETRY = "retry"
 _REFRESH = "refresh, then retry"
 
@@ -15,8 +15,8 @@ _REFRESH = "refresh, then retry"
 class ErrorCode(IntEnum):
     """One code of Kafka's protocol; `NONE` means success.
 
-    `retriable`: the same request may succeed when it is sent again. `stale_metadata`: the sender's
-    view of leaders is out of date and must be refreshed first.
+    `retriable` says whether the same request may succeed when it is sent again. `stale_metadata`
+    says that the sender's metadata are out of date and must be refreshed before.
     """
 
     retriable: bool

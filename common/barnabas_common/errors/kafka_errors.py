@@ -9,9 +9,9 @@ from barnabas_common.errors.error_code import ErrorCode as _Code
 
 
 class BarnabasError(Exception):
-    """The base of everything Barnabas raises on purpose.
+    """The base class of all errors that Barnabas raises on purpose.
 
-    `retriable`: the same request may succeed when it is sent again.
+    `retriable` says whether the same request may succeed when it is sent again.
     """
 
     retriable: ClassVar[bool] = False

@@ -135,8 +135,12 @@ LOG_LEVELS: Mapping[EventKind, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`sequence` counts the events of one incarnation of broker `broker_id`, from 1. `time_ms` is
-    wall clock. `cause` completes the sentence "... because ...". `details` are JSON values."""
+    """One recorded change of state.
+
+    `sequence` counts the events of one incarnation of broker `broker_id`, from 1. `time_ms` is the
+    wall clock. `cause` completes the sentence "... because ...". `topic_partition` is None if the
+    event is about no partition. `details` are JSON values.
+    """
 
     sequence: int
     time_ms: int

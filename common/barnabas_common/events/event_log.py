@@ -1,7 +1,7 @@
 """A broker's latest events, in a bounded ring.
 
 There are two rings with one sequence: changes of state, and moves of offsets. Offsets move all the
-time, and must not displace the cause of a leader change an hour ago.
+time, and must not displace the cause of a leader change of an hour ago.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ MOVES = frozenset({EventKind.OFFSETS_MOVED})
 class Excerpt:
     """Events of one incarnation of a broker, oldest first.
 
-    `life` identifies the incarnation. `until` is the sequence after which the next request starts;
-    `missed` counts the events in between that the ring had already dropped. `forgotten_ms` is the
-    wall clock of the newest change of state ever dropped, 0 without one.
+    `life` identifies the incarnation. The next request starts after sequence `until`. `missed`
+    counts the events in between that the ring had already dropped. `forgotten_ms` is the wall clock
+    of the newest change of state that was ever dropped, 0 if there is none.
     """
 
     life: int
@@ -40,8 +40,8 @@ class Excerpt:
 class EventLog:
     """The latest events of one incarnation of a broker; the oldest are dropped first.
 
-    `wall_ms` is the clock that stamps them. Recording never waits and never fails; it happens on
-    the event loop.
+    `wall_ms` returns the events' times. Events are recorded on the event loop; recording never
+    waits and never fails.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class EventLog:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of the newest event; 0 when there was none."""
+        """The sequence of the newest event, 0 if there has been none."""
         return self._last
 
     def record(
@@ -75,7 +75,7 @@ class EventLog:
     ) -> None:
         """Record a change of state and its cause; also write it to the process's log.
 
-        The log line and the event are one call, so that they cannot differ.
+        One call makes both the log line and the event, so that they cannot differ.
         """
         self._last += 1
         plain = {name: _plain(value) for name, value in details.items()}
@@ -97,14 +97,14 @@ class EventLog:
     def since(self, sequence: int) -> list[Event]:
         """The recorded events after `sequence`, oldest first.
 
-        A reader has missed some if their sequences have gaps.
+        Gaps in their sequences show that events were dropped.
         """
         found = [*_after(self._changes, sequence), *_after(self._moves, sequence)]
         found.sort(key=lambda event: event.sequence)
         return found
 
     def excerpt(self, sequence: int, max_events: int) -> Excerpt:
-        """The first `max_events` of `since`, with their place in the sequence."""
+        """The first `max_events` events after `sequence`, with their place in the sequence."""
         found = self.since(sequence)
         events = found[:max_events]
         until = events[-1].sequence if len(events) < len(found) else self._last
@@ -114,7 +114,7 @@ class EventLog:
     # ---- readers that wait
 
     async def wait_beyond(self, sequence: int, seconds: float) -> bool:
-        """Wait for an event after `sequence`; False after `seconds`, or when closed."""
+        """Wait for an event after `sequence`; False if none comes in time, or after `close`."""
         if self._last > sequence:
             return True
         if self._closed or seconds <= 0:
@@ -131,7 +131,7 @@ class EventLog:
         return self._last > sequence
 
     def close(self) -> None:
-        """Release all waiting readers."""
+        """Wake all readers that wait; no reader waits from now on."""
         self._closed = True
         self._wake()
 
@@ -143,7 +143,10 @@ class EventLog:
 
 
 def _after(ring: deque[Event], sequence: int) -> list[Event]:
-    """Searched from the newest back, so that an up-to-date reader costs nothing."""
+    """The events of a ring after `sequence`, oldest first.
+
+    The search begins at the newest event, so that an up-to-date reader costs nothing.
+    """
     found = []
     for event in reversed(ring):
         if event.sequence <= sequence:
@@ -154,5 +157,5 @@ def _after(ring: deque[Event], sequence: int) -> list[Event]:
 
 
 def _plain(value: Value) -> Value:
-    """The value as JSON would return it; a copy, because the caller may change its list."""
+    """The value as JSON would return it. A list is copied, because the caller may change it."""
     return list(value) if isinstance(value, list | tuple) else value

@@ -20,14 +20,14 @@ _SHOWN_DETAILS = (
 
 
 def subject(event: Event) -> str:
-    """The partition or topic that it is about, or an empty string."""
+    """The partition or the topic that the event is about, or an empty string."""
     if event.topic_partition is not None:
         return str(event.topic_partition)
     return str(event.details.get("topic", ""))
 
 
 def in_words(event: Event) -> str:
-    """`broker 2 flights-0 leader-elected: broker 1 died  [leader=2 ...]`, without the time."""
+    """`broker 2 flights-0 leader-elected: broker 1 died  [leader=2 ...]`: all except the time."""
     details = " ".join(_details(event))
     who = " ".join(filter(None, (f"broker {event.broker_id}", subject(event), event.kind.value)))
     return f"{who}: {event.cause}" + (f"  [{details}]" if details else "")

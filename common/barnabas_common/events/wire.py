@@ -1,4 +1,4 @@
-"""Events to and from their messages."""
+"""Converts events to their messages and back."""
 
 import json
 from typing import cast
@@ -9,7 +9,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 
 def to_record(event: Event) -> EventRecord:
-    """The event without its broker's id, which the response has once."""
+    """The message of an event. The broker's id is missing, because the response has it once."""
     topic, partition = event.topic_partition or ("", -1)
     details = json.dumps(event.details)
     return EventRecord(
@@ -18,7 +18,7 @@ def to_record(event: Event) -> EventRecord:
 
 
 def events_of(response: DescribeEventsResponse) -> list[Event]:
-    """The events of an answer; a kind that this version does not know is left out."""
+    """The events of a response; those of a kind that this version does not know are left out."""
     known = set(EventKind)
     return [
         Event(

@@ -1,9 +1,9 @@
 """The requests and responses as plain dataclasses, one file for each subject.
 
-They do not depend on the transport: `barnabas_common.transport.codec` turns them into protobuf
-and back, field by field under the same names (`proto/barnabas/v1/`). Offsets, epochs and sizes are
-ints; -1 means unknown or none. `SERVICES` maps each request of a service
-to its response.
+They do not depend on the transport: `barnabas_common.transport.codec` converts them to protobuf and
+back, field by field under the same names (`proto/barnabas/v1/`). Offsets, epochs and sizes (in
+bytes) are ints; -1 means unknown or none. An `error_code` is a number of `ErrorCode`, 0 for
+success. `SERVICES` maps each request of a service to its response.
 """
 
 from typing import Any

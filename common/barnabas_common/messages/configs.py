@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class DescribeConfigsRequest:
-    """The effective configuration of topics, and of the asked broker when `broker` is set; with
-    `cluster_default`, the settings for all brokers."""
+    """Requests the effective configuration of topics.
+
+    With `broker` the response also has the configuration of the broker that answers, with
+    `cluster_default` the settings for all brokers.
+    """
 
     topics: list[str] = field(default_factory=list)
     broker: bool = False
@@ -15,8 +18,11 @@ class DescribeConfigsRequest:
 
 @dataclass(slots=True)
 class ConfigDescription:
-    """`source` is where the value was found: "topic", "broker-dynamic", "cluster-default",
-    "static" (the broker's file) or "default"."""
+    """One setting; `doc` explains it, and `is_dynamic` says whether it may change at run time.
+
+    `source` is where the value was found: "topic", "broker-dynamic", "cluster-default", "static"
+    (the broker's file) or "default".
+    """
 
     name: str
     value: str
@@ -27,7 +33,7 @@ class ConfigDescription:
 
 @dataclass(slots=True)
 class DescribedConfigs:
-    """`topic` is empty for the broker's own and the cluster's default."""
+    """The settings of a topic, or of the broker or all brokers; then `topic` is empty."""
 
     topic: str
     error_code: int = 0
@@ -42,7 +48,7 @@ class DescribeConfigsResponse:
 
 @dataclass(slots=True)
 class AlterConfig:
-    """`operation` is "set", "delete", and for lists "append" or "subtract" (KIP-339)."""
+    """A change; `operation` is "set", "delete" or, for lists, "append" or "subtract" (KIP-339)."""
 
     name: str
     operation: str
@@ -51,7 +57,10 @@ class AlterConfig:
 
 @dataclass(slots=True)
 class AlterConfigResource:
-    """`resource_type` is "topic" or "broker"; the empty name of a broker stands for all brokers."""
+    """The changes of a resource. `resource_type` is "topic" or "broker".
+
+    The name of a broker is its id; an empty name stands for all brokers.
+    """
 
     resource_type: str
     name: str
@@ -60,7 +69,7 @@ class AlterConfigResource:
 
 @dataclass(slots=True)
 class IncrementalAlterConfigsRequest:
-    """The changes of each resource are atomic."""
+    """Changes settings, or only validates the changes; those of one resource are atomic."""
 
     validate_only: bool = False
     resources: list[AlterConfigResource] = field(default_factory=list)

@@ -1,8 +1,8 @@
 """The requests between the controller and the brokers (service Control).
 
-The fields are those of Kafka's ZooKeeper mode. `controller_epoch` and `broker_epoch` fence: a
-broker refuses a controller older than the newest it knows, and a request for an earlier incarnation
-of itself (`broker_epoch` is the czxid of `/brokers/ids/<id>`).
+The fields are those of Kafka's ZooKeeper mode. `controller_epoch` and `broker_epoch` fence
+requests: a broker refuses those of a controller older than the newest it knows, and those for an
+earlier incarnation of itself (`broker_epoch` is the czxid of `/brokers/ids/<id>`).
 """
 
 from dataclasses import dataclass, field
@@ -21,16 +21,17 @@ class BrokerEndpoint:
     rack: str = ""
 
 
-# The begin of the cause of a role that the controller repeats: it is not the cause of the role.
+# The beginning of the cause if the controller only repeats a role: it is not the role's own cause.
 SENT_AGAIN = "sent again: "
 
 
 @dataclass(slots=True)
 class LeaderAndIsrPartition:
-    """`partition_epoch` is the version of the state znode; `is_new` allows a new, empty log.
+    """The role of a broker for one partition.
 
-    `cause` says for humans why the controller sends it: why it decided so, or, after `SENT_AGAIN`,
-    why it repeats a decision made before. Only `explain` reads it.
+    `partition_epoch` is the version of the state znode. `is_new` allows the broker to create an
+    empty log. `cause` is for humans: the reason for the decision or, after `SENT_AGAIN`, the reason
+    for which an earlier decision is repeated. Only `explain` reads it.
     """
 
     topic: str
@@ -51,8 +52,10 @@ class LeaderAndIsrPartition:
 
 @dataclass(slots=True)
 class LeaderAndIsrRequest:
-    """Become leader or follower of these partitions; `live_leaders` are their leaders' addresses
-    on the inter-broker listener."""
+    """Makes a broker leader or follower of these partitions.
+
+    `live_leaders` has the addresses of their leaders on the inter-broker listener.
+    """
 
     controller_id: int
     controller_epoch: int
@@ -63,6 +66,8 @@ class LeaderAndIsrRequest:
 
 @dataclass(slots=True)
 class PartitionError:
+    """The outcome for one partition, or only its name where `error_code` has no meaning."""
+
     topic: str
     partition: int
     error_code: int = 0
@@ -70,11 +75,11 @@ class PartitionError:
 
 @dataclass(slots=True)
 class HeldRole:
-    """What a broker holds of a partition whose role it refused for its leader epoch.
+    """What a broker holds of a partition whose role it refused because of the leader epoch.
 
-    `leader_epoch` is the newest it knows, by its role or by its log; `leader` is the one that its
-    role names in that epoch, and `in_sync_replicas` the committed ISR if it leads itself.
-    `log_epoch` and `log_end_offset` are those of its log.
+    `leader_epoch` is the newest that it knows, by its role or by its log. `leader` is the leader of
+    that epoch according to its role. `in_sync_replicas` is the committed ISR if the broker leads
+    itself. `log_epoch` and `log_end_offset` are those of its log.
     """
 
     topic: str
@@ -88,8 +93,11 @@ class HeldRole:
 
 @dataclass(slots=True)
 class LeaderAndIsrResponse:
-    """With STALE_CONTROLLER_EPOCH, `controller_epoch` is the newest that the broker has accepted;
-    likewise in the responses to the other requests of a controller."""
+    """The outcome for each partition; `held` has those whose role was refused for its epoch.
+
+    With STALE_CONTROLLER_EPOCH, `controller_epoch` is the newest that the broker has accepted. The
+    same holds for the responses to the controller's other requests.
+    """
 
     error_code: int = 0
     partitions: list[PartitionError] = field(default_factory=list)
@@ -99,7 +107,7 @@ class LeaderAndIsrResponse:
 
 @dataclass(slots=True)
 class UpdateMetadataPartition:
-    """`leader` -1: none; -2: the topic is being deleted."""
+    """The state of a partition. A `leader` of -1 means none, -2 that the topic is being deleted."""
 
     topic: str
     partition: int
@@ -125,9 +133,9 @@ class SuspectedBroker:
 class UpdateMetadataRequest:
     """The whole list of registered brokers, and the partitions that changed.
 
-    `suspected_brokers` are those of them that are suspected; one that receives this is running, and
-    registers again; a later controller takes them over. `shutting_down_brokers` are about to stop.
-    Neither may join an ISR.
+    `suspected_brokers` are the registered brokers that are suspected. A suspected broker that
+    receives the request is running, and registers again. A later controller adopts the suspicions.
+    `shutting_down_brokers` are about to stop. Suspected and stopping brokers may not join an ISR.
     """
 
     controller_id: int
@@ -147,8 +155,11 @@ class UpdateMetadataResponse:
 
 @dataclass(slots=True)
 class StopReplicaPartition:
-    """`leader_epoch` -2: the topic is being deleted, whatever the epoch; -1: unknown. `cause` is
-    for humans. `topic_id`: of the replica that is meant; empty: whichever has the name."""
+    """A replica to stop. `cause` is for humans.
+
+    A `leader_epoch` of -2 means that the topic is being deleted, whatever the epoch is; -1 means
+    unknown. An empty `topic_id` means any topic of that name.
+    """
 
     topic: str
     partition: int
@@ -160,6 +171,8 @@ class StopReplicaPartition:
 
 @dataclass(slots=True)
 class StopReplicaRequest:
+    """Stops these replicas, and deletes the logs of those with `delete_partition`."""
+
     controller_id: int
     controller_epoch: int
     broker_epoch: int
@@ -175,10 +188,10 @@ class StopReplicaResponse:
 
 @dataclass(slots=True)
 class AlterPartitionItem:
-    """A leader's request for a new ISR, based on the state it knows (KIP-497). `cause`: for humans.
+    """A leader's request for a new ISR, based on the state that it knows (KIP-497).
 
-    `new_isr_epochs` are the broker epochs of the followers' latest fetches, one for each of
-    `new_isr` (KIP-903); -1 for a follower that has not fetched in this leader epoch.
+    `new_isr_epochs` has, for each member of `new_isr`, the broker epoch of its latest fetch
+    (KIP-903), or -1 if it has not fetched in this leader epoch. `cause` is for humans.
     """
 
     topic: str
@@ -194,6 +207,8 @@ class AlterPartitionItem:
 
 @dataclass(slots=True)
 class AlterPartitionRequest:
+    """The ISR changes that a leader requests under its broker epoch."""
+
     broker_id: int
     broker_epoch: int
     partitions: list[AlterPartitionItem] = field(default_factory=list)
@@ -201,6 +216,8 @@ class AlterPartitionRequest:
 
 @dataclass(slots=True)
 class AlteredPartition:
+    """The state of a partition after the request, or the error; then the other fields are unset."""
+
     topic: str
     partition: int
     error_code: int = 0
@@ -213,7 +230,10 @@ class AlteredPartition:
 
 @dataclass(slots=True)
 class AlterPartitionResponse:
-    """`error_code` NOT_CONTROLLER or STALE_BROKER_EPOCH is about the whole request."""
+    """The outcome for each partition.
+
+    `error_code` is NOT_CONTROLLER or STALE_BROKER_EPOCH if the whole request was refused.
+    """
 
     error_code: int = 0
     partitions: list[AlteredPartition] = field(default_factory=list)
@@ -229,7 +249,7 @@ class ControlledShutdownRequest:
 
 @dataclass(slots=True)
 class ControlledShutdownResponse:
-    """`remaining`: partitions the broker still leads, although they have other replicas."""
+    """`remaining` are the partitions with other replicas that the broker still leads."""
 
     error_code: int = 0
     remaining: list[PartitionError] = field(default_factory=list)

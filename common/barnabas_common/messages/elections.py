@@ -1,5 +1,6 @@
-"""ElectLeaders (KIP-183, KIP-460): elections on request (service Admin). Only the controller
-answers; other brokers return NOT_CONTROLLER.
+"""ElectLeaders (KIP-183, KIP-460): elections on request (service Admin).
+
+Only the controller holds them; other brokers return NOT_CONTROLLER.
 """
 
 from dataclasses import dataclass, field
@@ -12,9 +13,10 @@ UNCLEAN = "unclean"
 
 @dataclass(slots=True)
 class ElectLeadersRequest:
-    """`election_type` is PREFERRED or UNCLEAN; `all` means every partition that needs it.
+    """Requests elections of the named partitions or, with `all`, of all that need one.
 
-    Answered when the brokers have received the new leaders, or after `timeout_ms`.
+    `election_type` is PREFERRED or UNCLEAN. The response is sent when the brokers have received the
+    new leaders, or after `timeout_ms`.
     """
 
     election_type: str
@@ -33,7 +35,7 @@ class ElectionResult:
 
 @dataclass(slots=True)
 class ElectLeadersResponse:
-    """`error_code` is about the whole request."""
+    """The outcome for each partition; `error_code` is about the whole request."""
 
     error_code: int = 0
     error_message: str = ""

@@ -1,7 +1,8 @@
-"""DescribeEvents: the events of the asked broker, with their causes (service Admin).
+"""DescribeEvents: the events of the broker that answers, with their causes (service Admin).
 
-A reader requests the events after the last one it has, and may wait for them: repeated, this is a
-stream. `life` and `after` name the place; a broker that has restarted starts a new sequence.
+A reader requests the events after the last one that it has, and may wait for them; repeated
+requests make a stream. `life` and `after` name the place, because a broker that has restarted
+begins a new sequence.
 """
 
 from dataclasses import dataclass, field
@@ -9,11 +10,11 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class DescribeEventsRequest:
-    """The events after sequence `after` of incarnation `life`; all recorded ones with `life` 0;
-    with `after` -1 none, only where they end now.
+    """Requests the events after sequence `after` of incarnation `life`.
 
-    Answered immediately if there are any, else after `max_wait_ms`. With `topics`, only events of
-    these topics and of no single topic.
+    A `life` of 0 requests all recorded events. An `after` of -1 requests no events, only the
+    sequence of the newest one. The response is sent immediately if there are events, otherwise
+    after at most `max_wait_ms`. If `topics` is not empty, events of other topics are left out.
     """
 
     life: int = 0
@@ -25,7 +26,7 @@ class DescribeEventsRequest:
 
 @dataclass(slots=True)
 class EventRecord:
-    """One event; `partition` -1: of no partition. `details` is a JSON object."""
+    """One event. `partition` is -1 if it is about no partition; `details` is a JSON object."""
 
     sequence: int
     time_ms: int
@@ -38,10 +39,11 @@ class EventRecord:
 
 @dataclass(slots=True)
 class DescribeEventsResponse:
-    """Oldest first. Ask next with this `life` and `until` as `after`.
+    """The events, oldest first. The next request has this `life`, and `until` as `after`.
 
-    `missed`: events between the two requests that were already dropped. `forgotten_ms`: wall clock
-    of the newest change of state that this incarnation has dropped, 0: none.
+    `missed` counts the events between the two requests that were already dropped. `forgotten_ms` is
+    the wall clock of the newest change of state that this incarnation has dropped, 0 if there is
+    none.
     """
 
     broker_id: int

@@ -1,13 +1,13 @@
-"""Failure: the answer when a request's handler failed (any service)."""
+"""Failure: the response if a request's handler failed (any service)."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class Failure:
-    """An error of the broker; it is unknown how much of the request was applied.
+    """The broker failed; it is unknown how much of the request was applied.
 
-    Callers of a channel never see it: they get `errors.MaybeApplied` with its message.
+    A channel raises `errors.MaybeApplied` with this message instead of returning it.
     """
 
     message: str

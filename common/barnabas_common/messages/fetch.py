@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 class FetchPartition:
     """Where to read one partition.
 
-    `current_leader_epoch` is the leader epoch in the reader's metadata (-1: not checked).
-    `last_fetched_epoch` and `log_start_offset` are a follower's own, else -1 (KIP-595, KIP-107),
-    and so is `topic_id`, which is empty in a consumer's fetch.
-    `max_bytes` is soft: at least one whole batch is returned if there is any.
+    `current_leader_epoch` is the leader epoch in the reader's metadata; -1 is not checked.
+    `last_fetched_epoch` (KIP-595), `log_start_offset` (KIP-107) and `topic_id` are those of a
+    follower's log; in a consumer's fetch they are -1, -1 and empty. `max_bytes` is not a strict
+    limit: at least one whole batch is returned if there is any.
     """
 
     topic: str
@@ -33,13 +33,13 @@ class FetchForgotten:
 
 @dataclass(slots=True)
 class FetchRequest:
-    """Read many partitions; held until there are `min_bytes`, or for `max_wait_ms`.
+    """Reads many partitions. The broker waits until there are `min_bytes`, or for `max_wait_ms`.
 
     `replica_id` is -1 for consumers. A follower sends its broker id and broker epoch (the czxid of
-    its registration), and names only the partitions whose fetch position changed since its last
-    request of the same session (KIP-227): `session_id` 0 with `session_epoch` 0 opens a session
-    and names all partitions; `session_epoch` -1 means no session (consumers).
-    `isolation_level`: 0 read_uncommitted, 1 read_committed.
+    its registration). It names only the partitions whose fetch position changed since its last
+    request of the same session (KIP-227). `session_id` 0 with `session_epoch` 0 opens a session and
+    names all partitions; `session_epoch` -1 means no session, as for consumers. `isolation_level`
+    is 0 for read_uncommitted and 1 for read_committed.
     """
 
     max_wait_ms: int
@@ -56,10 +56,10 @@ class FetchRequest:
 
 @dataclass(slots=True)
 class FetchedPartition:
-    """The result for one partition: whole batches in `records`, and the leader's offsets.
+    """The result for one partition: batches in `records`, and the leader's offsets.
 
-    `diverging_epoch` and `diverging_end_offset` (else -1) show a follower that its log diverges
-    from the leader's, and where (KIP-595).
+    If a follower's log diverges from the leader's, `diverging_epoch` and `diverging_end_offset` say
+    where (KIP-595); otherwise they are -1.
     """
 
     topic: str

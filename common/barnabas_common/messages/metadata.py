@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class MetadataRequest:
-    """`all_topics`, or just `topics`; missing ones are created only if the broker allows it too."""
+    """Requests the metadata of `topics` or, with `all_topics`, of all topics.
+
+    Missing topics are created only if both the request and the broker allow it.
+    """
 
     topics: list[str] = field(default_factory=list)
     all_topics: bool = False
@@ -14,7 +17,7 @@ class MetadataRequest:
 
 @dataclass(slots=True)
 class BrokerInfo:
-    """A registered broker, with the address of the listener the request came through."""
+    """A registered broker, with its address on the listener that received the request."""
 
     broker_id: int
     host: str
@@ -24,7 +27,8 @@ class BrokerInfo:
 
 @dataclass(slots=True)
 class PartitionMetadata:
-    """`leader_id` -1: no leader now (then `error_code` is LEADER_NOT_AVAILABLE)."""
+    """The state of a partition. Without a leader, `leader_id` is -1 and `error_code` is
+    LEADER_NOT_AVAILABLE."""
 
     partition: int
     error_code: int = 0

@@ -1,4 +1,4 @@
-"""ListOffsets and OffsetForLeaderEpoch: where a log starts, ends, and changed its leader."""
+"""ListOffsets and OffsetForLeaderEpoch: where a log and its leader epochs start and end."""
 
 from dataclasses import dataclass, field
 
@@ -9,9 +9,11 @@ MAX_TIMESTAMP = -3
 
 @dataclass(slots=True)
 class ListOffsetsPartition:
-    """`timestamp` in ms, or LATEST (-1), EARLIEST (-2), MAX_TIMESTAMP (-3).
+    """Requests the first offset whose record is at least as late as `timestamp`, in ms.
 
-    `topic_id` is that of a follower's log, empty from a client.
+    LATEST_TIMESTAMP requests the end of the log, EARLIEST_TIMESTAMP its start, and MAX_TIMESTAMP
+    the record with the largest timestamp. `topic_id` is that of a follower's log, empty from a
+    client.
     """
 
     topic: str
@@ -23,7 +25,10 @@ class ListOffsetsPartition:
 
 @dataclass(slots=True)
 class ListOffsetsRequest:
-    """`replica_id` -1 for consumers (latest is the high watermark), else latest is the log end."""
+    """`replica_id` is -1 for clients, which get the high watermark as the end of the log.
+
+    A follower sends its broker id, and gets the log end offset.
+    """
 
     replica_id: int = -1
     isolation_level: int = 0
@@ -32,7 +37,7 @@ class ListOffsetsRequest:
 
 @dataclass(slots=True)
 class ListedOffset:
-    """`offset` -1 if no record is as late as the requested timestamp."""
+    """The result for one partition; `offset` is -1 if no record is as late as requested."""
 
     topic: str
     partition: int
@@ -49,7 +54,7 @@ class ListOffsetsResponse:
 
 @dataclass(slots=True)
 class EpochPartition:
-    """A request for the end of `leader_epoch` in the leader's log.
+    """Requests the end of `leader_epoch` in the leader's log (KIP-101, KIP-320).
 
     `topic_id` is that of a follower's log, empty from a client.
     """
@@ -63,13 +68,15 @@ class EpochPartition:
 
 @dataclass(slots=True)
 class OffsetForLeaderEpochRequest:
+    """`replica_id` is a follower's broker id, -1 from a client."""
+
     replica_id: int = -1
     partitions: list[EpochPartition] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class EpochEndOffset:
-    """The largest epoch not above the requested one, and its end offset; -1 and -1: undefined."""
+    """The largest epoch not above the requested one, and its end offset; -1 and -1 if undefined."""
 
     topic: str
     partition: int

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class ProducePartition:
-    """Batches for one partition: one or several record batches v2, back to back, atomically."""
+    """Records for one partition: one or several batches v2, back to back, appended atomically."""
 
     topic: str
     partition: int
@@ -14,10 +14,10 @@ class ProducePartition:
 
 @dataclass(slots=True)
 class ProduceRequest:
-    """Append to many partitions.
+    """Appends to many partitions.
 
-    `acks`: 0 no answer, 1 when the leader has appended, -1 when the in-sync replicas have.
-    `timeout_ms`: how long the broker may wait for them.
+    With `acks` 0 there is no response. With 1 it is sent when the leader has appended, with -1 when
+    all in-sync replicas have, for which the broker waits up to `timeout_ms`.
     """
 
     acks: int
@@ -29,7 +29,8 @@ class ProduceRequest:
 class ProducedPartition:
     """The outcome for one partition; `base_offset` is that of the first record, or -1.
 
-    With NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH, the current leader is named if known.
+    With NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH, the current leader is named if it is known
+    (KIP-951).
     """
 
     topic: str

@@ -1,6 +1,5 @@
 """AlterPartitionReassignments and ListPartitionReassignments (KIP-455): replicas move to other
-brokers (service Admin). Only the controller answers; other brokers return
-NOT_CONTROLLER.
+brokers (service Admin). Only the controller handles them; other brokers return NOT_CONTROLLER.
 """
 
 from dataclasses import dataclass, field
@@ -8,8 +7,10 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class ReassignPartition:
-    """The target of a partition: the brokers of its replicas, the preferred leader first; with
-    `cancel`, the brokers it was on."""
+    """The target of a partition: the brokers of its replicas, the preferred leader first.
+
+    With `cancel` the partition returns to its original brokers.
+    """
 
     topic: str
     partition: int
@@ -19,7 +20,7 @@ class ReassignPartition:
 
 @dataclass(slots=True)
 class AlterPartitionReassignmentsRequest:
-    """Answered when the reassignments have started, not when they are done."""
+    """Starts or cancels reassignments; the response is sent when they have started."""
 
     partitions: list[ReassignPartition] = field(default_factory=list)
 
@@ -34,7 +35,7 @@ class ReassignmentResult:
 
 @dataclass(slots=True)
 class AlterPartitionReassignmentsResponse:
-    """`error_code` is about the whole request."""
+    """The outcome for each partition; `error_code` is about the whole request."""
 
     error_code: int = 0
     error_message: str = ""
@@ -49,7 +50,7 @@ class PartitionName:
 
 @dataclass(slots=True)
 class ListPartitionReassignmentsRequest:
-    """The partitions named, or all that are being reassigned."""
+    """Requests the reassignments of the named partitions or, with `all`, of all partitions."""
 
     all: bool = False
     partitions: list[PartitionName] = field(default_factory=list)
@@ -57,7 +58,7 @@ class ListPartitionReassignmentsRequest:
 
 @dataclass(slots=True)
 class OngoingReassignment:
-    """`replicas` are all present ones, including those being added and those being removed."""
+    """A reassignment in progress; `replicas` includes those being added and being removed."""
 
     topic: str
     partition: int

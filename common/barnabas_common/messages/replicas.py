@@ -1,7 +1,7 @@
-"""DescribeReplicas: the state of the asked broker's own replicas (service Admin).
+"""DescribeReplicas: the state of the replicas on the broker that answers (service Admin).
 
-Each broker answers about itself only, so that LEO and HW of each replica can be seen, not just what
-the leader knows of them.
+Each broker describes only its own replicas, so that LEO and HW of each replica can be seen, and not
+just what the leader knows of them.
 """
 
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class DescribeReplicasRequest:
-    """All partitions of `topics`, or of every topic when empty."""
+    """Requests all partitions of `topics`, or of every topic if that is empty."""
 
     topics: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class RemoteReplica:
-    """A follower as its leader sees it; `caught_up_ms_ago` -1: never."""
+    """A follower as its leader sees it; `caught_up_ms_ago` is -1 if it never was caught up."""
 
     broker_id: int
     log_end_offset: int = -1
@@ -25,12 +25,12 @@ class RemoteReplica:
 
 @dataclass(slots=True)
 class ReplicaDescription:
-    """One local replica; `offline`: its log directory has failed. `dirty_percent`: how much of its
-    bytes may be compacted and was not yet, -1 if the topic is not compacted.
+    """One replica on the broker; it is `offline` if its log directory has failed.
 
     Only the leader sets `in_sync_replicas` and the four fields after it. `held_back_because` says
-    why the high watermark is below the log's end, empty if it is not; `held_back_by` are the
-    followers it waits for.
+    why the high watermark is below the log end; it is empty if it is not. `held_back_by` are the
+    followers for which the high watermark waits. `dirty_percent` is the part of the log's bytes
+    that may be compacted and was not yet, -1 if the topic is not compacted.
     """
 
     topic: str

@@ -19,8 +19,11 @@ class ReplicaAssignment:
 
 @dataclass(slots=True)
 class NewTopic:
-    """A topic to create; counts of -1 take the broker's `num.partitions` and
-    `default.replication.factor`. With `assignments` both counts must be -1."""
+    """A topic to create.
+
+    For counts of -1 the broker takes its `num.partitions` and `default.replication.factor`. With
+    `assignments` both counts must be -1.
+    """
 
     topic: str
     partitions: int = -1
@@ -31,7 +34,7 @@ class NewTopic:
 
 @dataclass(slots=True)
 class CreateTopicsRequest:
-    """Answered when every partition has a leader, or after `timeout_ms`."""
+    """The response is sent when every partition has a leader, or after `timeout_ms`."""
 
     timeout_ms: int
     validate_only: bool = False
@@ -40,6 +43,8 @@ class CreateTopicsRequest:
 
 @dataclass(slots=True)
 class TopicResult:
+    """The outcome for one topic; the counts are -1 and the id is empty where they do not apply."""
+
     topic: str
     error_code: int = 0
     error_message: str = ""
@@ -55,8 +60,10 @@ class CreateTopicsResponse:
 
 @dataclass(slots=True)
 class NewPartitions:
-    """The topic gets `count` partitions, including the present ones; `assignments` names the
-    brokers of the new ones, or is empty."""
+    """A topic that is to have `count` partitions, including the present ones.
+
+    `assignments` has the brokers of the new partitions; if it is empty the controller assigns them.
+    """
 
     topic: str
     count: int
@@ -65,8 +72,10 @@ class NewPartitions:
 
 @dataclass(slots=True)
 class CreatePartitionsRequest:
-    """Answered by the controller alone, when every new partition has a leader, or after
-    `timeout_ms`."""
+    """Only the controller handles it; other brokers return NOT_CONTROLLER.
+
+    The response is sent when every new partition has a leader, or after `timeout_ms`.
+    """
 
     timeout_ms: int
     validate_only: bool = False
@@ -80,7 +89,7 @@ class CreatePartitionsResponse:
 
 @dataclass(slots=True)
 class DeleteTopicsRequest:
-    """Answered when the topics are removed from the metadata, or after `timeout_ms`."""
+    """The response is sent when the topics are gone from the metadata, or after `timeout_ms`."""
 
     timeout_ms: int
     topics: list[str] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""The header of a record batch, format v2: the only part of its records that a broker reads.
+"""The header of a record batch, format v2 (KIP-98).
 
 A batch is 61 bytes of header and then the records, plain or compressed as one block. The bytes on
-the wire and in a `.log` file are the same. Big-endian, as everything in Kafka:
+the wire and in a `.log` file are the same. Numbers are big-endian, as everywhere in Kafka:
 
     ==  =====  ====================  =====================================================
      0  int64  baseOffset            offset of the first record; producers send 0
@@ -16,15 +16,15 @@ the wire and in a `.log` file are the same. Big-endian, as everything in Kafka:
                                      it is when compaction may remove tombstones (KIP-534)
     35  int64  maxTimestamp          ms; the append time if bit 3 is set
     43  int64  producerId            -1: the producer is not idempotent
-    51  int16  producerEpoch         -1 likewise
-    53  int32  baseSequence          -1 likewise
+    51  int16  producerEpoch         -1: the producer is not idempotent
+    53  int32  baseSequence          -1: the producer is not idempotent
     57  int32  recordCount           0 is possible, after compaction
     ==  =====  ====================  =====================================================
 
-What the leader assigns (offset, epoch) is before byte 21, outside the CRC: it is stamped over the
-producer's bytes, and the producer's checksum stays valid all the way to the consumer (KIP-98).
+The leader assigns offset and epoch, which are before byte 21 and outside the CRC. They are stamped
+over the producer's bytes, so the producer's checksum stays valid all the way to the consumer.
 
-Called by the log, the replica fetcher, the producer and the consumer. Nothing here copies records.
+The log, the replica fetcher, the producer and the consumer use this module. It copies no records.
 """
 
 import struct
@@ -39,14 +39,14 @@ Buffer = bytes | bytearray | memoryview
 
 HEADER_SIZE = 61
 LOG_OVERHEAD = 12
-"""Bytes of a batch that its own `batch_length` does not count."""
+"""The number of bytes of a batch that its own `batch_length` does not count."""
 STAMP_SIZE = 16
-"""Bytes at the front that the leader overwrites: base offset, length, leader epoch."""
+"""The number of bytes that the leader overwrites: base offset, length and leader epoch."""
 
 MAGIC = 2
 CRC_POSITION = 17
 CRC_START = 21
-"""The first byte the checksum covers: that of the attributes."""
+"""The position of the first byte that the checksum covers: that of the attributes."""
 
 COMPRESSION_MASK = 0b111
 LOG_APPEND_TIME = 1 << 3
@@ -85,11 +85,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch, this header included."""
+        """The size of the whole batch in bytes, including this header."""
         return LOG_OVERHEAD + self.batch_length
 
     @property
     def last_offset(self) -> int:
+        """The last offset that the producer's batch had, even if compaction removed its record."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -104,7 +105,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> int:
-        """0: the producer's time; 1: the broker's, and every record's is `max_timestamp`."""
+        """0: records have the producer's times; 1: all have the broker's, `max_timestamp`."""
         return (self.attributes & LOG_APPEND_TIME) >> 3
 
     @property
@@ -113,17 +114,20 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether it is a transaction marker, which takes an offset and is no user record."""
+        """Whether the batch is a transaction marker, which has an offset but is no user record."""
         return bool(self.attributes & CONTROL)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may remove the tombstones, or the marker, of this batch (KIP-534)."""
+        """When compaction may remove the tombstones or the marker of this batch (KIP-534).
+
+        None if compaction has not yet set it.
+        """
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     @property
     def has_consecutive_offsets(self) -> bool:
-        """Whether it has records, one for each offset, as a batch of a producer must.
+        """Whether the batch has one record for each offset, as a producer's batch must have.
 
         Only compaction may leave gaps.
         """
@@ -134,8 +138,8 @@ def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header of the batch that starts at `position`; the records may be missing.
 
     Raises:
-        CorruptBatch: fewer than 61 bytes are left, or they name an impossible length or a format
-            other than v2.
+        CorruptBatch: fewer than 61 bytes are left, the length is impossible, or the format is not
+            v2.
     """
     left = len(buffer) - position
     if left < HEADER_SIZE:
@@ -153,10 +157,10 @@ def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 def batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of every whole batch; a partial one at the end is ignored.
 
-    A fetch may end in the middle of a batch, so that is no error. CRCs are not checked.
+    A fetch response may end in the middle of a batch, so that is no error. CRCs are not checked.
 
     Raises:
-        CorruptBatch: as `parse_header`, once the iteration reaches it.
+        CorruptBatch: as in `parse_header`, when the iteration reaches the batch.
     """
     position, end = 0, len(buffer)
     while end - position >= HEADER_SIZE:
@@ -170,10 +174,10 @@ def batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 def next_offset(buffer: Buffer) -> int | None:
     """The offset to read next after all whole batches of `buffer`; None if it has none.
 
-    Control batches and compacted records count too: they need not be fetched again.
+    Control batches and compacted records count too, because they need not be fetched again.
 
     Raises:
-        CorruptBatch: as `batches`, or a batch ends before it starts.
+        CorruptBatch: as in `batches`, or a batch ends before it starts.
     """
     last = None
     for position, header in batches(buffer):
@@ -190,7 +194,7 @@ def whole_batch(buffer: Buffer, position: int, header: BatchHeader) -> memoryvie
     """The bytes of the batch at `position`, not copied.
 
     Raises:
-        CorruptBatch: it is cut short.
+        CorruptBatch: the batch is cut short.
     """
     batch = memoryview(buffer)[position : position + header.size]
     if len(batch) < header.size:
@@ -216,7 +220,7 @@ def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
 
 
 def stamp(base_offset: int, partition_leader_epoch: int, batch_length: int) -> bytes:
-    """The first 16 bytes of a stored batch, to be written in place of the producer's."""
+    """The first 16 bytes of a stored batch, which replace the producer's."""
     return _STAMP.pack(base_offset, batch_length, partition_leader_epoch)
 
 
@@ -232,10 +236,10 @@ def stamp_log_append_time(batch: bytearray, timestamp_ms: int) -> None:
 
 
 def seal(batch: bytearray) -> None:
-    """Write the CRC that belongs to the bytes of this one whole batch."""
+    """Compute the CRC of this one whole batch and write it into the header."""
     _CRC.pack_into(batch, CRC_POSITION, crc32c(memoryview(batch)[CRC_START:]))
 
 
 def pack_header(header: BatchHeader) -> bytes:
-    """The 61 bytes of a header, its `crc` as given."""
+    """The 61 bytes of a header; `crc` is written as given."""
     return _HEADER.pack(*header)

@@ -1,7 +1,7 @@
-"""Building a batch, record by record, over the compiled codec.
+"""Builds a batch record by record, with the compiled codec.
 
-The producer has one builder for each open batch. Appending is its hottest code, so it does very
-little in Python; compression and checksum are computed once, in `build`.
+The producer has one builder for each open batch. `append` is called once per record, so it does
+very little in Python. Compression and checksum are computed once, in `build`.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from barnabas_common.record.recompress import recompress
 from barnabas_common.record.record import Header
 
 MAX_BATCH_SIZE = LOG_OVERHEAD + 2**31 - 1
-"""Bytes: the length of a batch is an int32 that does not count the first twelve."""
+"""The limit in bytes: the length of a batch is an int32 that does not count the first 12 bytes."""
 
 _NO_PRODUCER_ID = -1
 _NO_HEADERS: list[Header] = []
@@ -23,8 +23,8 @@ _NO_HEADERS: list[Header] = []
 class BatchBuilder:
     """An open batch: `append` until it is full, then `build`.
 
-    `compression` is Kafka's name of the codec. `max_size` is in bytes, header included, and before
-    compression; the first record always has room, whatever its size.
+    `compression` is Kafka's name of the codec. `max_size` is in bytes, before compression and
+    including the header. The first record always has room, whatever its size.
     """
 
     __slots__ = ("_append", "_build", "_codec", "_size", "count")
@@ -48,7 +48,7 @@ class BatchBuilder:
 
     @property
     def size(self) -> int:
-        """Bytes so far, header included, before compression."""
+        """The bytes so far, before compression and including the header."""
         return self._size()
 
     def append(
@@ -58,7 +58,7 @@ class BatchBuilder:
         value: bytes | None,
         headers: Iterable[Header] = (),
     ) -> int:
-        """Add one record; the bytes of the batch so far, or 0 if it has no room for this one.
+        """Add one record; return `size`, or 0 if the batch has no room for the record.
 
         Raises:
             InvalidArgumentError: the timestamp is negative.
@@ -86,7 +86,7 @@ class BatchBuilder:
         return bytes(recompress(self._build(), self._codec))
 
     def _check_size(self) -> None:
-        """Refuse a batch that no reader would accept."""
+        """Raise InvalidArgumentError for a batch that no reader would accept."""
         packed = self._codec != Compression.NONE
         limit = HEADER_SIZE + MAX_DECOMPRESSED_SIZE if packed else MAX_BATCH_SIZE
         if self.size > limit:

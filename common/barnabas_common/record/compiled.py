@@ -1,7 +1,8 @@
 """The compiled record codec: aiokafka's, built with Cython, many times faster than a Python loop.
 
-Nothing else of aiokafka is used. Where its wheel has no compiled part (an exotic platform, PyPy, or
-AIOKAFKA_NO_EXTENSIONS is set), its Python implementation is used: slowly, and with one warning.
+Nothing else of aiokafka is used. If it has no compiled part (on a platform without a binary wheel,
+on PyPy, or with AIOKAFKA_NO_EXTENSIONS set), its Python implementation is used. That is slow, and
+one warning says so.
 """
 
 import warnings
@@ -21,10 +22,10 @@ __all__ = [
 ]
 
 MALFORMED = (CorruptRecordException, ValueError, OverflowError, MemoryError, SystemError)
-"""What the decoder raises if lengths inside the records are invalid."""
+"""The errors that the decoder raises if lengths inside the records are invalid."""
 
 _GUARD = bytes(128)
-"""More than the decoder reads of one record without checking where the batch ends."""
+"""More bytes than the decoder reads of one record without checking where the batch ends."""
 
 IS_COMPILED = all(
     "_crecords" in part.__module__ for part in (DefaultRecordBatch, DefaultRecordBatchBuilder)
@@ -44,6 +45,7 @@ def guarded(batch: Buffer) -> memoryview:
     """A copy of `batch` that is safe for the compiled decoder, whatever it contains.
 
     The decoder reads the lengths inside a record without checking where the batch ends. At the end
-    of a mapped page that kills the process, so zeros follow the copy: they are a malformed record.
+    of a mapped page that would end the process. So zeros follow the copy; the decoder rejects them
+    as a malformed record.
     """
     return memoryview(b"".join((batch, _GUARD)))[: len(batch)]

@@ -8,8 +8,8 @@ A codec sees the records of one batch as one block of bytes; the header of the b
 - lz4: one LZ4 frame of independent blocks; Java's reader refuses linked ones (KIP-57).
 - zstd: one zstd frame (KIP-110).
 
-Compressed bytes come from untrusted clients, and a few of them can unpack to gigabytes, so
-`decompress` stops at a limit before the memory is allocated.
+Compressed bytes come from untrusted clients, and a few bytes can decompress to gigabytes. So
+`decompress` has a limit, and stops before it allocates more.
 """
 
 import struct
@@ -23,13 +23,13 @@ from barnabas_common.errors import InvalidArgumentError
 from barnabas_common.record.batch import Buffer, CorruptBatch
 
 MAX_DECOMPRESSED_SIZE = 256 * 1024 * 1024
-"""Bytes the records of one batch may unpack to; a builder packs no more either."""
+"""The most bytes that the records of one batch may have uncompressed; a builder holds to it too."""
 
 ZSTD_LEVEL = 3
 LZ4_LEVEL = 1
 
 _GZIP_WINDOW = 31
-"""zlib's code for a gzip header and the largest window."""
+"""The `wbits` of zlib for a gzip header and the largest window."""
 
 _FIRST_GUESS_RATIO = 8
 _FIRST_GUESS_MINIMUM = 64 * 1024
@@ -56,7 +56,7 @@ class Compression(IntEnum):
         """The codec called `name`.
 
         Raises:
-            InvalidArgumentError: Kafka has none of that name.
+            InvalidArgumentError: Kafka has no codec of that name.
         """
         codec = cls.__members__.get(name.upper())
         if codec is None or name != name.lower():
@@ -66,15 +66,16 @@ class Compression(IntEnum):
 
 
 def compress(codec: int, data: Buffer) -> Buffer:
-    """`data` packed with the codec of that number."""
+    """`data` compressed with the codec of that number."""
     return _COMPRESSORS[Compression(codec)](data)
 
 
 def decompress(codec: int, payload: Buffer, limit: int = MAX_DECOMPRESSED_SIZE) -> Buffer:
-    """What was packed with the codec of that number.
+    """The bytes that were compressed with the codec of that number.
 
     Raises:
-        CorruptBatch: no such codec, not its format, cut short, or more than `limit` bytes unpacked.
+        CorruptBatch: there is no such codec, the payload is malformed or cut short, or it has more
+            than `limit` bytes uncompressed.
     """
     decompressor = _DECOMPRESSORS.get(codec)
     if decompressor is None:
@@ -94,7 +95,7 @@ def _compress_gzip(data: Buffer) -> Buffer:
 
 
 def _decompress_gzip(payload: Buffer, limit: int) -> Buffer:
-    """A gzip stream may have several members, one after the other."""
+    """Decompress all members: a gzip stream may have several, one after the other."""
     parts, size, rest = [], 0, payload
     while rest:
         member = zlib.decompressobj(_GZIP_WINDOW)
@@ -123,7 +124,7 @@ def _decompress_snappy(payload: Buffer, limit: int) -> Buffer:
         return _snappy_block(view, limit)
     parts, size, position = [], 0, 0
     while position < len(view):
-        # Streams that were joined repeat the header in between, and snappy-java reads them.
+        # Joined streams repeat the header in between; snappy-java reads them.
         if view[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
             version, _ = _XERIAL_VERSIONS.unpack_from(view, position)
             if version < _XERIAL_VERSION:  # snappy-java refuses it
@@ -141,7 +142,7 @@ def _decompress_snappy(payload: Buffer, limit: int) -> Buffer:
 
 
 def _snappy_block(block: memoryview, limit: int) -> bytes:
-    """Raw snappy starts with its unpacked size, so it can be refused without unpacking."""
+    """Decompress one block, which starts with its uncompressed size: a large one is refused."""
     if cramjam.snappy.decompress_raw_len(block) > limit:
         raise _too_large(limit)
     return bytes(cramjam.snappy.decompress_raw(block))
@@ -158,7 +159,7 @@ def _compress_zstd(data: Buffer) -> Buffer:
 
 
 def _into_growing_buffer(decompress_into: Callable[[Buffer, bytearray], int]) -> "_Decompressor":
-    """A decompressor with a limit, made from one that fills a given buffer."""
+    """A decompressor with a limit, made from a function that fills a given buffer."""
 
     def decompress_bounded(payload: Buffer, limit: int) -> Buffer:
         size = min(limit, max(_FIRST_GUESS_MINIMUM, _FIRST_GUESS_RATIO * len(payload)))

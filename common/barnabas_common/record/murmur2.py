@@ -1,8 +1,8 @@
-"""The hash that decides which partition a key belongs to: murmur2, exactly as Kafka's clients do.
+"""The hash that decides which partition a key belongs to: murmur2, exactly as in Kafka's clients.
 
-All producers, in all languages, must agree on it, or records of one key end up in two partitions.
-The producer needs it for each record with a key. A hash takes a microsecond or more in Python and
-keys repeat, so the latest ones are cached.
+Producers in all languages must use the same hash, or the records of one key would be in two
+partitions. The producer computes it for each record with a key. A hash takes a microsecond or more
+in Python, and keys repeat, so the latest ones are cached.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ _32_BITS = 0xFFFFFFFF
 
 _CACHED_KEYS = 16_384
 _LONGEST_CACHED_KEY = 64
-"""Bytes; the two together bound the memory to a few megabytes."""
+"""In bytes. With the number of keys it limits the cache to a few megabytes."""
 
 _WORD = Struct("<I")
 
@@ -37,7 +37,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partitions: int) -> int:
-    """The partition of `key`, whether or not that has a leader now."""
+    """The partition of `key` among `partitions`, whether or not it has a leader now."""
     if len(key) > _LONGEST_CACHED_KEY:
         return _positive_hash(key) % partitions
     return _cached_hash(key) % partitions

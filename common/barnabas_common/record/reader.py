@@ -1,12 +1,11 @@
-"""Reading records out of batches, over the compiled codec.
+"""Reads records out of batches, with the compiled codec.
 
-There are two forms: `Record` objects for the consumer's `poll`, columns for Arrow and Spark. Both
-are made from the raw answer of a fetch: batches back to back, the first of which may start below
-the requested offset, the last of which may be cut short.
+There are two forms: `Record` objects for the consumer's `poll`, and columns for Arrow and Spark.
+Both are made from the bytes of a fetch response, which are batches back to back. The first batch
+may start below the requested offset, and the last may be cut short.
 
-Decoding creates thousands of containers, none of them part of a cycle, and the cyclic garbage
-collector would spend most of the time walking over them. So it is paused during one decoding, which
-never waits.
+Decoding creates thousands of containers that are part of no cycle. The cyclic garbage collector
+would spend most of the time on them, so it is paused while records are decoded, which never waits.
 """
 
 import gc
@@ -41,7 +40,7 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 
 class Columns(NamedTuple):
-    """Records as five lists of the same length."""
+    """Records as five lists of the same length; the fields mean what they mean in `Record`."""
 
     offsets: list[int]
     timestamps: list[int]
@@ -66,10 +65,12 @@ def read_batch_as(
     position: int = 0,
     check_crcs: bool = True,
 ) -> list[R]:
-    """As `read_batch`, but records of a named tuple whose fields are `before`, then `Record`'s.
+    """All records of the batch at `position`, as another named tuple than `Record`.
+
+    The first fields of `record_type` get the values `before`; the others are those of `Record`.
 
     Raises:
-        CorruptBatch: as `read_batch`.
+        CorruptBatch: as in `read_batch`.
     """
     header = parse_header(buffer, position)
     with _CollectorPaused():
@@ -83,8 +84,8 @@ def records_from(buffer: Buffer, from_offset: int, check_crcs: bool = True) -> I
     A consumer continues at `next_offset(buffer)`, which also skips control batches.
 
     Raises:
-        CorruptBatch: as `read_batch`, once the iteration reaches the batch; the records before it
-            were valid.
+        CorruptBatch: as in `read_batch`, when the iteration reaches the batch; the records before
+            it were valid.
     """
     return chain.from_iterable(_record_lists(buffer, from_offset, check_crcs))
 
@@ -95,7 +96,7 @@ def read_columns(
     """The user records from `from_offset` to below `end_offset`, as columns.
 
     Raises:
-        CorruptBatch: as `read_batch`.
+        CorruptBatch: as in `read_batch`.
     """
     columns = Columns([], [], [], [], [])
     with _CollectorPaused():
@@ -126,7 +127,7 @@ def _records(buffer: Buffer, position: int, header: BatchHeader, check_crcs: boo
 def _named(
     record_type: type[R], before: Sequence[object], decoded: list[Any], header: BatchHeader
 ) -> list[R]:
-    """The loop over the records is that of `map` and `zip`: no bytecode runs for each."""
+    """Records from decoded ones. `map` and `zip` loop over them, so no bytecode runs for each."""
     fields = zip(
         *map(repeat, before),
         map(_offset, decoded),
@@ -149,7 +150,7 @@ def _extend(columns: Columns, decoded: list[Any], header: BatchHeader) -> None:
 
 
 def _between(decoded: list[Any], header: BatchHeader, start: int, end: int) -> list[Any]:
-    """Offsets rise within a batch, so the first and the last wanted one are found by bisection."""
+    """The records with offsets from `start` to below `end`, found by bisection."""
     if start <= header.base_offset and header.last_offset < end:
         return decoded
     return decoded[
@@ -158,7 +159,7 @@ def _between(decoded: list[Any], header: BatchHeader, start: int, end: int) -> l
 
 
 def _timestamps(decoded: list[Any]) -> list[int]:
-    """The compiled decoder returns None for a record without a timestamp, -1."""
+    """The timestamps in ms. For a record without one, -1, the compiled decoder returns None."""
     timestamps = list(map(_timestamp, decoded))
     if None in timestamps:
         return [-1 if timestamp is None else timestamp for timestamp in timestamps]

@@ -1,7 +1,7 @@
-"""Changing the codec of a batch: the header is kept, the records are packed again.
+"""Changes the codec of a batch: the header stays, the records are compressed again.
 
-The builder packs its records, the reader unpacks before it decodes, and a broker whose topic has
-another `compression.type` than the producer used does both.
+The builder compresses its records, the reader decompresses before it decodes. A broker does both if
+its topic has another `compression.type` than the producer used.
 """
 
 from barnabas_common.record.batch import (
@@ -24,10 +24,10 @@ from barnabas_common.record.compression import (
 
 
 def recompress(buffer: Buffer, codec: int, position: int = 0) -> bytearray:
-    """The batch at `position` with its records packed by `codec`, and with its new CRC.
+    """The batch at `position` with its records compressed by `codec`, and with a new CRC.
 
     Raises:
-        CorruptBatch: the batch is cut short or cannot be unpacked.
+        CorruptBatch: the batch is cut short or cannot be decompressed.
     """
     header = parse_header(buffer, position)
     records = compress(codec, _plain_records(buffer, position, header))
@@ -44,7 +44,8 @@ def uncompressed(
     The CRC stays that of the compressed bytes.
 
     Raises:
-        CorruptBatch: the batch is cut short, cannot be unpacked, or holds over `limit` bytes.
+        CorruptBatch: the batch is cut short, cannot be decompressed, or has more than `limit` bytes
+            of records.
     """
     if header.compression == Compression.NONE:
         return whole_batch(buffer, position, header)
@@ -59,6 +60,7 @@ def _plain_records(
 
 
 def _join(header: BatchHeader, codec: int, records: Buffer) -> bytearray:
+    """A batch of this header, with its length and codec replaced, and the records."""
     renewed = header._replace(
         batch_length=HEADER_SIZE - LOG_OVERHEAD + len(records),
         attributes=(header.attributes & ~COMPRESSION_MASK) | codec,

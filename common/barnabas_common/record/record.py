@@ -10,9 +10,10 @@ Headers = Sequence[Header]
 class Record(NamedTuple):
     """One record of a partition.
 
-    `timestamp` is in milliseconds since 1970, -1 where the record has none; `timestamp_type` is 0
-    if the producer gave it and 1 if the broker did. A `value` of None is a tombstone.
-    `leader_epoch` is the epoch of the leader that appended the batch, -1 before (KIP-320).
+    `timestamp` is in milliseconds since 1970, -1 if the record has none; `timestamp_type` is 0 if
+    the producer set it and 1 if the broker did. A record whose `value` is None is a tombstone.
+    `leader_epoch` is the epoch of the leader that appended the batch (KIP-320), -1 in a batch that
+    no leader has appended yet.
     """
 
     offset: int

@@ -1,8 +1,8 @@
 """The seams: time, randomness, tasks, blocking work and the network.
 
-Nothing outside this package may read a clock, draw a random number or open a socket, so that the
-simulator can replace the world under unchanged code. The gRPC adapter is imported under its own
-name (`barnabas_common.transport.grpc_network`), never from here.
+Code outside this package reads no clock, draws no random number and opens no socket itself, so that
+the simulator can replace all of these under unchanged code. The gRPC adapter is imported under its
+own name (`barnabas_common.transport.grpc_network`), never from here.
 """
 
 from barnabas_common.runtime.clock import Clock, SystemClock

@@ -6,10 +6,10 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two clocks: one for waiting, one for stamping records."""
+    """Two clocks: one to measure waits, one for timestamps."""
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary start; never goes backwards. The event loop's own time."""
+        """The event loop's time: seconds since an arbitrary start, which never decrease."""
         ...
 
     def wall_ms(self) -> int:

@@ -1,8 +1,8 @@
 """The event loop of programs: asyncio's own, but silent when it is dropped without being closed.
 
-Ctrl-C may come while a loop is created or closed, and at the interpreter's end its sockets may be
-gone before it. asyncio's `__del__` then prints a traceback although nothing is lost: the process
-ends, and the kernel closes the rest.
+Ctrl-C may interrupt the creation or the closing of a loop, and when the interpreter ends the loop's
+sockets may be closed before the loop. asyncio's `__del__` then prints a traceback although nothing
+is lost, because the process ends and the kernel closes its sockets.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class ProgramLoop(asyncio.SelectorEventLoop):
-    """asyncio's default loop on POSIX systems."""
+    """asyncio's default loop on POSIX systems, with a silent `__del__`."""
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
@@ -23,11 +23,11 @@ class ProgramLoop(asyncio.SelectorEventLoop):
 
 
 def program_runner() -> asyncio.Runner:
-    """A runner of such a loop."""
+    """A runner whose loop is a `ProgramLoop`."""
     return asyncio.Runner(loop_factory=ProgramLoop)
 
 
 def run_program(work: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`."""
+    """Run the coroutine as `asyncio.run` does, on a `ProgramLoop`."""
     with program_runner() as runner:
         return runner.run(work)

@@ -16,13 +16,13 @@ _POLL_SECONDS = 0.003
 
 
 def hold_file(directory: Path, broker_id: int, point: PausePoint, peer: int | None) -> Path:
-    """The file that holds a broker at a point; without `peer`, for all of them."""
+    """The file that holds a broker at a point, for one peer or, if that is None, for all peers."""
     suffix = "" if peer is None else f":{peer}"
     return directory / f"{point}@{broker_id}{suffix}"
 
 
 def reached_file(hold: Path) -> Path:
-    """The file that the broker creates while it waits there."""
+    """The file that exists while the broker waits at the point of this file."""
     return hold.with_name(hold.name + _REACHED)
 
 

@@ -1,7 +1,7 @@
 """The network, as an interface: requests and responses between addresses.
 
-A channel carries many concurrent requests over one connection and matches the answers by
-correlation id; answers may arrive out of order. There are two adapters, gRPC over sockets and the
+A channel sends many concurrent requests over one connection and matches the responses by
+correlation id; responses may arrive out of order. There are two adapters, gRPC over sockets and the
 simulator's memory network; both pass the same contract tests.
 """
 
@@ -25,7 +25,10 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """Parse `host:port`; raises ValueError with the text if it has another form."""
+        """Parse `host:port`, where an IPv6 address may be in brackets.
+
+        Raises ValueError with the text if it has another form.
+        """
         host, separator, port = text.strip().rpartition(":")
         if not separator or not host or not port.isdigit() or not 0 <= int(port) <= 65535:
             raise ValueError(f"not an address of the form host:port: {text!r}")
@@ -43,14 +46,14 @@ class Service(Enum):
 
 @dataclass(frozen=True)
 class Peer:
-    """The sender of a request: the listener it came through and the remote address."""
+    """The sender of a request: the listener that received it, and the remote address."""
 
     listener: str
     address: str
 
 
-# Takes one request and returns its response, or None if the request has none (acks=0).
-# To drop the connection (an acks=0 request that failed) it raises `DropConnection`.
+# Takes one request and returns its response, or None if the request has no response (acks=0).
+# It raises `DropConnection` to close the connection, for instance after a failed acks=0 request.
 Handler = Callable[[Message, Peer], Awaitable[Message | None]]
 
 
@@ -64,38 +67,41 @@ class ProbeResult(Enum):
 
 
 class DropConnection(Exception):
-    """Raised by a handler: close the connection this request came from, without an answer."""
+    """Raised by a handler to close the connection of this request without a response."""
 
 
 class Channel(Protocol):
-    """One connection to one service of a peer; connects when first used, reconnects by itself."""
+    """One connection to one service of a peer; connects at the first use, and again as needed."""
 
     address: Address
 
     async def open(self, timeout: float) -> Awaitable[str]:
-        """Connect now, unless connected; `timeout` in seconds.
+        """Connect now, unless connected; `timeout` is in seconds.
 
-        The returned awaitable completes when this connection has ended, with the reason, whether a
-        call was in flight or not. Raises `errors.NotApplied` if there is no connection in time.
+        The returned awaitable completes with the reason when this connection has ended, whether or
+        not a call was in flight. Raises `errors.NotApplied` if there is no connection in time.
         """
         ...
 
     async def call(self, request: Message, timeout: float) -> Message:
-        """Send a request and return its response; `timeout` in seconds covers connecting too.
+        """Send a request and return its response; `timeout`, in seconds, includes connecting.
 
         Raises `errors.NotApplied` if the request was certainly not applied (no process listens, the
-        message is over the limit, the channel is closed), `errors.MaybeApplied` if the connection
-        broke or the time ran out after sending.
+        message is over the limit, the channel is closed). Raises `errors.MaybeApplied` if the
+        connection broke or the time ran out after the request was sent.
         """
         ...
 
     async def send(self, request: Message, timeout: float) -> None:
-        """Send a request that has no response; returns when the connection has taken it, at most
-        `timeout` seconds later."""
+        """Send a request that has no response.
+
+        Returns when the connection has taken it. Raises as `call` does, after at most `timeout`
+        seconds.
+        """
         ...
 
     async def close(self) -> None:
-        """Close the connection; calls in flight fail with `MaybeApplied`."""
+        """Close the connection; calls that were sent fail with `MaybeApplied`."""
         ...
 
 
@@ -103,9 +109,9 @@ class Network(Protocol):
     """Opens channels, and probes addresses."""
 
     async def probe(self, address: Address, timeout: float) -> ProbeResult:
-        """Try to connect to an address, and close; `timeout` in seconds. Never raises.
+        """Try to connect to an address, then close; `timeout` is in seconds. Never raises.
 
-        If a name has several addresses, one that answers or does not refuse decides.
+        If a name has several addresses, the result is REFUSED only if every one refuses.
         """
         ...
 
@@ -120,7 +126,8 @@ class Listener(Protocol):
     address: Address
 
     async def close(self, grace: float = 0.0) -> None:
-        """Stop accepting, wait `grace` seconds for requests in flight, close every connection."""
+        """Stop accepting, wait up to `grace` seconds for requests in flight, then close all
+        connections."""
         ...
 
 
@@ -130,8 +137,8 @@ class Listen(Protocol):
     async def __call__(
         self, name: str, address: Address, handlers: Mapping[Service, Handler]
     ) -> Listener:
-        """Bind and serve the given services on one listener.
+        """Bind one listener and serve the given services on it.
 
-        Port 0 picks a free one. Raises `OSError` with the address if the port is in use.
+        Port 0 picks a free port. Raises `OSError` with the address if the port is in use.
         """
         ...

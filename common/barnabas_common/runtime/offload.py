@@ -13,7 +13,7 @@ class Offload(Protocol):
     """Runs a blocking function where it cannot stall the event loop."""
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The function's result, or its exception."""
+        """Return the function's result, or raise its exception."""
         ...
 
 
@@ -33,7 +33,7 @@ class ThreadOffload:
 
 
 class InlineOffload:
-    """Runs the function in place: for the simulator, where blocking costs no time."""
+    """Runs the function in place. The simulator uses it, where blocking takes no virtual time."""
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         await asyncio.sleep(0)

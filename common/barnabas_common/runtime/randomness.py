@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Randomness(Protocol):
-    """The random functions the code may use; `random.Random` and `SystemRandom` have them."""
+    """The random functions that code may use; `random.Random` and `SystemRandom` have them."""
 
     def random(self) -> float:
         """A float in [0, 1)."""

@@ -11,11 +11,11 @@ from barnabas_common.runtime.randomness import Randomness
 
 @dataclass(frozen=True)
 class Runtime:
-    """Time, randomness, blocking work and the network; `pauses` only for tests of exact races.
+    """Time, randomness, blocking work and the network. Only tests and labs set `pauses`.
 
-    Chosen in one place: `server.py` for a broker, the constructor for a client, the cluster for a
-    simulation. Tasks are spawned through `TaskScope`, which needs no interface: it runs on any
-    event loop.
+    It is chosen in one place: by the broker's program, a client's constructor, or the cluster of a
+    simulation. Tasks are started through `TaskScope`, which needs no interface because it runs on
+    any event loop.
     """
 
     clock: Clock

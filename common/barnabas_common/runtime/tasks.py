@@ -1,8 +1,8 @@
 """Background tasks with an owner.
 
-A `TaskScope` keeps a strong reference to each task, reports its failure, and on close cancels the
-tasks in reverse order. (`asyncio.TaskGroup` keeps a set, whose order differs from run to run, and
-cannot outlive one `async with` block.)
+A `TaskScope` keeps a strong reference to each task, reports its failure, and cancels the tasks in
+reverse order when it is closed. (`asyncio.TaskGroup` keeps a set, whose order differs from run to
+run, and cannot outlive one `async with` block.)
 """
 
 import asyncio
@@ -16,7 +16,7 @@ OnFailure = Callable[[str, BaseException], None]
 
 
 class TaskScope:
-    """The tasks of one component; closed with it.
+    """The tasks of one component, which closes the scope when it is closed itself.
 
     `on_failure(name, error)` is called once for every task that ends with an exception other than
     cancellation. Without it the failure is logged with its traceback.
@@ -29,7 +29,7 @@ class TaskScope:
         self._closed = False
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Start a task; refused after `close` (the coroutine is closed and does not run)."""
+        """Start a task. After `close` it raises RuntimeError, and the coroutine does not run."""
         if self._closed:
             coroutine.close()
             raise RuntimeError(f"{self.name} is closed: cannot start {name}")
@@ -45,10 +45,11 @@ class TaskScope:
         name: str,
         first: float | None = None,
     ) -> None:
-        """Start a task that does `work` every `seconds`, for the first time after `first`.
+        """Start a task that does `work` every `seconds`, for the first time after `first` seconds.
 
-        Work that fails is logged and done again in its turn, as Kafka's scheduler does: one error
-        in one partition must not end, say, the ISR checks of a broker that still serves.
+        `first` is `seconds` by default. A failure is logged, and the work is repeated as planned,
+        as in Kafka's scheduler: one error in one partition must not end the ISR checks, for
+        example, of a broker that still serves.
         """
         self.spawn(self._repeat(work, seconds, name, seconds if first is None else first), name)
 
@@ -76,7 +77,7 @@ class TaskScope:
             logger.error("task %s failed", task.get_name(), exc_info=error)
 
     async def close(self) -> None:
-        """Cancel every task, the last started first, and wait until each has ended."""
+        """Cancel every task but the caller's own, the last started first, and wait for its end."""
         self._closed = True
         current = asyncio.current_task()
         for task in reversed(list(self._tasks)):

@@ -3,14 +3,14 @@
 A frame is the protobuf message `<Service>Request` or `<Service>Response` (`proto/barnabas/v1/`): a
 correlation id and one body. Only the adapters of the network use frames, gRPC and memory alike.
 
-A dataclass and its protobuf message have the same fields under the same names (a test holds them
-together), so a `Converter` needs only the two types. It looks at the fields once and is then as
-quick as code written by hand: about a microsecond for each partition.
+A dataclass and its protobuf message have the same fields under the same names, which a test checks.
+So a `Converter` needs only the two types. It looks at the fields once, and is then as fast as code
+written by hand: about a microsecond for each partition.
 
-Records are encoded in another way. protobuf would copy them into its arena, then again and again
-while its output grows (250 us for 256 KiB, 1.3 ms for 1 MiB); so a message that contains `bytes` is
-encoded in chunks, its records among them untouched, and joined once (20 us for 256 KiB). The result
-is plain protobuf: fields may come in any order.
+Records are encoded differently. protobuf would copy them into its arena, and then several times
+while its output grows (250 us for 256 KiB, 1.3 ms for 1 MiB). So a message that contains `bytes` is
+encoded in chunks, one of which is the records as they are, and joined once (20 us for 256 KiB). The
+result is plain protobuf, in which fields may have any order.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -39,7 +39,7 @@ Chunks = list[Any]
 
 
 class MalformedFrame(ValueError):
-    """Bytes that are not a frame of this service, or whose body this version does not know."""
+    """The bytes are not a frame of this service, or this version does not know the body."""
 
 
 @dataclass(slots=True)
@@ -51,12 +51,12 @@ class Frame:
 
 
 def tag(field_number: int) -> bytes:
-    """What precedes the length of a message or bytes field."""
+    """The bytes that precede the length of a field that is a message or `bytes`."""
     return varint(field_number << 3 | _LENGTH_DELIMITED)
 
 
 def varint(value: int) -> bytes:
-    """protobuf's variable-length integer: seven bits a byte, the lowest first."""
+    """protobuf's variable-length integer, seven bits a byte, the lowest first; not negative."""
     if value < 0x80:
         return value.to_bytes(1, "little")
     groups = bytearray()
@@ -105,7 +105,7 @@ class Converter:
             self._scalars.append(name)
 
     def _decoder(self) -> Callable[[Any], Any]:
-        """Read a protobuf message into the dataclass."""
+        """The function that converts a protobuf message to the dataclass."""
         cls, values_of = self.cls, _all_of(self._names)
         lists = [self._names.index(name) for name in self._scalar_lists]
         nested = [(self._names.index(name), item.decode) for name, _, item in self._nested]
@@ -123,7 +123,7 @@ class Converter:
         return decode
 
     def fill(self, message: Any, target: Any) -> None:
-        """Set every field of the protobuf message `target`, which is empty, but for `bytes`."""
+        """Set the fields of the empty protobuf message `target`, except for those with `bytes`."""
         for name, value in zip(self._scalars, self._scalar_values(message), strict=True):
             if value:
                 setattr(target, name, value)
@@ -136,7 +136,7 @@ class Converter:
                     fill(item, add())
 
     def encode(self, message: Any, chunks: Chunks) -> int:
-        """Append the protobuf encoding of `message` to `chunks`; returns its size in bytes."""
+        """Append the protobuf encoding of `message` to `chunks`; return its size in bytes."""
         target = self.proto()
         self.fill(message, target)
         head = target.SerializeToString()
@@ -155,7 +155,7 @@ class Converter:
         return size
 
     def encode_field(self, field_tag: bytes, message: Any, chunks: Chunks) -> int:
-        """As `encode`, as the field of an enclosing message: preceded by tag and length."""
+        """Encode `message` as a field of an enclosing one, which means with tag and length."""
         position = len(chunks)
         chunks.append(b"")
         size = self.encode(message, chunks)

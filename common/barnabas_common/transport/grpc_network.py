@@ -1,8 +1,8 @@
-"""The network over gRPC: one bidirectional stream for each channel; the client's side.
+"""The client's side of the network over gRPC: one bidirectional stream for each channel.
 
-Frames are encoded and decoded by `transport.codec`; gRPC moves their bytes. Only this
-module and the broker's `rpc.grpc_server` import grpc. Each option below undoes a default that does
-not suit a cluster.
+`transport.codec` encodes and decodes the frames; gRPC transports their bytes. Only this module and
+the broker's `rpc.grpc_server` import grpc. Each option below replaces a default that does not suit
+a cluster.
 """
 
 import asyncio
@@ -10,10 +10,11 @@ import logging
 import os
 from typing import Any
 
-# gRPC's fork handlers run in every fork of the program, even one that is about to exec another
-# program, and sometimes crash it (PySpark starts Java so). Read when gRPC is loaded.
+# gRPC's fork handlers run in every fork of the program, even if another program is then executed,
+# as when PySpark starts Java. Sometimes they crash. gRPC reads the variable when it is imported.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
-# gRPC's core writes to stderr what a peer sent, raw bytes included. This package reports errors.
+# gRPC's core writes the texts that peers send to stderr, raw bytes included. This package reports
+# errors itself.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
@@ -26,7 +27,8 @@ from barnabas_common.transport.stream_channel import StreamChannel
 
 logger = logging.getLogger(__name__)
 
-# gRPC logs a traceback for each text of its core that is not UTF-8; `plain_words` handles them.
+# gRPC logs a traceback for each text of its core that is not UTF-8. `plain_words` handles such
+# texts.
 logging.getLogger("grpc._cython.cygrpc").addFilter(
     lambda record: not str(record.msg).startswith("Invalid encoding")
 )
@@ -34,11 +36,11 @@ logging.getLogger("grpc._cython.cygrpc").addFilter(
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 _SETTLE_SECONDS = 0.5
 
-# Sent by the server as soon as it accepts a stream, so that the client knows before it sends.
+# The server sends this as soon as it accepts a stream, so that the client knows before it sends.
 ACCEPTED = "barnabas-accepted"
 
 COMMON_OPTIONS: list[tuple[str, int]] = [
-    # Both sides check the size themselves: gRPC would end the stream with all its calls.
+    # Both sides check the size themselves, because gRPC would end the stream with all its calls.
     ("grpc.max_send_message_length", -1),
     # The default splits records into frames of 16 KiB.
     ("grpc.http2.max_frame_size", 1024 * 1024),
@@ -49,14 +51,14 @@ COMMON_OPTIONS: list[tuple[str, int]] = [
 ]
 _CLIENT_OPTIONS: list[tuple[str, int]] = [
     *COMMON_OPTIONS,
-    # Else all channels to an address share one TCP connection: control would queue behind data.
+    # By default all channels to an address share one connection: control would queue behind data.
     ("grpc.use_local_subchannel_pool", 1),
     # The default back-off grows to two minutes; a restarted broker must be found immediately.
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 200),
-    # Despite its name, the time one attempt to connect may take.
+    # Despite its name, this is the time that one attempt to connect may take.
     ("grpc.min_reconnect_backoff_ms", 2_000),
-    # Else a host that restarted with another IP address is not found for half a minute.
+    # By default a host that restarted with another IP address is not found for half a minute.
     ("grpc.dns_min_time_between_resolutions_ms", 500),
     ("grpc.enable_http_proxy", 0),
     ("grpc.service_config_disable_resolution", 1),
@@ -72,8 +74,8 @@ def method(service: Service) -> str:
 class GrpcNetwork:
     """Opens channels over gRPC; implements `Network`.
 
-    `max_message_bytes`: a request over it is refused before it is sent, an answer over it breaks
-    the connection.
+    A request of more than `max_message_bytes` is refused before it is sent. A larger response
+    breaks the connection.
     """
 
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
@@ -83,13 +85,13 @@ class GrpcNetwork:
         return _GrpcChannel(address, service, self._max_message_bytes)
 
     async def probe(self, address: Address, timeout: float) -> ProbeResult:
-        """Uses a plain socket: gRPC repeats its last failure while it backs off, and does not
+        """Probe with a plain socket. gRPC repeats its last failure while it backs off, and does not
         distinguish a refused connection from a timeout."""
         return await probe(address, timeout)
 
 
 class _GrpcChannel(StreamChannel):
-    """A `StreamChannel`, and the gRPC channel its streams come from."""
+    """A `StreamChannel` whose streams are calls on one gRPC channel."""
 
     def __init__(self, address: Address, service: Service, max_message_bytes: int) -> None:
         super().__init__(address, service, self._grpc_stream, max_message_bytes)
@@ -159,11 +161,11 @@ class _GrpcStream:
 async def _close(channel: aio.Channel) -> None:
     """Close, and let gRPC's threads report the end of every call while this loop still runs.
 
-    After the loop is closed, as at the end of `asyncio.run`, the next loop would log an error for
-    each report. The shutdown of the channel is reported last.
+    If the loop were closed first, as at the end of `asyncio.run`, the next loop would log an error
+    for each report. gRPC reports the shutdown of the channel last.
     """
     reported = asyncio.ensure_future(channel.wait_for_state_change(channel.get_state()))
-    await asyncio.sleep(0)  # it starts to wait
+    await asyncio.sleep(0)  # so that it starts to wait
     await channel.close()
     try:
         async with asyncio.timeout(_SETTLE_SECONDS):
@@ -178,7 +180,7 @@ def _target(address: Address) -> str:
 
 
 def _reason(error: grpc.RpcError) -> str:
-    """The error in one line; gRPC's own text is in the log, at DEBUG."""
+    """The error in one line; gRPC's own text goes to the log at level DEBUG."""
     return _plain(error.code(), error.details())
 
 
@@ -187,8 +189,8 @@ def _plain(code: grpc.StatusCode, details: str | None) -> str:
     return plain_words(code.name, details or "")
 
 
-# gRPC's texts about a broken connection change from release to release and name the address again:
-# each phrase stands for a plain one. Of several in one text the most telling comes first here.
+# gRPC's texts about a broken connection change from release to release and name the address again,
+# so each known phrase is replaced by a plain text. If a text has several, the first one counts.
 _PLAIN = {
     "connection refused": "connection refused",
     "too many open files": "this process has no file descriptor left",
@@ -212,7 +214,7 @@ _PLAIN = {
 
 
 def plain_words(code: str, details: str) -> str:
-    """A plain text for gRPC's `details`, or these with the name of its status code."""
+    """A plain text for gRPC's `details`; if none is known, these with the status code's name."""
     found = details.lower()
     for phrase, plain in _PLAIN.items():
         if phrase in found:

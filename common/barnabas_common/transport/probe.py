@@ -1,7 +1,8 @@
 """Whether a process listens at an address: one TCP connection, opened and closed.
 
-The kernel accepts for a process that is paused or busy, and refuses for one that has ended. So a
-connection that was accepted or not answered proves nothing, a refused one shows that it has ended.
+The kernel accepts connections for a process that is paused or busy, and refuses them after a
+process has ended. So an accepted or unanswered connection proves nothing, and a refused connection
+shows that the process has ended.
 """
 
 import asyncio
@@ -10,11 +11,11 @@ import socket
 
 from barnabas_common.runtime.network import Address, ProbeResult
 
-# Other errors of name resolution are the resolver's, and say nothing about the host.
+# Other errors of name resolution are the resolver's and say nothing about the host.
 _NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)
-# This process has no file descriptor, port or memory left: it says nothing about the peer.
+# This process has no file descriptor, port or memory left, which says nothing about the peer.
 _OWN_SHORTAGE = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL)
-# The first of these that any address of the host gave is the result.
+# If the addresses of a host have different results, the first of these counts.
 _BY_WEIGHT = (ProbeResult.ANSWERED, ProbeResult.SILENT, ProbeResult.FAILED, ProbeResult.REFUSED)
 
 

@@ -1,27 +1,27 @@
-"""What an adapter of the network provides: a stream of frames in both directions, in order.
+"""The interface that each adapter of the network implements: an ordered stream of frames each way.
 
-gRPC over sockets and the simulator's memory network differ only in this; everything else about a
-channel (`stream_channel`) and about serving one (`barnabas_broker.rpc.exchange`) is common.
+gRPC over sockets and the simulator's memory network differ only in this. All the rest of a channel
+(`stream_channel`) and of the side that serves it (`barnabas_broker.rpc.exchange`) is common.
 """
 
 from typing import Protocol
 
 
 class StreamBroken(Exception):
-    """The stream was not closed cleanly; the text says why, as far as known."""
+    """The stream could not be opened, or was not closed cleanly; the text says why, if known."""
 
 
 class FrameStream(Protocol):
-    """One end of a stream. One task reads, and one at a time writes."""
+    """One end of a stream. One task reads; one task at a time writes."""
 
     async def read(self) -> bytes | None:
         """The next frame, or None after the other end closed cleanly; raises `StreamBroken`."""
         ...
 
     async def write(self, frame: bytes) -> None:
-        """Returns when the stream has room for more; raises `StreamBroken`."""
+        """Send a frame; returns when the stream has room for more, raises `StreamBroken`."""
         ...
 
     def close(self) -> None:
-        """End the stream immediately; it breaks for the other end. May be called twice."""
+        """End the stream immediately; at the other end it breaks. A second call does nothing."""
         ...

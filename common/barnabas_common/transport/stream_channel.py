@@ -1,8 +1,8 @@
 """A channel over one stream of frames: many concurrent calls, matched by correlation id.
 
-Both adapters of the network open their streams through here. A channel opens its stream at the
-first call, and again at the first call after it broke. Two tasks serve a stream, one that reads
-and one that writes; so a caller can be cancelled at any time without harm to other calls, and
+The channels of both network adapters are such channels. A channel opens its stream at the first
+call, and again at the first call after the stream broke. Two tasks serve a stream, one that reads
+and one that writes. So a caller can be cancelled at any time without harm to other calls, and
 requests leave in the order of the calls.
 
 A call fails with `NotApplied` only if its request was certainly not sent. Once it is marked `sent`,
@@ -24,12 +24,12 @@ from barnabas_common.transport.stream import FrameStream, StreamBroken
 
 logger = logging.getLogger(__name__)
 
-# Opens a stream to the peer; raises `StreamBroken` when that fails.
+# Opens a stream to the peer; raises `StreamBroken` if that fails.
 OpenStream = Callable[[], Awaitable[FrameStream]]
 
 
 class _Call:
-    """One request in flight; `future` gets the response, or None once a send has left."""
+    """One request in flight; `future` gets the response, or None when a `send` has left."""
 
     __slots__ = ("correlation_id", "frame", "future", "sent", "timer", "wants_answer")
 
@@ -77,7 +77,7 @@ class _Connection:
 
 
 class StreamChannel:
-    """Implements `Channel`, which says what callers may rely on."""
+    """Implements `Channel`, which documents what callers may rely on."""
 
     def __init__(
         self, address: Address, service: Service, open_stream: OpenStream, max_message_bytes: int
@@ -141,10 +141,10 @@ class StreamChannel:
             raise NotApplied(f"the channel to {self._name} is closed")
 
     def _start_call(self, request: Message, timeout: float, wants_answer: bool) -> _Call:
-        """Register a call; `timeout` in seconds runs from now.
+        """Register a call; `timeout`, in seconds, runs from now.
 
-        Raises `NotApplied` for a message over the limit, `InvalidArgumentError` for one of another
-        service.
+        Raises `NotApplied` if the message is over the limit, and `InvalidArgumentError` if it
+        belongs to another service.
         """
         self._last_id += 1
         frame = self._requests.encode(self._last_id, request)
@@ -175,14 +175,14 @@ class StreamChannel:
             call.finish(frame.message)
 
     def _fail_all(self, reason: str) -> None:
-        """Fail every call in flight, in the order they were made."""
+        """Fail every call in flight, in the order of the calls."""
         for call in list(self._in_flight.values()):
             call.fail(reason)
 
     # ---- The stream
 
     def _current(self) -> _Connection:
-        """The present connection; starts one if there is none."""
+        """The present connection; starts a new one if there is none."""
         self._check_open()
         if self._connection is None:
             self._connection = _Connection()
@@ -201,7 +201,7 @@ class StreamChannel:
             connection.end(reason)
 
     async def _serve(self, connection: _Connection) -> str:
-        """Open the stream and read from it; returns why it ended."""
+        """Open the stream and read from it; return the reason why it ended."""
         try:
             stream = await self._open_stream()
         except StreamBroken as error:
@@ -226,12 +226,12 @@ class StreamChannel:
             while True:
                 while self._outgoing:
                     call = self._outgoing.popleft()
-                    if not call.future.done():  # else cancelled, or out of time, before it left
+                    if not call.future.done():  # otherwise cancelled or expired before it was sent
                         call.sent = True
                         await stream.write(call.frame)
                         call.left()
                 self._something_to_write.clear()
                 await self._something_to_write.wait()
         except StreamBroken as error:
-            # The reader meets the same end and fails the calls; here it only stops the writing.
+            # The reader meets the same error and fails the calls; here only the writing stops.
             logger.debug("cannot write to %s: %s", self._name, error)

@@ -1,8 +1,8 @@
 """Brokers register, fail and restart: the controller follows `/brokers/ids`.
 
 A broker that restarts before the controller reads the list again appears as the same id with a
-higher epoch; it is treated as one that failed and registered again. A failure detector reports a
-failed process before its session ends: the broker is then suspected, until its session ends or it
+higher epoch; it is treated as a broker that failed and registered again. A failure detector reports
+a failed process before its session ends. The broker is then suspected until its session ends or it
 registers again. Replicas on failed log directories are handled here too.
 """
 
@@ -58,10 +58,10 @@ class BrokerChanges:
     # Registrations
 
     async def read(self) -> dict[int, Broker]:
-        """The registered brokers that can be connected to; watches their list and each one's data.
+        """The registered brokers that can be connected to; watches their list and their data.
 
-        A malformed registration is left out, unless it belongs to a known broker epoch: then the
-        last valid data stay.
+        A malformed registration is left out, unless its broker epoch is known already; then the
+        last valid data stay in use.
         """
         ids = await self._term.store.broker_ids(self._watch)
         found = await in_chunks(self._read_broker, ids)
@@ -156,7 +156,7 @@ class BrokerChanges:
         await self._on_replicas_offline(replicas, _cause(broker_ids, what))
 
     def await_registration(self, broker_ids: Iterable[int]) -> None:
-        """These brokers are not registered: elect without them when the wait is over."""
+        """Wait for these brokers to register; elect without them when the wait is over."""
         await_registration(self._term, broker_ids, self._partitions.elect_where_missing)
 
     async def _on_endpoints_changed(self, brokers: list[Broker]) -> None:
@@ -170,14 +170,14 @@ class BrokerChanges:
     # Suspicions
 
     def suspect(self, broker: Broker, why: str) -> None:
-        """Called by the failure detector of one incarnation of a broker."""
+        """Enqueue a suspicion by the failure detector of this incarnation of a broker."""
         name = f"broker {broker.broker_id} is suspected"
         self._term.enqueue(name, partial(self._on_suspicion, broker, why))
 
     async def _on_suspicion(self, broker: Broker, why: str) -> None:
-        """Do what the end of the broker's session would do, except what cannot be undone if the
-        suspicion is wrong: no replica outside the ISR is elected, and the broker continues to lead
-        the partitions that no other replica can lead."""
+        """Do what the end of the broker's session would do, except for what a wrong suspicion could
+        not undo: no replica outside the ISR is elected, and the broker continues to lead the
+        partitions that no other replica can lead."""
         context, broker_id = self._context, broker.broker_id
         registered = context.brokers.get(broker_id)
         if registered is None or registered.epoch != broker.epoch:
@@ -213,7 +213,7 @@ class BrokerChanges:
     def on_leader_and_isr_response(
         self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
     ) -> None:
-        """Enqueue only a response that changes which replicas have failed."""
+        """Enqueue the response if it may change which replicas have failed."""
         if self._context.failed_replicas.get(broker_id) or any(
             partition.error_code in FAILED for partition in response.partitions
         ):
@@ -225,10 +225,11 @@ class BrokerChanges:
     async def _on_leader_and_isr_answered(
         self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
     ) -> None:
-        """KAFKA_STORAGE_ERROR: the replica's log directory failed. CORRUPT_MESSAGE: its log is
-        damaged. NONE: the replica works.
+        """Record which replicas have failed and which are available again.
 
-        An answer about an earlier topic of the same name says nothing about this one.
+        KAFKA_STORAGE_ERROR means that the replica's log directory failed, CORRUPT_MESSAGE that its
+        log is damaged, NONE that the replica works. An answer about an earlier topic of the same
+        name is ignored.
         """
         topic_ids = {state.topic: state.topic_id for state in request.partitions}
         failed = self._context.failed_replicas.setdefault(broker_id, {})

@@ -17,6 +17,8 @@ from barnabas_controller.state.states import ReplicaState
 
 
 class ControlledShutdown:
+    """Handles the request (KIP-380); its response is an error if the broker epoch is stale."""
+
     def __init__(
         self, term: ControllerTerm, partitions: PartitionStateMachine, replicas: ReplicaStateMachine
     ) -> None:
@@ -28,8 +30,8 @@ class ControlledShutdown:
     async def shut_down(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
         """Move the leaderships; the response names the partitions that the broker still leads.
 
-        The broker is shutting down from now on, until its registration is deleted. Partitions
-        without another replica never block a shutdown.
+        From now on the broker is shutting down, until its registration is deleted. A partition
+        without another replica is not named, because it must not block the shutdown.
         """
         broker = self._context.brokers.get(request.broker_id)
         if broker is None:
@@ -59,7 +61,10 @@ class ControlledShutdown:
 def affected_partitions(
     context: ControllerContext, broker_id: int
 ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """The partitions with other replicas that the broker leads, and those it follows."""
+    """The partitions with other replicas that the broker leads, and those that it follows.
+
+    Topics being deleted are left out.
+    """
     led: list[TopicPartition] = []
     followed: list[TopicPartition] = []
     for partition, _ in context.replicas_on([broker_id]):

@@ -1,8 +1,9 @@
 """`/log_dir_event_notification`: a log directory failed and its broker still runs.
 
 A broker that loses one of several log directories writes a notification, and so does a broker that
-can open replicas which it could not open before. The controller sends it LeaderAndIsr for all its
-replicas; it answers KAFKA_STORAGE_ERROR for the failed ones, which `BrokerChanges` handles.
+can open replicas that it could not open before. The controller then sends it LeaderAndIsr for all
+its replicas. The broker answers KAFKA_STORAGE_ERROR for the failed ones, and `BrokerChanges`
+handles the response.
 """
 
 import logging
@@ -22,6 +23,7 @@ HOSTED_STATES = (ReplicaState.ONLINE, ReplicaState.OFFLINE)
 def log_dir_event_notifications(
     term: ControllerTerm, replicas: ReplicaStateMachine
 ) -> Notifications[int]:
+    """The notifications of log directory events; each is the id of a broker."""
     context = term.context
 
     async def resend_leader_and_isr(broker_ids: Sequence[int]) -> None:

@@ -1,7 +1,7 @@
 """Registers a broker: `/brokers/ids/<id>`, ephemeral; its czxid is the broker epoch.
 
-Every broker calls this when it starts and with every new session. One multi creates the znode and
-sets its data, because only setting returns the czxid.
+Every broker registers when it starts, and again in every new session. One multi creates the znode
+and sets its data, because ZooKeeper returns the czxid only when data are set.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ async def register_broker(
 ) -> int:
     """Register and return the broker epoch.
 
-    A znode of `previous_session_id`, this broker's earlier session, is replaced. If the znode
-    belongs to another session, waits up to `wait_seconds`: it may be that of the previous process,
-    about to expire. Raises DuplicateBrokerId if it stays, EndpointTaken if another registered
-    broker advertises one of this broker's addresses.
+    A znode of `previous_session_id`, this broker's earlier session (0 if there is none), is
+    replaced. If the znode belongs to another session, waits up to `wait_seconds`, because that may
+    be the previous process's session, which will expire. Raises DuplicateBrokerId if the znode
+    stays, and EndpointTaken if another registered broker advertises one of this broker's addresses.
     """
     await _check_endpoints(store, broker)
     try:
@@ -57,11 +57,11 @@ async def register_broker(
 
 
 async def reregister(store: Store, broker: znodes.Broker, now_ms: int) -> int:
-    """Replace this session's registration by another one; returns the new broker epoch.
+    """Replace this session's registration by another one; return the new broker epoch.
 
-    A running broker that learns that the controller suspects it calls this: only a new broker epoch
-    ends the suspicion. One multi does it, so that the broker never appears unregistered. Raises
-    DuplicateBrokerId if the znode belongs to another session.
+    A running broker calls this when it learns that the controller suspects it, because only a new
+    broker epoch ends the suspicion. One multi deletes and creates the znode, so that the broker
+    never appears unregistered. Raises DuplicateBrokerId if the znode belongs to another session.
     """
     path = znodes.broker_path(broker.broker_id)
     found = await store.get(path)
@@ -74,7 +74,7 @@ async def reregister(store: Store, broker: znodes.Broker, now_ms: int) -> int:
     if isinstance(written, Stat):
         logger.info("broker %d registered again, epoch %d", broker.broker_id, written.czxid)
         return written.czxid
-    # An attempt whose answer was lost has done it, or the znode was changed by another process.
+    # An attempt whose answer was lost was applied, or another process changed the znode.
     return await reregister(store, broker, now_ms)
 
 
@@ -116,7 +116,7 @@ async def _try_register(
 
 
 async def _until_deleted(store: Store, path: str) -> None:
-    """Return when the znode is changed or deleted."""
+    """Return when the znode has been changed or deleted, or does not exist."""
     changed = asyncio.Event()
 
     def watch(_: WatchEvent) -> None:
@@ -128,6 +128,7 @@ async def _until_deleted(store: Store, path: str) -> None:
 
 
 async def _check_endpoints(store: Store, broker: znodes.Broker) -> None:
+    """Raise EndpointTaken if another registered broker advertises one of the addresses."""
     others = await store.brokers()
     for other in others.values():
         if other.broker_id == broker.broker_id:

@@ -1,9 +1,9 @@
 """Sends control requests: one queue and one request in flight for each broker.
 
-So every broker receives the controller's decisions in their order. A request is sent again until
-the broker answers or is no longer registered; receiving it twice does no harm.
+So every broker receives the controller's decisions in order. A request is sent again until the
+broker answers or is no longer registered; receiving it twice does no harm.
 
-A failure detector holds the stream open between requests: the end of the stream shows a failure.
+A failure detector holds the stream open between requests, because its end shows a failure.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.1
 
-# Broker id, request and response; called on the event loop, must only enqueue.
+# Receives broker id, request and response. It is called on the event loop and must only enqueue.
 OnResponse = Callable[[int, ControlRequest, Message], None]
-# The suspected incarnation of a broker, and the reason; likewise.
+# Receives the suspected incarnation of a broker, and the reason. It must only enqueue, too.
 OnSuspicion = Callable[[Broker, str], None]
 
 
@@ -64,7 +64,8 @@ class ControllerChannelManager:
     def add(self, broker: Broker, had_stream: bool = False) -> None:
         """Start sending to a registered broker.
 
-        `had_stream`: this broker had a stream to that incarnation before it became controller.
+        `had_stream` says whether the controller's broker had a stream to this incarnation before it
+        was elected; then a refused connection is a suspicion from the start.
         """
         listener = self._config.inter_broker_listener
         endpoint = broker.endpoint(listener)
@@ -91,10 +92,12 @@ class ControllerChannelManager:
             sender.watch(detector)
 
     def _has_lost_all_but(self, broker_id: int) -> bool:
-        """Whether there are other brokers, and no stream to them is open: then the controller is
-        more likely to be isolated than all of them to have failed together. It must not move their
-        leaderships: its requests would not reach them, and no replica would be in sync. Brokers
-        that failed earlier do not count."""
+        """Whether there are other brokers and no stream to them is open.
+
+        The controller is then more likely to be isolated than all of them are to have failed
+        together. It must not move their leaderships: its requests would not reach them, and no
+        replica would be in sync. Brokers that failed earlier do not count.
+        """
         others = [
             detector
             for other, detector in self._failure_detectors.items()
@@ -107,7 +110,7 @@ class ControllerChannelManager:
     def unreachable(self, broker_ids: Iterable[int]) -> list[int]:
         """The brokers whose stream has ended and has not been opened again in this incarnation.
 
-        That alone makes no suspicion. But a machine that lost power shows nothing else until its
+        That alone is no suspicion. But a machine that lost power shows nothing else until its
         session ends, so no leadership should move to such a broker.
         """
         return [broker_id for broker_id in broker_ids if self._has_lost(broker_id)]
@@ -122,7 +125,7 @@ class ControllerChannelManager:
         return detector is not None and detector.observation.had_stream and not detector.is_open
 
     async def remove(self, broker_id: int) -> None:
-        """Drop a broker and its queued requests."""
+        """Drop a broker, if it is known, with its queued requests and its failure detector."""
         self._failure_detectors.pop(broker_id, None)
         sender = self._senders.pop(broker_id, None)
         if sender is not None:
@@ -135,6 +138,7 @@ class ControllerChannelManager:
             sender.requests.put_nowait(request)
 
     async def close(self) -> None:
+        """Drop all brokers."""
         for broker_id in list(self._senders):
             await self.remove(broker_id)
 
@@ -160,6 +164,7 @@ class _RequestSender:
         self._scope.spawn(self._run(), "sender")
 
     def watch(self, detector: FailureDetector) -> None:
+        """Run the detector until this broker is dropped."""
         self._scope.spawn(detector.run(), "failure detector")
 
     async def _run(self) -> None:

@@ -31,8 +31,10 @@ ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaReques
 
 
 class RequestBatch:
-    """`requests` reads the context again, so build and send a batch without awaiting.
+    """Collects requests; `requests` returns them.
 
+    LeaderAndIsr and StopReplica contain what the context had when they were added, UpdateMetadata
+    and all endpoints what it has when `requests` is called. So a batch belongs to one event.
     `listener` names the listener on which brokers connect to each other.
     """
 
@@ -57,7 +59,8 @@ class RequestBatch:
     ) -> None:
         """Make these brokers leader and followers, and send all brokers the metadata.
 
-        `is_new` stays set for a replica within the batch. `cause` is for the receiver's event.
+        `is_new` means that the replica need not have a log yet; it stays set for a replica within
+        the batch. The receiver records `cause` in its event.
         """
         for broker_id in broker_ids:
             known = self._leaders.setdefault(broker_id, {})
@@ -90,7 +93,7 @@ class RequestBatch:
     def update_metadata(
         self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition]
     ) -> None:
-        """Send these brokers which brokers are alive, and the leaders of these partitions."""
+        """Send these brokers which brokers are alive, and who leads these partitions."""
         self._informed.update(dict.fromkeys(broker_ids))
         self._metadata.update(dict.fromkeys(partitions))
 
@@ -115,7 +118,7 @@ class RequestBatch:
         )
 
     def requests(self) -> list[tuple[Broker, ControlRequest]]:
-        """All requests, in the order to send them."""
+        """All requests with their receivers, in the order in which they must be sent."""
         return [*self._leader_requests(), *self._metadata_requests(), *self._stop_requests()]
 
     def _registered(self, broker_ids: Iterable[int]) -> list[Broker]:

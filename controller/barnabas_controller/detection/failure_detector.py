@@ -1,7 +1,7 @@
 """Holds a control stream open and probes the address when the stream ends.
 
 The controller has one detector for every registered broker, and every other broker one for the
-controller's broker. `SuspicionRule` judges what the detector observes.
+controller's broker. `SuspicionRule` decides what the observations mean.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ OPEN_SECONDS = 5.0
 # Linux needs 3 s to find out that a host on its own network does not answer.
 PROBE_TIMEOUT_SECONDS = 4.0
 PAUSE_SECONDS = 0.05
-# Before the first stream was open: the broker may still be starting.
+# The broker may still be starting until a stream has been open once.
 FIRST_PAUSE_SECONDS = 0.2
 
 
@@ -34,9 +34,10 @@ class PeerObservation(NamedTuple):
 
 
 class FailureDetector:
-    """Watches one incarnation of one broker; `run` ends with a call of `on_suspicion`, or never.
+    """Watches one incarnation of one broker.
 
-    `is_open`: the stream is open. While `is_isolated` returns True no suspicion is raised.
+    `is_open` says whether the stream is open. `now` returns seconds. While `is_isolated` returns
+    True, no suspicion is raised.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class FailureDetector:
         return PeerObservation(self._broker, self._rule.had_stream, self._rule.suspicion)
 
     async def run(self) -> None:
+        """Hold the stream and probe until the broker is suspected; then call `on_suspicion`."""
         rule = self._rule
         while rule.suspicion is None:
             await self._hold_stream()

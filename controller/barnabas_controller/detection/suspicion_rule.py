@@ -2,15 +2,15 @@
 
 When a process ends, the kernel closes its connections and its listening socket; while it is paused,
 slow or overloaded the kernel keeps both. So a peer is suspected when its stream has ended and a new
-connection is refused. It is not suspected for not answering (an open connection, an attempt that
-times out, a full queue, a broken link): then the ZooKeeper session decides, as in Kafka.
+connection is refused. A peer that only does not answer (an open connection, an attempt that times
+out, a full queue, a broken link) is not suspected: its ZooKeeper session decides, as in Kafka.
 """
 
 from dataclasses import dataclass
 
 from barnabas_common.runtime import ProbeResult
 
-# Failures other than a refusal come from the network: they must last.
+# A failure other than a refusal may come from the network, so it counts only if it lasts.
 FAILING_SECONDS = 0.3
 FAILURES = 3
 
@@ -19,9 +19,9 @@ FAILURES = 3
 class SuspicionRule:
     """One incarnation of one peer, as one detector observes it.
 
-    `had_stream`: a stream to this incarnation has been open. Without one a refusal means nothing:
-    the peer may not have listened at that address yet. `suspicion` is None, or the reason for which
-    the peer is suspected, and then final.
+    `had_stream` says whether a stream to this incarnation has been open. Until then a refusal means
+    nothing, because the peer may not have listened at that address yet. `suspicion` is the reason
+    for which the peer is suspected, or None.
     """
 
     had_stream: bool = False
@@ -31,15 +31,16 @@ class SuspicionRule:
     _failures: int = 0
 
     def connected(self) -> None:
+        """A stream to the peer is open."""
         self.had_stream = True
         self._stop_counting()
 
     def ended(self, reason: str) -> None:
-        """The stream ended, at either end."""
+        """The stream ended; either side may have closed it."""
         self._ended = reason
 
     def probed(self, now: float, probe: ProbeResult) -> None:
-        """A probe was made while no stream is open; `now` in seconds."""
+        """A probe was made while no stream was open; `now` is in seconds."""
         if not self.had_stream:
             return
         if probe is ProbeResult.REFUSED:
@@ -50,7 +51,7 @@ class SuspicionRule:
             self._stop_counting()
 
     def retract(self) -> None:
-        """The fault may be the detector's own: the next probe decides again."""
+        """Drop the suspicion, because the fault may be the detector's own."""
         self.suspicion = None
 
     def _count(self, now: float) -> None:

@@ -14,8 +14,10 @@ def elect_for_controlled_shutdown(
     shutting_down: Collection[int],
     cause: str,
 ) -> Elected | Refused:
-    """The first replica in the ISR that is registered and not shutting down; the ISR loses those
-    that are shutting down."""
+    """Elect the first replica in the ISR that is registered and not shutting down.
+
+    Replicas that are shutting down leave the ISR.
+    """
     present = tuple(replica for replica in assignment if replica in registered)
     staying = [r for r in present if r in state.isr and r not in shutting_down]
     if not staying:

@@ -1,4 +1,4 @@
-"""What an election decides."""
+"""The decisions that an election can end with."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,10 @@ from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
 @dataclass(frozen=True)
 class Elected:
-    """The state to write on top of its `partition_epoch`, the brokers to notify, and the reason."""
+    """The state to write, the brokers to notify, and the reason.
+
+    The write expects the state's `partition_epoch` in ZooKeeper.
+    """
 
     state: LeaderAndIsr
     recipients: tuple[int, ...]
@@ -19,8 +22,8 @@ class Refused:
     """No candidate may lead; nothing changes.
 
     `awaits` are replicas that may turn out to be better candidates within a limited time.
-    `otherwise` is the replica that leads after that time. `cause` is what triggered the election,
-    if that adds to `why` it failed.
+    `otherwise` is the replica that leads after that time, NO_LEADER if none is known. `cause` is
+    what triggered the election; it is empty where `why` says enough.
     """
 
     why: str
@@ -30,12 +33,13 @@ class Refused:
 
     @property
     def reason(self) -> str:
+        """For humans: `cause`, if there is one, and `why`."""
         return f"{self.cause}; {self.why}" if self.cause else self.why
 
 
 @dataclass(frozen=True)
 class Unchanged:
-    """The state is already as wanted."""
+    """Nothing needs to be written: the state is as wanted, or no change is possible."""
 
     reason: str
 

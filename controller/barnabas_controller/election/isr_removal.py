@@ -9,8 +9,11 @@ from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 def remove_from_isr(
     state: LeaderAndIsr, replica: int, assignment: Sequence[int], cause: str
 ) -> Decision:
-    """The ISR without the replica, and no leader if it led; the last member stays in the ISR,
-    because only that replica is known to have every acknowledged record."""
+    """Remove the replica from the ISR; if it led, the partition then has no leader.
+
+    The last member stays in the ISR, because only that replica is known to have every acknowledged
+    record.
+    """
     if replica not in state.isr:
         return Unchanged(f"{replica} is not in the ISR {list(state.isr)}")
     leader = NO_LEADER if replica == state.leader else state.leader

@@ -1,7 +1,7 @@
 """Elections of partitions without a leader (Kafka's `offlinePartitionLeaderElection`).
 
 All elections scan candidates in assignment order, never in ISR order, and raise the leader epoch by
-one. Here are Kafka's rules alone; the folder `eligibility` adds what goes beyond them.
+one. This folder has Kafka's rules alone; the folder `eligibility` adds what goes beyond them.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,7 +14,7 @@ from barnabas_controller.store.leader_and_isr import RECOVERING, LeaderAndIsr
 def first_leader(
     assignment: Sequence[int], online: Collection[int], controller_epoch: int
 ) -> LeaderAndIsr | Refused:
-    """The first state of a new partition: all online replicas are empty, and so in sync."""
+    """The first state of a new partition: all online replicas are empty and therefore in sync."""
     live = tuple(replica for replica in assignment if replica in online)
     if not live:
         return Refused(f"NoReplicaOnline: none of the replicas {list(assignment)} is online")
@@ -28,8 +28,8 @@ def elect_offline(
     unclean_allowed: bool,
     cause: str,
 ) -> Elected | Refused:
-    """The first replica that is online and in the ISR; or, if unclean elections are allowed, the
-    first that is online, alone in the ISR and marked RECOVERING (KIP-704)."""
+    """Elect the first replica that is online and in the ISR. If none is and unclean elections are
+    allowed, the first online replica leads, alone in the ISR and marked RECOVERING (KIP-704)."""
     live = tuple(replica for replica in assignment if replica in online)
     leader = next((replica for replica in live if replica in state.isr), None)
     if leader is not None:

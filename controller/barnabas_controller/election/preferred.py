@@ -9,7 +9,7 @@ from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 def elect_preferred(
     state: LeaderAndIsr, assignment: Sequence[int], online: Collection[int], cause: str
 ) -> Decision:
-    """The first replica of the assignment, if it is online and in the ISR, which stays."""
+    """Elect the first replica of the assignment if it is online and in the ISR. The ISR stays."""
     preferred = assignment[0]
     if state.leader == preferred:
         return Unchanged(f"{preferred} leads already")

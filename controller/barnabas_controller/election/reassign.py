@@ -9,12 +9,11 @@ from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 def elect_for_reassignment(
     state: LeaderAndIsr, target: Sequence[int], online: Collection[int], cause: str
 ) -> Elected | Refused:
-    """The leader if it is in the target, otherwise the first target replica; it must be online and
-    in the ISR.
+    """Elect the first target replica that is online and in the ISR; the present leader comes first.
 
-    The ISR shrinks to the target in the same write. Kafka does that in a second write; but a leader
-    that received the first no longer waits for the other replicas, so a controller that failed
-    between the two would leave replicas in the ISR that may miss acknowledged records.
+    The ISR shrinks to the target in the same write. Kafka shrinks it in a second write. A leader
+    that received the first write no longer waits for the other replicas, so a controller that
+    failed between the two would leave replicas in the ISR that may miss acknowledged records.
     """
     candidates = [r for r in (state.leader, *target) if r in target and r in online]
     leader = next((r for r in candidates if r in state.isr), None)

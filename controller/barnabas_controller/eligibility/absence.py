@@ -1,7 +1,7 @@
 """How long brokers without a registration are awaited.
 
-Suspicions do not count: a wait begins when the broker's ZooKeeper session has ended. A new
-controller does not know when that was, and starts the wait again.
+A wait begins when the broker's ZooKeeper session has ended; a suspicion does not begin one. A new
+controller does not know when the session ended, so it starts the wait again.
 """
 
 import asyncio
@@ -13,8 +13,11 @@ from barnabas_controller.controller_term import ControllerTerm
 def await_registration(
     term: ControllerTerm, brokers: Iterable[int], elect: Callable[[str], Awaitable[object]]
 ) -> None:
-    """Note that these brokers are absent. Call `elect(cause)` on the event queue for those that
-    stay absent for `eligible.leader.replicas.wait.ms`, which are then `given_up`."""
+    """Record that these brokers are absent.
+
+    Those that stay absent for `eligible.leader.replicas.wait.ms` are then `given_up`, and
+    `elect(cause)` is called on the event queue.
+    """
     context, awaited = term.context, list(brokers)
     since = term.runtime.clock.monotonic()
     wait = term.config.eligible_leader_replicas_wait

@@ -1,7 +1,7 @@
 """Eligibility in a controller term: reads what the decisions need, and keeps the states up to date.
 
-The minimum ISR is read from ZooKeeper whenever a decision needs it: after a change a replica must
-not count as eligible any longer. `eligible.leader.replicas.enable` turns all of it on.
+The minimum ISR is read from ZooKeeper whenever a decision needs it, because a replica must not
+count as eligible after the minimum has changed. `eligible.leader.replicas.enable` enables all this.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ NO_MINIMA: Mapping[TopicPartition, MinimumIsr] = MappingProxyType({})
 async def minimum_isrs(
     term: ControllerTerm, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, MinimumIsr]:
-    """The minimum ISRs of those partitions whose settings are valid."""
+    """The minimum ISRs of the partitions; those of topics with malformed settings are left out."""
     assignments = {partition: term.context.replicas(partition) for partition in partitions}
     return await read_minimum_isrs(term.store, assignments, term.config.min_insync_replicas)
 
@@ -38,7 +38,7 @@ async def minimum_isrs(
 async def minimum_isrs_of_elrs(
     term: ControllerTerm, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, MinimumIsr]:
-    """The minimum ISRs of those partitions that have eligible leader replicas."""
+    """The minimum ISRs of the partitions that have eligible leader replicas."""
     leadership = term.context.leadership
     return await minimum_isrs(
         term, [p for p in partitions if p in leadership and leadership[p].eligible]
@@ -51,7 +51,11 @@ def current_eligibility(
     state: LeaderAndIsr,
     minima: Mapping[TopicPartition, MinimumIsr] = NO_MINIMA,
 ) -> LeaderEligibility:
-    """What is known now; no replica is awaited longer than `eligible.leader.replicas.wait.ms`."""
+    """The eligibility by what is known now.
+
+    No replica is awaited longer than `eligible.leader.replicas.wait.ms`. A partition without an
+    entry in `minima` has no eligible leader replicas.
+    """
     context, config = term.context, term.config
     replicas = context.replicas(partition)
     known = EVERY_MEMBER_ELIGIBLE
@@ -95,7 +99,7 @@ def elect_after_wait(
 
 
 def with_first_elr(term: ControllerTerm, state: LeaderAndIsr) -> LeaderAndIsr:
-    """The first state of a partition, to be written."""
+    """The first state of a partition with its proofs, as it is to be written."""
     enabled = term.config.eligible_leader_replicas_enable
     return with_initial_elr(state, term.context.brokers) if enabled else state
 
@@ -103,7 +107,7 @@ def with_first_elr(term: ControllerTerm, state: LeaderAndIsr) -> LeaderAndIsr:
 async def with_elrs(
     term: ControllerTerm, changes: Mapping[TopicPartition, LeaderAndIsr]
 ) -> dict[TopicPartition, LeaderAndIsr]:
-    """The states to be written, each with its eligible leader replicas."""
+    """The states with their eligible leader replicas and proofs, as they are to be written."""
     context = term.context
     if not term.config.eligible_leader_replicas_enable:
         return {partition: without_elr(new) for partition, new in changes.items()}

@@ -1,8 +1,8 @@
 """Kafka's elections with the rules that go beyond Kafka: pure decisions on plain data.
 
-Each function here refuses or filters candidates, then calls the election of the same name in the
-folder `election`, then decides what that one leaves open. With `EVERY_MEMBER_ELIGIBLE` each decides
-as Kafka does.
+Each function refuses or filters candidates, calls the corresponding election in the folder
+`election`, and then decides what that leaves open. With `EVERY_MEMBER_ELIGIBLE` each decides as
+Kafka does.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,17 +29,17 @@ def eligible_offline(
     cause: str,
     eligibility: LeaderEligibility = EVERY_MEMBER_ELIGIBLE,
 ) -> Elected | Refused:
-    """Kafka's offline election among the replicas that lost nothing, as long as there is one.
+    """Hold Kafka's offline election among the replicas that lost nothing, as long as there is one.
 
-    While a member of the ISR is only suspected, no other replica than a member that lost nothing is
-    elected: the suspicion may be wrong, and the election would then lose records that exist.
+    While a member of the ISR is only suspected, only a member that lost nothing is elected. The
+    suspicion may be wrong, and another election would then lose records that exist.
 
     If all online members of the ISR lost records, an eligible leader replica leads. If none is
-    online either, the partition waits for one for a limited time; then the first member leads,
-    alone in the ISR, and the others catch up: a power loss leaves no partition permanently without
-    a leader. If no member of the ISR is online, an eligible leader replica leads if all members
-    have registered again and lost records, if unclean elections are allowed, or if no member has
-    registered again for a limited time.
+    online either, the partition waits for one for a limited time. Then the first member leads,
+    alone in the ISR, and the others catch up, so that a power loss leaves no partition permanently
+    without a leader. If no member of the ISR is online, an eligible leader replica leads if all
+    members have registered again and lost records, if unclean elections are allowed, or if no
+    member has registered again for a limited time.
     """
     live = tuple(replica for replica in assignment if replica in online)
     members = [replica for replica in live if replica in state.isr]
@@ -75,7 +75,7 @@ def _elect_without_complete_member(
     cause: str,
     eligibility: LeaderEligibility,
 ) -> Elected | Refused:
-    """All online members of the ISR lost records."""
+    """Decide for a partition whose online members of the ISR have all lost records."""
     why = f"{cause}{_lost(lost)}"
     if eligible := eligibility.eligible_leader_replicas:
         return _elect_eligible_leader_replica(state, live, eligible[0], why)
@@ -89,10 +89,10 @@ def _elect_without_complete_member(
 def _replace_absent_members(
     state: LeaderAndIsr, live: tuple[int, ...], cause: str, eligibility: LeaderEligibility
 ) -> Elected | Refused:
-    """The sessions of all members of the ISR have ended (KIP-966).
+    """Decide for a partition whose members of the ISR are all unregistered (KIP-966).
 
-    What they alone have was not acknowledged with `acks=all`: the ISR is under its minimum. They
-    are awaited nevertheless, because records with `acks=1` are lost if they do not lead.
+    Records that only they have were not acknowledged with `acks=all`: the ISR is under its minimum.
+    The members are awaited nevertheless: if they do not lead, records with `acks=1` are lost.
     """
     if set(state.isr) <= set(eligibility.given_up):
         why = f"{cause}; no member of the ISR {list(state.isr)} is registered"
@@ -114,7 +114,7 @@ def _elect_eligible_leader_replica(
 
 
 def _lost(replicas: Sequence[int]) -> str:
-    """The end of a cause."""
+    """The part of a cause that names replicas that lost records; empty if there are none."""
     return f"; {list(replicas)} lost unflushed records since in sync" if replicas else ""
 
 
@@ -125,8 +125,8 @@ def eligible_preferred(
     cause: str,
     eligibility: LeaderEligibility = EVERY_MEMBER_ELIGIBLE,
 ) -> Decision:
-    """Not a preferred replica that lost records since it was in sync, or that the controller cannot
-    reach."""
+    """Refuse a preferred replica that lost records since it was in sync, or that the controller
+    cannot reach."""
     decision, preferred = elect_preferred(state, assignment, online, cause), assignment[0]
     if isinstance(decision, Elected) and preferred in eligibility.unreachable:
         return Refused(f"the controller cannot reach the preferred replica {preferred}")
@@ -142,10 +142,10 @@ def eligible_for_reassignment(
     cause: str,
     eligibility: LeaderEligibility = EVERY_MEMBER_ELIGIBLE,
 ) -> Elected | Refused:
-    """Not a replica that is suspected or lost records since it was in sync.
+    """Elect no replica that is suspected or that lost records since it was in sync.
 
-    A target that the controller cannot reach leads only if no other can: a refusal would stop the
-    reassignment, and nothing would resume it.
+    A target replica that the controller cannot reach leads only if no other can. It is not refused,
+    because a refusal would stop the reassignment, and nothing would resume it.
     """
     unfit = (*eligibility.suspected, *eligibility.lost)
     candidates = [replica for replica in online if replica not in unfit]
@@ -164,8 +164,8 @@ def eligible_for_controlled_shutdown(
     cause: str,
     eligibility: LeaderEligibility = EVERY_MEMBER_ELIGIBLE,
 ) -> Elected | Refused:
-    """Not a replica that the controller cannot reach; but that one is notified of its new leader as
-    well, because no later request would do it."""
+    """Elect no replica that the controller cannot reach. Such a replica is notified of its new
+    leader as well, because no later request would do so."""
     present = [replica for replica in assignment if replica in registered]
     decision = elect_for_controlled_shutdown(
         state, _last(present, eligibility.unreachable), registered, shutting_down, cause
@@ -180,7 +180,7 @@ def eligible_for_controlled_shutdown(
 
 
 def _last(replicas: Sequence[int], unreachable: Collection[int]) -> list[int]:
-    """The replicas in their order, those that the controller cannot reach after the others."""
+    """The replicas in their order, with those that the controller cannot reach at the end."""
     return sorted(replicas, key=lambda replica: replica in unreachable)
 
 
@@ -191,8 +191,8 @@ def eligible_removal(
     cause: str,
     eligibility: LeaderEligibility = EVERY_MEMBER_ELIGIBLE,
 ) -> Decision:
-    """Not the last member of the ISR that lost nothing, and not a leader that is only suspected:
-    it continues to lead, because no other replica can."""
+    """Remove neither the last member of the ISR that lost nothing nor a leader that is only
+    suspected: that leader continues to lead, because no other replica can."""
     if replica in eligibility.suspected and replica == state.leader:
         return Unchanged(f"{replica} is suspected, but no other replica can replace it")
     decision = remove_from_isr(state, replica, assignment, cause)
@@ -213,11 +213,11 @@ def handle_unclean_shutdown(
     cause: str,
     lost: Collection[int] = (),
 ) -> Decision:
-    """The ISR without the `restarted` brokers, which lost records or may have lost some.
+    """Remove the `restarted` brokers, which lost records or may have lost some, from the ISR.
 
     They catch up as followers and join the ISR again. If no other member of the ISR is online they
-    stay in it, because only they can lead; but a leader that is known to have `lost` records
-    resigns, so that an election looks for a better one.
+    stay in it, because only they can lead. But a leader that is known to have `lost` records
+    resigns, so that an election finds a better leader if there is one.
     """
     staying = tuple(r for r in state.isr if r not in restarted)
     if staying == state.isr:

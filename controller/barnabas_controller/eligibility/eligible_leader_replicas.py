@@ -1,11 +1,12 @@
 """Which replicas have every committed record: pure decisions on plain data (after KIP-966).
 
 Kafka relies on the ISR alone. But a member of the ISR that lost power may have lost unflushed
-records, and a replica that left the ISR when it fell below `min.insync.replicas` has every
-committed record, because the high watermark has not moved since: it is *eligible*. So each state
-has, for the members of the ISR and for the eligible replicas, the broker epoch in which each last
-proved that it has them; and each broker registers with the broker epoch since which it has lost
-nothing. The two together show which logs are complete.
+records. And a replica that left the ISR when it fell below `min.insync.replicas` has every
+committed record, because the high watermark has not moved since: it is *eligible*.
+
+So each state has, for the members of the ISR and for the eligible replicas, the broker epoch in
+which each last proved that it has every committed record. Each broker registers with the broker
+epoch since which it has lost nothing. The two together show which logs are complete.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,12 +26,12 @@ from barnabas_controller.store.znodes import Broker
 class LeaderEligibility:
     """What an election must know beyond the ISR.
 
-    `lost`: members of the ISR that lost records since they were in sync.
-    `eligible_leader_replicas`: eligible replicas that are online and lost nothing, in assignment
-    order. `replacements`: those of them that may lead although no member of the ISR is registered.
-    `awaited`: offline replicas that may be better candidates than members that lost records.
-    `suspected`, `unreachable`, `absent` (without a registration): brokers in these states.
-    `given_up`: absent ones that were awaited long enough.
+    `lost` are the members of the ISR that lost records since they were in sync.
+    `eligible_leader_replicas` are the eligible replicas that are online and lost nothing, in
+    assignment order. `replacements` are those of them that may lead although no member of the ISR
+    is registered. `awaited` are the offline replicas that may be better candidates than members
+    that lost records. `suspected`, `unreachable` and `absent` are the brokers in these states, the
+    last without a registration. `given_up` are the absent brokers that were awaited long enough.
     """
 
     lost: tuple[int, ...] = ()
@@ -49,10 +50,10 @@ EVERY_MEMBER_ELIGIBLE = LeaderEligibility()
 def may_have_lost_records(state: LeaderAndIsr, broker: Broker) -> bool:
     """Whether this broker's replica may have lost records since it last proved what it has.
 
-    The only member of an ISR that had flushed all its records (`durable`) lost nothing in a power
-    loss, if its disk is still the same. A state that Kafka wrote has no proofs, and no replica is
-    assumed to have lost records. A proof from a later broker epoch than the present one is of
-    another ZooKeeper, before it was restored from an older copy, and counts as none.
+    If the only member of an ISR had flushed all its records (`durable`), it lost nothing in a power
+    loss, provided that its disk is still the same. A state that Kafka wrote has no proofs; then no
+    replica is assumed to have lost records. A proof from a broker epoch above the present one dates
+    from before ZooKeeper was restored from an older copy, and does not count.
     """
     proved_at = state.proved_at.get(broker.broker_id)
     if proved_at is None or proved_at > broker.epoch or broker.lost_nothing_since <= proved_at:
@@ -75,8 +76,8 @@ def leader_eligibility(
 ) -> LeaderEligibility:
     """Examine every replica that might lead.
 
-    Eligible replicas count only while the ISR is under its minimum, and while that is the minimum
-    by which they are eligible: otherwise the high watermark may have moved without them.
+    Eligible replicas count only while the ISR is under its minimum and that minimum is the one by
+    which they became eligible. Otherwise the high watermark may have moved without them.
     """
     eligible: list[int] = []
     if len(state.isr) < minimum.size:
@@ -99,8 +100,10 @@ def leader_eligibility(
 
 
 def _still_eligible(state: LeaderAndIsr, minimum: MinimumIsr) -> tuple[int, ...]:
-    """None if the minimum may have changed. In a state of an earlier version of Barnabas, which
-    does not name its minimum, they all count."""
+    """The eligible replicas of the state; none if the minimum may have changed since.
+
+    All of them count in a state of an earlier version of Barnabas, which does not name its minimum.
+    """
     return state.eligible if state.eligible_under in (UNKNOWN, minimum.version) else ()
 
 
@@ -113,7 +116,7 @@ def with_elr(
 ) -> LeaderAndIsr:
     """`new`, which will replace `old`, with its eligible replicas and proofs.
 
-    A replica that is no longer in `assignment` is removed, because its log may be deleted.
+    A replica outside `assignment` is not eligible, because its log may be deleted.
     """
     eligible: tuple[int, ...] = ()
     if len(new.isr) < minimum.size and new.recovery_state != RECOVERING:
@@ -137,8 +140,11 @@ def _proved_at(
     eligible: Sequence[int],
     brokers: Mapping[int, Broker],
 ) -> dict[int, int]:
-    """A member that stays keeps its proof; one that joins the ISR has just given it, and so has a
-    new leader, whose log is complete by definition."""
+    """The broker epochs of the proofs, by broker id.
+
+    A member that stays keeps its proof. A replica that joins the ISR has just proved that its log
+    is complete, and so has a new leader, whose log is complete by definition.
+    """
     proved = {r: old.proved_at[r] for r in (*new.isr, *eligible) if r in old.proved_at}
     elected = new.leader != old.leader and new.leader != NO_LEADER
     for member in new.isr:
@@ -149,10 +155,10 @@ def _proved_at(
 
 
 def without_elr(state: LeaderAndIsr) -> LeaderAndIsr:
-    """The state as Kafka writes it: an ELR that is not kept up to date must not be used later."""
+    """The state as Kafka writes it, because an ELR that is not kept up to date must not be used."""
     return replace(state, eligible=(), eligible_under=UNKNOWN, proved_at={}, durable=False)
 
 
 def with_initial_elr(state: LeaderAndIsr, brokers: Mapping[int, Broker]) -> LeaderAndIsr:
-    """The first state of a partition: all members are empty, and so complete."""
+    """The first state of a partition; every member has proved that its (empty) log is complete."""
     return replace(state, proved_at={m: brokers[m].epoch for m in state.isr if m in brokers})

@@ -1,7 +1,7 @@
 """The minimum ISR of partitions, and which version of the settings it comes from.
 
-Replicas are eligible by one minimum. If that was lowered and raised again in between, a leader may
-have committed records without them. So the state remembers the version of the settings.
+Replicas are eligible by one minimum. If it was lowered and raised again since, a leader may have
+committed records without them. So the state contains the version of the settings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,11 @@ MIN_ISR_KEY = "min.insync.replicas"
 
 
 class MinimumIsr(NamedTuple):
-    """`version` is the zxid of the last change of the settings of the topic or of all brokers, one
-    of which may contain the minimum; 0 if neither exist."""
+    """The effective minimum, and the version of the settings that it comes from.
+
+    The minimum may come from the settings of the topic or of all brokers. `version` is the zxid of
+    the last change of either; 0 if neither exists.
+    """
 
     size: int
     version: int
@@ -32,25 +35,25 @@ NO_MINIMUM = MinimumIsr(0, -1)
 
 
 def minimum_isr(overrides: Mapping[str, str], default: int, replica_count: int) -> int:
-    """The effective minimum ISR of a partition, by its topic's overrides: never more than it has
-    replicas."""
+    """The effective minimum ISR of a partition by its topic's overrides, which is never more than
+    its number of replicas."""
     text = overrides.get(MIN_ISR_KEY, "")
     return min(int(text) if text.isascii() and text.isdigit() else default, replica_count)
 
 
 def settings_of(topic: str) -> tuple[str, str]:
     """The paths of the settings that may contain a minimum ISR: those of the topic and those of all
-    brokers. (One broker can have none of its own.)"""
+    brokers. (A single broker cannot have its own minimum.)"""
     return entity_path(topic_entity(topic)), entity_path(BROKER_DEFAULT)
 
 
 async def read_minimum_isrs(
     store: Store, assignments: Mapping[TopicPartition, Sequence[int]], default: int
 ) -> dict[TopicPartition, MinimumIsr]:
-    """The minimum ISR of each of these partitions, by its replicas.
+    """The minimum ISR of each partition in `assignments`, which has the replicas of each.
 
-    A topic with malformed settings is left out: replicas that are eligible by another minimum than
-    the topic's may miss committed records.
+    A topic with malformed settings is left out: by another minimum than the topic's, replicas that
+    miss committed records may count as eligible.
     """
 
     async def version(path: str) -> int:
@@ -59,7 +62,8 @@ async def read_minimum_isrs(
 
     topics = list(dict.fromkeys(partition.topic for partition in assignments))
     paths = list(dict.fromkeys(path for topic in topics for path in settings_of(topic)))
-    # Before the settings: a change in between makes the version too old, which ends eligibility.
+    # Read before the settings: a change in between makes the version too old, which ends
+    # eligibility.
     versions = dict(zip(paths, await in_chunks(version, paths), strict=True))
     configs = await store.topic_configs(topics)
     return {

@@ -1,9 +1,9 @@
 """Elections above a leader epoch that brokers already hold.
 
-Kafka has none: there ZooKeeper is never older than the brokers. A state znode that was written
-back, or a ZooKeeper restored from an older copy, names a leader epoch that is over, and every
-replica refuses its role. The refusals say what each replica holds, which is newer than the state;
-so they decide, not the ISR in the state.
+Kafka has no such election, because it assumes that ZooKeeper is never older than the brokers. A
+state znode that was set to an older value, or a ZooKeeper that was restored from an older copy, has
+a leader epoch that is over, and every replica refuses its role. The refusals say what each replica
+holds. That is newer than the state, so the refusals decide, and not the ISR in the state.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +16,7 @@ from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 
 def is_outdated(state: LeaderAndIsr, held: Mapping[int, HeldRole]) -> bool:
-    """Whether a replica holds something that came after the state."""
+    """Whether a replica holds a newer role, or one of the same epoch under another leader."""
     return any(
         h.leader_epoch > state.leader_epoch
         or (h.leader_epoch == state.leader_epoch and h.leader not in (-1, state.leader))
@@ -31,13 +31,15 @@ def elect_above(
     online: Collection[int],
     cause: str,
 ) -> Decision:
-    """`held` is what replicas have refused their role with, by broker id.
+    """Elect under a leader epoch above all of `held`.
 
-    If nothing held is newer than the state, its leader gets the next epoch: it has restarted, and
-    cannot know who wrote the records that its log has of this one. Otherwise the leader of the
-    newest epoch goes on with its own ISR. If it does not run any more, the replica with the newest
-    log leads, by the epoch of its last record and then by its end; alone in the ISR, because
-    nothing shows which others are complete. They catch up and join.
+    `held` has, by broker id, what each replica held when it refused its role.
+
+    If no held role is newer than the state, its leader gets the next epoch: it has restarted, and
+    cannot know which leader wrote the records of the present epoch in its log. Otherwise the leader
+    of the newest epoch continues with its own ISR. If that leader is not online, the replica with
+    the newest log leads, by the epoch of its last record and then by its end. It is alone in the
+    ISR, because nothing shows which other logs are complete. The others catch up and join.
     """
     newest = max((h.leader_epoch for h in held.values()), default=-1)
     if newest < state.leader_epoch:
@@ -54,6 +56,7 @@ def elect_above(
 def _by_what_is_held(
     state: LeaderAndIsr, held: Mapping[int, HeldRole], live: Sequence[int], newest: int
 ) -> tuple[int, Sequence[int]]:
+    """The leader and the ISR; those of the state if no replica that refused is online."""
     present = {replica: held[replica] for replica in live if replica in held}
     for replica, h in present.items():
         if (h.leader_epoch, h.leader) == (newest, replica) and h.in_sync_replicas:

@@ -1,7 +1,7 @@
 """Whether a leader may change the ISR (AlterPartition, KIP-497): a pure decision.
 
 The checks and their order are Kafka's (`KafkaController.tryProcessAlterPartition`). A retry of a
-completed change must be recognized before its old partition epoch is.
+completed change must be recognized before its partition epoch is found to be old.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,20 +16,22 @@ from barnabas_controller.store.leader_and_isr import RECOVERED, RECOVERING, Lead
 
 @dataclass(frozen=True)
 class Write:
-    """Legal: write this state on top of its `partition_epoch`."""
+    """The change is legal: write this state, which expects its `partition_epoch` in ZooKeeper."""
 
     state: LeaderAndIsr
 
 
 @dataclass(frozen=True)
 class AlreadyDone:
-    """The state is as requested: a retry after a lost response."""
+    """The state is as requested already, for instance because the response was lost."""
 
     state: LeaderAndIsr
 
 
 @dataclass(frozen=True)
 class Reject:
+    """The change is refused; the leader receives the code, the event has the reason."""
+
     code: ErrorCode
     reason: str
 
@@ -45,11 +47,12 @@ def decide_alter_partition(
     broker_epochs: Mapping[int, int] = MappingProxyType({}),
     topic_id: str = "",
 ) -> AlterPartitionDecision:
-    """Judge one partition of a request.
+    """Decide on one partition of a request of broker `sender`.
 
-    `current` is the cached state, None without leadership; `alive` are the brokers that may join
-    the ISR, `broker_epochs` those of all registered brokers; `topic_id` is empty if unknown. The
-    only member of an ISR requests the present ISR to report that its log is durable.
+    `current` is the cached state, None if there is none. `alive` are the brokers that may join the
+    ISR. `broker_epochs` has the broker epochs of all registered brokers. `topic_id` is the
+    controller's id of the topic, empty if it is unknown. When the only member of an ISR requests
+    the present ISR, it reports that its log is durable.
     """
     if current is None:
         return Reject(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no leader is known for it")
@@ -119,8 +122,10 @@ def _check_new_isr(
 def with_stale_broker_epoch(
     item: AlterPartitionItem, broker_epochs: Mapping[int, int]
 ) -> list[int]:
-    """The members of a new ISR that the leader proposes by fetches of an earlier incarnation: a
-    broker that has restarted since may have lost records (KIP-903)."""
+    """The proposed members of the ISR that fetched in an earlier incarnation (KIP-903).
+
+    A broker that has restarted since may have lost records.
+    """
     return [
         broker_id
         for broker_id, epoch in zip(item.new_isr, item.new_isr_epochs, strict=False)
@@ -129,7 +134,7 @@ def with_stale_broker_epoch(
 
 
 def accepted(item: AlterPartitionItem, state: LeaderAndIsr) -> AlteredPartition:
-    """The response with the present state."""
+    """The successful response for a partition, which contains its present state."""
     return AlteredPartition(
         item.topic,
         item.partition,
@@ -142,4 +147,5 @@ def accepted(item: AlterPartitionItem, state: LeaderAndIsr) -> AlteredPartition:
 
 
 def rejected(item: AlterPartitionItem, code: ErrorCode) -> AlteredPartition:
+    """The response for a partition whose change is refused."""
     return AlteredPartition(item.topic, item.partition, int(code))

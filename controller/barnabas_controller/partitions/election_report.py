@@ -16,9 +16,9 @@ NOT_CREATED = LeaderAndIsr(NO_LEADER, -1, (), -1)
 def passed_over(
     assignment: Sequence[int], leader: int, isr: Collection[int], offline: Mapping[int, str]
 ) -> list[str]:
-    """Why each replica before the leader in assignment order does not lead; all, if none leads.
+    """Why each replica before the leader in assignment order was passed over.
 
-    `offline` has the reason for each replica that is offline.
+    If no replica leads, all are listed. `offline` has the reason why each offline replica is so.
     """
     reasons = []
     for replica in assignment:
@@ -90,7 +90,7 @@ def report_foreign_change(
 ) -> None:
     """Report a state that this controller did not write.
 
-    Under the same leader epoch it is an ISR change of the leader's own, and no decision.
+    Under the same leader and leader epoch, the leader itself has changed the ISR.
     """
     if new.leader_epoch != old.leader_epoch or new.leader != old.leader:
         report_decision(term, partition, old, new, reason)
@@ -111,8 +111,8 @@ def report_refusal(term: ControllerTerm, partition: TopicPartition, refusal: Ref
     """Report that an election elected no leader, or not the requested one.
 
     Whenever a broker registers or fails, elections are repeated for all partitions without a
-    leader. A refusal that equals the last one is not recorded: a thousand such partitions would
-    displace all other events from the ring.
+    leader. A refusal that equals the last one is not recorded, because a thousand such partitions
+    would displace all other events from the ring.
     """
     context = term.context
     state = context.leadership.get(partition)

@@ -1,7 +1,7 @@
-"""What the controller does when brokers refuse it, because they hold newer epochs than ZooKeeper.
+"""What the controller does when brokers refuse its requests because they hold newer epochs.
 
-A broker that has accepted a higher controller epoch makes this controller raise its own, by a new
-election. A replica that holds a newer leader epoch gets a state above it.
+If a broker has accepted a higher controller epoch, this controller raises its own by a new
+election. If a replica holds a newer leader epoch, its partition gets a state with a higher one.
 """
 
 import asyncio
@@ -22,11 +22,14 @@ from barnabas_controller.partitions.partition_state_machine import PartitionStat
 from barnabas_controller.state.states import PartitionState
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
-# For the refusals of the other replicas: together they show which one has the newest log.
+# The time to wait for the refusals of the other replicas: together they show which one has the
+# newest log.
 SETTLE_SECONDS = 0.5
 
 
 class EpochRefusals:
+    """Collects the refusals of one controller term and acts on them."""
+
     def __init__(self, term: ControllerTerm, partitions: PartitionStateMachine) -> None:
         self._term = term
         self._context = term.context
@@ -35,7 +38,7 @@ class EpochRefusals:
         self._epoch_behind = False
 
     def on_response(self, broker_id: int, response: Message) -> None:
-        """Called with the response to every control request; only enqueues."""
+        """Enqueue the work if the response is a refusal; called with every response."""
         own = self._term.fenced.epoch.number
         if (
             response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
@@ -55,7 +58,7 @@ class EpochRefusals:
             partition = TopicPartition(held.topic, held.partition)
             state = self._context.leadership.get(partition)
             if state is None or held.leader_epoch < state.leader_epoch:
-                continue  # it arrived late: a newer state has been sent since
+                continue  # the refusal is late: a newer state has been sent since
             waits = partition in self._held
             self._held.setdefault(partition, {})[broker_id] = held
             if not waits:
@@ -75,7 +78,7 @@ class EpochRefusals:
             )
 
     async def _raise(self, partitions: list[TopicPartition]) -> None:
-        """Elect above what the replicas hold."""
+        """Hold elections under epochs above those that the replicas hold."""
         held = {partition: self._held.pop(partition, {}) for partition in partitions}
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
@@ -126,7 +129,7 @@ async def _raise(error: ControllerEpochBehind) -> None:
 
 
 def _cause(state: LeaderAndIsr, held: dict[int, HeldRole]) -> str:
-    """Which brokers refused the state, and what that means."""
+    """The cause of the election: which brokers refused the state, and what that means."""
     newest = {broker_id: h.leader_epoch for broker_id, h in sorted(held.items())}
     told = ", ".join(f"broker {broker_id} holds {epoch}" for broker_id, epoch in newest.items())
     if is_outdated(state, held):

@@ -1,6 +1,6 @@
-"""Handles AlterPartition (KIP-497): judges ISR changes, writes legal ones, notifies the brokers.
+"""Handles AlterPartition (KIP-497): writes legal ISR changes, and notifies the brokers.
 
-The decision is in `alter_partition.py`.
+`alter_partition.py` decides which changes are legal.
 """
 
 import logging
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class IsrChanges:
-    """`on_accepted` receives the partitions whose ISR is now as their leader requested."""
+    """Handles the requests; `on_accepted` receives the partitions whose ISR is as requested."""
 
     def __init__(
         self, term: ControllerTerm, on_accepted: Callable[[Sequence[TopicPartition]], None]
@@ -45,7 +45,7 @@ class IsrChanges:
         self._reported_stale: set[tuple[int, int]] = set()
 
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
-        """Answers every partition of the request, in its order."""
+        """Handle a request; the response has every partition of the request, in its order."""
         broker = self._context.brokers.get(request.broker_id)
         if broker is None or broker.epoch != request.broker_epoch:
             self._report_stale(request, -1 if broker is None else broker.epoch)
@@ -73,7 +73,7 @@ class IsrChanges:
         return AlterPartitionResponse(ErrorCode.NONE, [answers[p] for p in partitions])
 
     def _report_stale(self, request: AlterPartitionRequest, registered: int) -> None:
-        """One event for each broker epoch: the leader repeats the request until it is answered."""
+        """Record one event for each broker epoch, because the leader repeats the request."""
         sender = (request.broker_id, request.broker_epoch)
         if sender in self._reported_stale:
             return

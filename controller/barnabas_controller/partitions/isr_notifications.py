@@ -1,8 +1,8 @@
 """`/isr_change_notification`: notifications of ISR changes that the controller did not write.
 
-Before KIP-497 leaders wrote the state znode themselves, and a notification here. Brokers now send
-AlterPartition (`isr_changes.py`), and go the old way only while they cannot reach the controller.
-An operator who repairs a state znode by hand can also make the controller re-read it:
+Before KIP-497 leaders wrote the state znode themselves, and then a notification here. Brokers now
+send AlterPartition (`isr_changes.py`); they write the znode only while they cannot reach the
+controller. An operator who repairs a state znode can also make the controller re-read it:
 
     /isr_change_notification/isr_change_0000000007
     {"version":1,"partitions":[{"topic":"flights","partition":0}]}
@@ -25,7 +25,7 @@ CAUSE = "a notification says that the state was written without the controller"
 def isr_notifications(
     term: ControllerTerm, on_changed: Callable[[Sequence[TopicPartition]], None]
 ) -> Notifications[list[TopicPartition]]:
-    """`on_changed` receives the partitions whose state was re-read."""
+    """The notifications of ISR changes; `on_changed` receives the partitions that were re-read."""
 
     async def reread_states(notifications: Sequence[list[TopicPartition]]) -> None:
         context = term.context

@@ -41,6 +41,8 @@ NOT_AVAILABLE = {
 
 
 class LeaderElections:
+    """Handles both requests; `PartitionStateMachine` holds the elections."""
+
     def __init__(self, term: ControllerTerm, partitions: PartitionStateMachine) -> None:
         self._term = term
         self._context = term.context
@@ -52,7 +54,7 @@ class LeaderElections:
     async def elect_leaders(self, request: ElectLeadersRequest) -> ElectLeadersResponse:
         """Hold the elections; each partition succeeds or fails independently.
 
-        With `all`, the response leaves out partitions that need no election.
+        If the request is for all partitions, the response leaves out those that need no election.
         """
         kind = request.election_type
         if kind not in CAUSES:
@@ -87,7 +89,7 @@ class LeaderElections:
         ]
 
     def _refusal(self, kind: str, partition: TopicPartition) -> tuple[ErrorCode, str] | None:
-        """Why no election is held, or None."""
+        """Why no election is held for the partition, or None."""
         context = self._context
         if not context.replicas(partition):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{partition} does not exist"

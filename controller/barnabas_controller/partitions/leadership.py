@@ -1,8 +1,9 @@
 """Carries out decisions on leadership: decide, write, and after a conflict read and decide again.
 
-Kafka reads the state before each election, because leaders once wrote it themselves. Here the cache
-is used first, because each write expects the version in the cache. Another version means that a
-leader that cannot reach the controller, or an operator, changed it; then ZooKeeper is read.
+Kafka reads the state before each election, because leaders once wrote it themselves. Here decisions
+use the cached state first, because each write expects its version. Another version in ZooKeeper
+means that an operator, or a leader that cannot reach the controller, changed the state; it is then
+read.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +25,10 @@ Decide = Callable[[TopicPartition, LeaderAndIsr], Decision]
 async def change_leadership(
     term: ControllerTerm, partitions: Iterable[TopicPartition], decide: Decide
 ) -> dict[TopicPartition, Decision]:
-    """The outcome for each partition; an `Elected` has the state as written."""
+    """Decide and write; return the decision on each partition, an `Elected` with the state written.
+
+    A partition whose state cannot be read or written gets a `Refused`.
+    """
     outcome: dict[TopicPartition, Decision] = {}
     remaining = list(partitions)
     while remaining:
@@ -59,7 +63,7 @@ async def _write(
     elected: dict[TopicPartition, Elected],
     outcome: dict[TopicPartition, Decision],
 ) -> list[TopicPartition]:
-    """Write the decisions; returns the partitions whose state was changed from outside."""
+    """Write the decisions; return the partitions whose state was changed from outside."""
     conflicts = []
     states = await with_elrs(term, {p: e.state for p, e in elected.items()})
     results = await term.fenced.update_states(states)
@@ -82,7 +86,7 @@ async def _write(
 async def adopt_foreign_changes(
     term: ControllerTerm, partitions: Iterable[TopicPartition]
 ) -> list[TopicPartition]:
-    """Re-read states that were changed from outside; returns the partitions with a valid one."""
+    """Re-read states that were changed from outside; return the partitions whose state is valid."""
     states = await read_states(term, list(partitions))
     for partition, (state, _) in states.items():
         known = term.context.leadership[partition]

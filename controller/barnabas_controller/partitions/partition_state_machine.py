@@ -41,7 +41,7 @@ NEW_PARTITION = "the partition is new"
 
 
 class PartitionStateMachine:
-    """Its methods skip and log a partition whose present state does not allow the change."""
+    """Changes the states; skips and logs a partition whose present state forbids the change."""
 
     def __init__(self, term: ControllerTerm) -> None:
         self._term = term
@@ -54,7 +54,7 @@ class PartitionStateMachine:
         await self.elect_where_missing(cause)
 
     def adopt(self, partition: TopicPartition) -> None:
-        """Derive a partition's state from its leadership; an invalid leadership gives none."""
+        """Derive a partition's state from its leadership; if that is invalid it has no state."""
         context, states = self._context, self._context.partition_states
         state = context.leadership.get(partition)
         if state is None:
@@ -70,9 +70,9 @@ class PartitionStateMachine:
     ) -> None:
         """Before any LeaderAndIsr is sent: remove brokers that lost records from the ISRs.
 
-        Where a state has no proof of a broker, the broker is removed if it registered after the
-        state was written: the zxid of the one and the broker epoch of the other are numbers of one
-        sequence.
+        `written_at` has the zxid of the transaction that wrote each state. If a state has no proof
+        of a broker, the broker is removed if it registered after the state was written. Its broker
+        epoch is a zxid as well, so that the two can be compared.
         """
         context = self._context
         has_proofs = self._term.config.eligible_leader_replicas_enable
@@ -93,7 +93,7 @@ class PartitionStateMachine:
         await change_leadership(self._term, list(written_at), decide)
 
     def change(self, partitions: Iterable[TopicPartition], target: PartitionState) -> None:
-        """Change the state, without an election: ONLINE needs a leader that was elected already."""
+        """Change the state without an election; for ONLINE a leader must have been elected."""
         for partition in self._legal(partitions, target):
             if target is PartitionState.NON_EXISTENT:
                 self._context.partition_states.pop(partition, None)
@@ -113,9 +113,10 @@ class PartitionStateMachine:
     async def elect(
         self, partitions: Iterable[TopicPartition], cause: str, even_unclean: bool = False
     ) -> dict[TopicPartition, Decision]:
-        """Give new partitions their first leader and hold offline elections for the others.
+        """Give new partitions their first leaders, and hold offline elections for the others.
 
-        Returns the outcome of the elections. `even_unclean` overrides the topics' settings.
+        Returns the decisions of the elections. `even_unclean` allows unclean elections whatever the
+        topics' settings are.
         """
         electable = self._legal(partitions, PartitionState.ONLINE)
         new = [p for p in electable if self._context.partition_state(p) is PartitionState.NEW]
@@ -221,9 +222,10 @@ class PartitionStateMachine:
             report_decision(self._term, partition, NOT_CREATED, result, NEW_PARTITION)
 
     async def _unclean_allowed(self, partitions: list[TopicPartition]) -> Mapping[str, bool]:
-        """Whether unclean elections are allowed, for topics with a partition whose ISR is offline.
+        """By topic, whether unclean elections are allowed.
 
-        A topic with malformed settings is left out.
+        Topics are left out if a member of the ISR is online for each of these partitions, or if
+        their settings are malformed.
         """
         topics: dict[str, None] = {}
         for partition in partitions:

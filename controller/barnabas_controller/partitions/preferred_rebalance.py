@@ -1,5 +1,7 @@
-"""The preferred leader rebalance (`auto.leader.rebalance.enable`): moves leadership back to the
-preferred replicas, from which broker failures have moved it."""
+"""The preferred leader rebalance (`auto.leader.rebalance.enable`).
+
+Failures of brokers move leadership away from the preferred replicas; the rebalance moves it back.
+"""
 
 import asyncio
 
@@ -15,7 +17,7 @@ CAUSE = "the rebalance moves leadership back to the preferred replica, which is 
 
 
 class PreferredRebalance:
-    """`run` is a task of the controller term."""
+    """Checks the balance of leaderships periodically; `run` is a task of the controller term."""
 
     def __init__(self, term: ControllerTerm, partitions: PartitionStateMachine) -> None:
         self._term = term
@@ -29,7 +31,7 @@ class PreferredRebalance:
             await asyncio.sleep(self._term.config.leader_imbalance_check_interval_seconds)
 
     async def check(self) -> None:
-        """Elect the preferred leaders of every broker over the allowed imbalance, if enabled."""
+        """If enabled, elect preferred leaders for every broker above the allowed imbalance."""
         if not self._term.config.auto_leader_rebalance_enable:
             return
         percentage = self._term.config.leader_imbalance_per_broker_percentage
@@ -45,11 +47,11 @@ class PreferredRebalance:
 
 
 def imbalanced_partitions(context: ControllerContext, percentage: int) -> list[TopicPartition]:
-    """The partitions to elect preferred leaders for.
+    """The partitions for which preferred leaders should be elected.
 
-    The imbalance of a broker is the share of the partitions whose preferred replica it is and that
-    another broker leads. Partitions whose preferred replica is offline or out of sync are left out,
-    because the election would fail.
+    A broker should lead the partitions whose preferred replica it is; its imbalance is the share of
+    them that other brokers lead. Partitions whose preferred replica is offline or outside the ISR
+    are left out, because the election would fail.
     """
     preferred: dict[int, list[TopicPartition]] = {}
     for partition in context.partitions_with_leaders():

@@ -1,4 +1,4 @@
-"""The replica state machine: which request each change of a replica sends to its broker."""
+"""The replica state machine: which request each change of state sends to the replica's broker."""
 
 import logging
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ class ReplicaStateMachine:
         await self.adopt(self._context.partitions(), cause)
 
     async def adopt(self, partitions: Iterable[TopicPartition], cause: str) -> None:
-        """Do the same for the replicas of these partitions."""
+        """Derive the states of these partitions' replicas from their brokers, and notify them."""
         context = self._context
         online, offline = [], []
         for replica in context.replicas_of(partitions):
@@ -48,7 +48,10 @@ class ReplicaStateMachine:
     async def change(
         self, replicas: Iterable[Replica], target: ReplicaState, cause: str = ""
     ) -> None:
-        """Change the state of replicas and notify the brokers; `cause` is that of a changed ISR."""
+        """Change the state of replicas and notify the brokers.
+
+        Replicas that go offline leave their ISRs. `cause` is the cause in the events.
+        """
         changed = legal(replicas, self._context.replica_state, target, REPLICA_PREVIOUS)
         batch = self._term.batch()
         match target:
@@ -85,7 +88,7 @@ class ReplicaStateMachine:
 
     async def _to_offline(self, replicas: list[Replica], batch: RequestBatch, cause: str) -> None:
         for replica in replicas:
-            # A suspected broker that still runs may lead partitions that no other replica can lead.
+            # A suspected broker that still runs keeps leaderships that no other replica can take.
             if not self._context.is_suspected(replica.broker_id):
                 batch.stop_replica(replica.broker_id, replica.partition, False, cause)
         ordered = sorted(replicas, key=lambda replica: replica.broker_id)

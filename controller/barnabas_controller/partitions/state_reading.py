@@ -1,8 +1,8 @@
 """Reads partition states, and leaves out invalid ones.
 
-Only the controller writes the state znodes, and a leader that cannot reach it. One that is
+Only the controller, and leaders that cannot reach it, write the state znodes. A state that is
 malformed, or that neither would write, was changed from outside. No leader is elected from such a
-state: the partition stays as it is, an event names the reason, and the znode is watched until it is
+state. The partition stays as it is, an event names the reason, and the znode is watched until it is
 repaired.
 """
 
@@ -68,7 +68,7 @@ async def read_states(
 async def _read(
     term: ControllerTerm, partition: TopicPartition, watch: Watch | None = None
 ) -> WrittenState | None:
-    """Read the state without a watch; if it is invalid, once more with one."""
+    """Read the state without a watch; if it is invalid, read it again with a watch."""
     try:
         written = await term.store.written_state(partition, watch)
         if written is not None:

@@ -1,7 +1,7 @@
 """Requests for reassignments: by AlterPartitionReassignments, or by a znode that old tools write.
 
-Both are checked in the same way (`reassignment.judge`), each partition independently. The latest
-request counts.
+Both are checked in the same way (`reassignment_rules.judge`), each partition independently. The
+latest request for a partition counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,6 +31,8 @@ from barnabas_controller.store.znodes import REASSIGN_PARTITIONS, ReplicaAssignm
 
 
 class ReassignmentRequests:
+    """Checks requests, passes the legal ones to `Reassignments`, and reports the others."""
+
     def __init__(self, term: ControllerTerm, reassignments: Reassignments) -> None:
         self._term = term
         self._context = term.context
@@ -65,7 +67,7 @@ class ReassignmentRequests:
     async def ongoing(
         self, request: ListPartitionReassignmentsRequest
     ) -> ListPartitionReassignmentsResponse:
-        """The reassignments in progress, of the partitions named or of all."""
+        """The reassignments in progress, of all partitions or of those that the request names."""
         wanted = {TopicPartition(p.topic, p.partition) for p in request.partitions}
         ongoing = [
             OngoingReassignment(
@@ -87,8 +89,10 @@ class ReassignmentRequests:
         cause: str,
         supersede: bool,
     ) -> dict[TopicPartition, Rejected]:
-        """Carry out the legal requests and return the others. `supersede` removes the partitions
-        from the znode."""
+        """Carry out the legal requests, and return why the others were rejected.
+
+        `supersede` removes the partitions from the znode, whose requests are older.
+        """
         rejections: dict[TopicPartition, Rejected] = {}
         for partition, target in requested.items():
             decision: ReplicaAssignment | Rejected | None = self._judge(partition, target)
@@ -128,7 +132,7 @@ class ReassignmentRequests:
     # ---- by znode
 
     async def on_znode_changed(self) -> None:
-        """Handle the znode if it exists; also called at failover. Always leaves a watch armed."""
+        """Handle the znode if it exists; also called at failover. A watch is armed in any case."""
         store = self._term.store
         found = await store.get(REASSIGN_PARTITIONS, self._watch)
         if found is None:
@@ -144,7 +148,7 @@ class ReassignmentRequests:
         await self._begin(targets)
 
     async def _begin(self, targets: Targets) -> None:
-        """Start what is not in progress; remove what was refused or is complete from the znode."""
+        """Start the reassignments that are not in progress; remove refused ones from the znode."""
         new = {
             partition: target
             for partition, target in targets.items()

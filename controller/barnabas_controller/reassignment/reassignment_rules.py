@@ -1,7 +1,7 @@
-"""Which reassignments are legal, and when one is complete: pure decisions.
+"""Which reassignments are legal, and when a reassignment is complete: pure decisions.
 
 A partition under reassignment is assigned to the target replicas and, after them, the original
-replicas that will be removed. `adding` and `removing` name the ones that differ, so that any
+replicas that will be removed. `adding` and `removing` name the replicas that differ, so that any
 controller can compute both ends from the assignment (KIP-455):
 
     original = replicas - adding        target = replicas - removing
@@ -18,7 +18,7 @@ from barnabas_controller.store.znodes import ReplicaAssignment
 
 @dataclass(frozen=True)
 class Rejected:
-    """Not legal; nothing changes."""
+    """The request is refused; the error and the reason are for its sender."""
 
     code: ErrorCode
     reason: str
@@ -37,8 +37,8 @@ def target_of(assignment: ReplicaAssignment) -> tuple[int, ...]:
 def reassigned(assignment: ReplicaAssignment, target: Sequence[int]) -> ReplicaAssignment:
     """The assignment while the partition moves from its original replicas to `target`.
 
-    After a cancel, or if only the order changes, both are the same set, and nothing is added or
-    removed.
+    If the target is the original set (after a cancel, or if only the order changes), nothing is
+    added or removed.
     """
     original = original_of(assignment)
     leaving = tuple(r for r in original if r not in target)
@@ -49,8 +49,11 @@ def reassigned(assignment: ReplicaAssignment, target: Sequence[int]) -> ReplicaA
 def is_complete(
     assignment: ReplicaAssignment, state: LeaderAndIsr | None, online: Collection[int]
 ) -> bool:
-    """Whether the replicas to be removed are no longer needed: every target replica is in the ISR,
-    and one of them is online. (Kafka does not require the second.)"""
+    """Whether the replicas to be removed are no longer needed.
+
+    Every target replica must be in the ISR, and at least one of them online. (Kafka does not
+    require the second.)
+    """
     if not assignment.is_being_reassigned:
         return True
     if state is None:
@@ -62,7 +65,7 @@ def is_complete(
 def judge(
     current: ReplicaAssignment, target: Sequence[int] | None, alive: Collection[int]
 ) -> ReplicaAssignment | Rejected:
-    """The new assignment of a partition; a target of None cancels.
+    """The assignment with which a reassignment begins; a target of None cancels the present one.
 
     The checks and their order are Kafka's (`KafkaController.validateReplicas`,
     `maybeBuildReassignment`).

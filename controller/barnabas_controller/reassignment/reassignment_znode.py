@@ -2,8 +2,8 @@
 
     {"version":1,"partitions":[{"topic":"flights","partition":0,"replicas":[4,5,6]}]}
 
-A tool creates the znode; the controller removes the partitions that are complete or refused, and
-finally the znode.
+A tool creates the znode. The controller removes each partition from it that is complete or refused,
+and then deletes the znode.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,10 @@ def decode_reassignments(data: bytes) -> Targets:
 async def remove_from_znode(
     store: FencedStore, done: Mapping[TopicPartition, tuple[int, ...] | None]
 ) -> None:
-    """Remove partitions with this target from the znode; None stands for any target."""
+    """Remove the partitions in `done` from the znode, if it requests this target for them.
+
+    A target of None stands for any target. The znode is deleted with its last partition.
+    """
     found = await store.store.get(REASSIGN_PARTITIONS)
     if found is None:
         return

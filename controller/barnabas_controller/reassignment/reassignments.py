@@ -2,16 +2,16 @@
 
     U   write the reassignment into the topic's znode; remove replicas of an earlier target
     A   while the target is not in sync: send LeaderAndIsr, so that the new replicas fetch
-    B   once it is: elect a leader of the target, remove the other replicas from the ISR and delete
-        them, and finally write the target alone into the znode
+    B   once it is in sync: elect a leader of the target, remove the other replicas from the ISR and
+        delete them, and finally write the target alone into the znode
 
 The topic's znode is the only durable record of the original replicas, so B writes it last. A new
-controller finds every reassignment there and resumes it: each phase may run twice.
+controller finds every reassignment there and resumes it, so each phase may run twice.
 
-Two rules are stricter than Kafka's. The replicas leave the ISR in the same write that elects the
-leader: it does not wait for them any longer, and a controller that failed between two writes would
-leave replicas in the ISR that miss records. And a cancel that would delete the last in-sync replica
-is refused.
+Two rules are stricter than Kafka's. First, the removed replicas leave the ISR in the same write
+that elects the leader. The leader does not wait for them any longer, so a controller that failed
+between two writes would leave replicas in the ISR that miss records. Second, a cancel that would
+delete the last in-sync replica is refused.
 """
 
 import logging
@@ -86,7 +86,7 @@ class Reassignments:
                 )
 
     async def _complete(self, partition: TopicPartition) -> None:
-        """A separate event, after the leader's AlterPartition has been answered."""
+        """Complete a reassignment, in an event after the answer to the leader's AlterPartition."""
         if partition in self._context.reassigning and self._is_complete(partition):
             assignment = self._context.assignment(partition)
             cause = "it is reassigned, and all replicas of the target are in sync"
@@ -107,7 +107,8 @@ class Reassignments:
     ) -> Rejected | None:
         """Continue a reassignment as far as possible.
 
-        `wanted` is legal (`reassignment.judge`). A rejection means that nothing has changed.
+        `wanted` is legal (`reassignment_rules.judge`), or the present assignment. A rejection means
+        that the topic's znode has not changed.
         """
         current = self._context.assignment(partition)
         cancelled = current.is_being_reassigned and not wanted.is_being_reassigned
@@ -133,7 +134,7 @@ class Reassignments:
         wanted: ReplicaAssignment,
         cause: str,
     ) -> Rejected | None:
-        """Phase U. Replicas are removed before the znode is written: if the controller fails in
+        """Phase U. Replicas are removed before the znode is written. If the controller fails in
         between, the request has not been answered yet."""
         removed = removed_replicas(current, wanted)
         if removed and not await self._remove_replicas(partition, wanted, removed, cause):
@@ -149,8 +150,8 @@ class Reassignments:
         return None
 
     async def _sync_target(self, partition: TopicPartition, cause: str) -> None:
-        """Phase A. The leader must know the new replicas before they fetch, so its epoch grows:
-        brokers ignore a LeaderAndIsr with an epoch that they have."""
+        """Phase A. The leader must know the new replicas before they fetch. So the leader epoch
+        grows, because brokers ignore a LeaderAndIsr with an epoch that they have already."""
         context = self._context
         assignment = context.assignment(partition)
 
@@ -164,7 +165,7 @@ class Reassignments:
                 original_of(assignment), partition, decision.state, cause=decision.reason
             )
             for broker_id in assignment.adding:
-                # One that is in the ISR already is not new: the broker must report a lost log.
+                # A replica in the ISR is not new: its broker must report it if the log is lost.
                 is_new = broker_id not in decision.state.isr
                 batch.leader_and_isr(
                     [broker_id], partition, decision.state, is_new, decision.reason
@@ -179,7 +180,7 @@ class Reassignments:
             self._record(EventKind.REASSIGNMENT_WAITS, partition, why)
 
     async def _complete_reassignment(self, partition: TopicPartition, cause: str) -> None:
-        """Phase B."""
+        """Phase B; if no leader can be elected the reassignment waits."""
         assignment = self._context.assignment(partition)
         started = self._in_state(partition, assignment.adding, ReplicaState.NEW)
         await self._replicas.change(started, ReplicaState.ONLINE, cause)
@@ -193,7 +194,7 @@ class Reassignments:
         await self._end(partition, EventKind.REASSIGNMENT_COMPLETED, cause)
 
     async def _end(self, partition: TopicPartition, outcome: EventKind, cause: str) -> None:
-        """Steps B7 and B8."""
+        """The last steps of phase B (B7 and B8 of Kafka's `onPartitionReassignment`)."""
         self._context.reassigning.pop(partition, None)
         await remove_from_znode(self._term.fenced, {partition: self._context.replicas(partition)})
         self._term.update_metadata(self._context.registered_brokers(), [partition])
@@ -209,7 +210,7 @@ class Reassignments:
     ) -> bool:
         """Reduce leader and ISR to `staying` and delete the logs of `removed`.
 
-        The cached assignment is `staying` from then on. Returns False if no leader is available;
+        The context then has `staying` as the assignment. Returns False if no leader is available;
         then nothing has changed.
         """
         context = self._context

@@ -26,18 +26,20 @@ class Replica(NamedTuple):
 
 @dataclass
 class ControllerContext:
-    """The cluster in one controller term.
+    """The cluster in one controller term; dicts to None are ordered sets, times are in seconds.
 
-    `brokers` are the registered brokers, `shutting_down` those of them in a controlled shutdown,
-    and `suspects` the broker epochs of the suspected ones, by id. All registered brokers receive
-    requests. Those that are not suspected are alive; a suspected one may lead only partitions that
-    no other broker can lead.
-    `failed_replicas` are those that a broker cannot use because their log directory failed, or
-    because their log is damaged, and whether it is that.
-    `invalid_states`: why the state znode of a partition is invalid. `awaiting`: since when a
-    partition waits for a better leader. `absent`: since when brokers have no registration, and
-    `given_up` those of them that were awaited long enough (`absence.py`). `refused`: what the last
-    refused election of a partition was decided from. Dicts to None are ordered sets.
+    `brokers` are the registered brokers, by id; all of them receive requests. `shutting_down` are
+    those in a controlled shutdown. `suspects` has the broker epochs of suspected brokers; a
+    suspected broker keeps only the leaderships that no other broker can take.
+
+    `failed_replicas` has, for each broker, the partitions that it cannot use because their log
+    directory failed or their log is damaged; the value says whether the log is damaged.
+    `invalid_states` says why a partition's state znode is invalid.
+
+    `awaiting` has the time since when a partition waits for a better leader, and `absent` the time
+    since when a broker has no registration. `given_up` are the absent brokers that were awaited
+    long enough (`absence.py`). `refused` is what the last refused election of a partition was
+    decided from.
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -73,16 +75,16 @@ class ControllerContext:
         return sorted(self.brokers)
 
     def is_suspected(self, broker_id: int) -> bool:
-        """Registered, and the present broker epoch is suspected."""
+        """Whether the broker is registered and its present broker epoch is suspected."""
         broker = self.brokers.get(broker_id)
         return broker is not None and self.suspects.get(broker_id) == broker.epoch
 
     def suspected_brokers(self) -> list[int]:
-        """Sorted."""
+        """The registered brokers whose present broker epoch is suspected, sorted."""
         return [broker_id for broker_id in sorted(self.suspects) if self.is_suspected(broker_id)]
 
     def is_alive(self, broker_id: int) -> bool:
-        """Registered, not suspected and not shutting down."""
+        """Whether the broker is registered, not suspected and not shutting down."""
         return (
             broker_id in self.brokers
             and broker_id not in self.shutting_down
@@ -90,7 +92,7 @@ class ControllerContext:
         )
 
     def alive_brokers(self) -> list[int]:
-        """Sorted."""
+        """The brokers that are alive, sorted."""
         return [broker_id for broker_id in sorted(self.brokers) if self.is_alive(broker_id)]
 
     def is_online(self, broker_id: int, partition: TopicPartition) -> bool:
@@ -99,22 +101,25 @@ class ControllerContext:
         return self.is_alive(broker_id) and partition not in failed
 
     def online_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
-        """In assignment order."""
+        """The brokers of the online replicas, in assignment order."""
         return tuple(r for r in self.replicas(partition) if self.is_online(r, partition))
 
     def undamaged_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
-        """Without those whose log is damaged: it is truncated before it fetches again."""
+        """The brokers of the replicas whose log is not damaged, in assignment order.
+
+        A damaged log is truncated before its replica fetches again, and may lose committed records.
+        """
         failed = self.failed_replicas
         return tuple(r for r in self.replicas(partition) if not failed.get(r, {}).get(partition))
 
     def offline_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
-        """In assignment order."""
+        """The brokers of the offline replicas, in assignment order."""
         return tuple(r for r in self.replicas(partition) if not self.is_online(r, partition))
 
     # Topics and partitions
 
     def set_topic(self, topic: str, node: TopicZnode) -> None:
-        """Add a topic, or the new partitions of a known one, whose others stay as they are."""
+        """Add a topic, or the new partitions of a known one; its known partitions do not change."""
         if node.topic_id is not None:
             self.topic_ids.setdefault(topic, node.topic_id)
         self.assignments[topic] = {**node.partitions, **self.assignments.get(topic, {})}
@@ -146,12 +151,12 @@ class ControllerContext:
         ]
 
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
-        """No replicas at all if the partition is unknown."""
+        """The partition's assignment, which has no replicas if the partition is unknown."""
         unknown = ReplicaAssignment(())
         return self.assignments.get(partition.topic, {}).get(partition.partition, unknown)
 
     def set_assignment(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-        """Replace the assignment of a known partition, which is being reassigned."""
+        """Replace the assignment of a known partition."""
         self.assignments[partition.topic][partition.partition] = assignment
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
@@ -173,8 +178,10 @@ class ControllerContext:
         return topic in self.topics_to_delete
 
     def is_being_deleted(self, topic: str) -> bool:
-        """Whether it is to be deleted and no reassignment delays that: until then it needs leaders
-        like any other topic, or its reassignments would never end."""
+        """Whether the topic is to be deleted and no reassignment delays the deletion.
+
+        Until its reassignments end it needs leaders like any other topic, or they would never end.
+        """
         return self.is_to_be_deleted(topic) and not self.is_being_reassigned(topic)
 
     def is_being_reassigned(self, topic: str) -> bool:
@@ -184,17 +191,19 @@ class ControllerContext:
     # States
 
     def partition_state(self, partition: TopicPartition) -> PartitionState:
+        """The state of a partition, NON_EXISTENT if it is unknown."""
         return self.partition_states.get(partition, PartitionState.NON_EXISTENT)
 
     def replica_state(self, replica: Replica) -> ReplicaState:
+        """The state of a replica, NON_EXISTENT if it is unknown."""
         return self.replica_states.get(replica, ReplicaState.NON_EXISTENT)
 
     def partitions_with_leaders(self) -> list[TopicPartition]:
-        """All with a known leadership, without those of topics being deleted."""
+        """All partitions with a known leadership, without those of topics being deleted."""
         return [p for p in self.leadership if not self.is_being_deleted(p.topic)]
 
     def partitions_with_offline_leader(self) -> list[TopicPartition]:
-        """Those whose leader is offline, without those of topics being deleted."""
+        """The partitions whose leader is offline, without those of topics being deleted."""
         return [
             partition
             for partition, state in self.leadership.items()
@@ -203,7 +212,7 @@ class ControllerContext:
         ]
 
     def partitions_without_leader(self) -> list[TopicPartition]:
-        """New and offline ones, without those of topics being deleted."""
+        """The new and the offline partitions, without those of topics being deleted."""
         wanting = (PartitionState.NEW, PartitionState.OFFLINE)
         return [
             partition

@@ -12,7 +12,7 @@ S = TypeVar("S", "PartitionState", "ReplicaState")
 
 
 class PartitionState(Enum):
-    """The number is Kafka's."""
+    """The numbers are Kafka's."""
 
     NEW = 0  # has replicas, has had no leader yet
     ONLINE = 1  # has a leader
@@ -21,13 +21,13 @@ class PartitionState(Enum):
 
 
 class ReplicaState(Enum):
-    """The number is Kafka's."""
+    """The numbers are Kafka's."""
 
     NEW = 1  # assigned, not started
     ONLINE = 2
     OFFLINE = 3  # its broker is not alive, or its log directory failed
-    DELETION_STARTED = 4  # has been sent StopReplica with deletion
-    DELETION_SUCCESSFUL = 5  # has answered it
+    DELETION_STARTED = 4  # its broker was sent a StopReplica that deletes it
+    DELETION_SUCCESSFUL = 5  # its broker has confirmed the deletion
     DELETION_INELIGIBLE = 6  # cannot be deleted now: it is offline, or the deletion failed
     NON_EXISTENT = 7
 

@@ -1,8 +1,8 @@
 """The configuration overrides under `/config`: reads and changes them, and notifies all brokers.
 
-An entity has overrides: `topics/<name>`, `brokers/<id>`, and for all brokers `brokers/<default>`. A
+An entity has overrides: `topics/<name>`, `brokers/<id>`, or `brokers/<default>` for all brokers. A
 change writes the entity's znode and then a notification, a sequential znode under
-`/config/changes`. The notification only names the entity, and brokers re-read its znode, so that a
+`/config/changes`. The notification only names the entity, whose znode the brokers re-read. So a
 late or repeated notification does no harm.
 """
 
@@ -37,7 +37,7 @@ def entity_path(entity: str) -> str:
 
 
 async def read_overrides(store: Store, entity: str) -> dict[str, str]:
-    """Empty without a znode; raises MalformedZnode."""
+    """The overrides of an entity, empty without a znode; raises MalformedZnode."""
     return (await _read(store, entity))[0]
 
 
@@ -52,8 +52,8 @@ async def change_overrides(
 ) -> None:
     """Replace an entity's overrides by what `edit` returns for them, and notify all brokers.
 
-    In Kafka the last writer wins. Here the write expects the version that was read, and after a
-    conflict the change is applied again, so that two changes of different keys both stay. Raises
+    In Kafka the last write replaces all others. Here a write expects the version that was read, and
+    after a conflict `edit` is called again, so that two changes of different keys both stay. Raises
     MalformedZnode and what `edit` raises; then nothing is written.
     """
     while True:
@@ -64,7 +64,7 @@ async def change_overrides(
 
 
 async def _replace(store: Store, path: str, data: bytes, stat: Stat | None) -> bool:
-    """Whether the znode was as read; if not, this may be due to a write whose answer was lost."""
+    """Write if the znode is as it was read; False if not, perhaps after a lost answer."""
     if stat is None:
         return await store.ensure(path, data)
     try:
@@ -82,7 +82,7 @@ async def announce(store: Store, entity: str) -> None:
 
 
 def decode_notification(path: str, data: bytes) -> str:
-    """The changed entity; version 1 has type and name as two fields. Raises MalformedZnode."""
+    """The changed entity. Version 1 has its type and name in two fields. Raises MalformedZnode."""
     content = JsonReader(path, data)
     if content.has("entity_path"):
         entity = content.string("entity_path")
@@ -98,17 +98,17 @@ def decode_notification(path: str, data: bytes) -> str:
 
 
 class ConfigNotifications:
-    """The notifications in one session: each is returned once, in order."""
+    """Reads the notifications in one session; each is returned once, in order."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._last = -1
 
     async def news(self, watch: Watch) -> list[str]:
-        """The entities changed since the last call, each once; the read arms `watch`.
+        """The entities changed since the last call, each once; arms `watch`.
 
-        Deletes notifications 15 minutes older than the newest: every broker with a session has read
-        them by then.
+        Deletes notifications that are 15 minutes older than the newest, because every broker with a
+        session has read them by then.
         """
         names = [n for n in await self._store.children(CONFIG_CHANGES, watch) if number_of(n) >= 0]
         names.sort(key=number_of)
@@ -133,8 +133,8 @@ class ConfigNotifications:
             return None
 
     async def _purge(self, names: list[str]) -> None:
-        """Compare ZooKeeper's times only. (Kafka uses the broker's clock: a fast one deletes
-        notifications that other brokers have not read yet.)"""
+        """Compare ZooKeeper's times only. (Kafka uses the broker's clock. A clock that is fast
+        deletes notifications that other brokers have not read yet.)"""
         paths = [f"{CONFIG_CHANGES}/{name}" for name in names]
         newest = await self._store.exists(paths[-1]) if paths else None
         if newest is None:

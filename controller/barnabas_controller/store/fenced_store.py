@@ -1,8 +1,8 @@
-"""What only the elected controller may write, each write fenced by its epoch.
+"""The writes that only the elected controller may make, each fenced by its epoch.
 
 A write is sent as `multi[check(/controller_epoch, version), write]`: after another controller has
 been elected the check fails, nothing is applied, and `ControllerMoved` is raised. ZooKeeper can
-check the znode's version only, not the number in it; the version grows by one with every election.
+check only the znode's version, not the number in it; the version grows by one with every election.
 
 A write whose answer was lost is sent again. If the znode is then as the first attempt would have
 left it, the write counts as done.
@@ -41,14 +41,14 @@ logger = logging.getLogger(__name__)
 
 
 class ControllerEpoch(NamedTuple):
-    """The number, and the version of `/controller_epoch` that fences the writes of the term."""
+    """The controller epoch, and the version of its znode, which fences the writes of the term."""
 
     number: int
     znode_version: int
 
 
-# The state as written, with its new partition epoch, or ZooKeeper's error: BadVersion and
-# NodeExists mean that the znode was changed from outside.
+# The state as written, with its new partition epoch, or ZooKeeper's error. BadVersion and
+# NodeExists mean that this controller was not the last to write the znode.
 StateResult = LeaderAndIsr | ZooKeeperError
 
 
@@ -58,7 +58,7 @@ def fence_of(epoch: ControllerEpoch) -> Check:
 
 
 class FencedStore:
-    """Writes of one controller term; every method raises ControllerMoved after its end."""
+    """The writes of one controller term; after its end every write raises ControllerMoved."""
 
     def __init__(self, store: Store, epoch: ControllerEpoch) -> None:
         self.store = store
@@ -79,7 +79,7 @@ class FencedStore:
     async def create_states(
         self, states: Mapping[TopicPartition, LeaderAndIsr]
     ) -> dict[TopicPartition, StateResult]:
-        """Create the first state of new partitions, with the two znodes above each."""
+        """Create the first states of new partitions, with the two znodes above each."""
         partitions = list(states)
         topics = list(dict.fromkeys(partition.topic for partition in partitions))
         await in_chunks(self._ensure, [znodes.partitions_path(topic) for topic in topics])
@@ -121,11 +121,11 @@ class FencedStore:
         return result if isinstance(result, ZooKeeperError) else written
 
     async def _holds(self, partition: TopicPartition, state: LeaderAndIsr) -> bool:
-        """Whether the znode is as this write would have left it."""
+        """Whether the znode contains this state at this partition epoch."""
         return await self.store.state(partition) == state
 
     async def write_topic(self, topic: str, node: znodes.TopicZnode) -> bool:
-        """Replace a topic's assignment at any version; returns False, and logs, if it cannot."""
+        """Replace a topic's znode at any version; log an error and return False if that fails."""
         try:
             result = await self._apply(SetData(znodes.topic_path(topic), znodes.encode_topic(node)))
         except TooLarge as error:
@@ -137,10 +137,10 @@ class FencedStore:
     async def write_assignments(
         self, topic: str, changed: Mapping[int, znodes.ReplicaAssignment]
     ) -> bool:
-        """Replace or add these partitions; returns False, and logs, if it cannot.
+        """Replace or add these partitions; log an error and return False if that fails.
 
-        Kafka writes the assignment that it has in memory, without partitions that another process
-        adds at the same time.
+        Partitions that another process adds at the same time stay. (Kafka writes the assignment
+        that it has in memory, and removes them.)
         """
         path = znodes.topic_path(topic)
         while True:
@@ -160,7 +160,7 @@ class FencedStore:
                 return not isinstance(result, ZooKeeperError)
 
     async def write_node(self, path: str, data: bytes) -> None:
-        """Replace the data of a znode at any version, unless it does not exist."""
+        """Replace the data of a znode at any version, if it exists."""
         result = await self._apply(SetData(path, data))
         if isinstance(result, ZooKeeperError) and not isinstance(result, NoNode):
             raise result
@@ -176,7 +176,7 @@ class FencedStore:
         await in_chunks(self.delete_tree, [znodes.delete_topic_path(topic) for topic in topics])
 
     async def delete_tree(self, path: str) -> None:
-        """Delete a znode, if it exists, and all below it."""
+        """Delete a znode, if it exists, and all znodes below it."""
         while True:
             try:
                 names = await until_answered(lambda: self.store.session.children(path))

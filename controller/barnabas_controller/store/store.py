@@ -1,8 +1,8 @@
-"""What any broker may read and write in ZooKeeper, typed.
+"""The reads and writes in ZooKeeper that any broker may make, typed.
 
-Reads arm the given one-shot watch. A malformed znode is reported as an event and treated as absent,
-with its watch armed, so that a repair is noticed. Writes of the elected controller alone are in
-`fenced_store.py`.
+Reads arm the given one-shot watch. A malformed znode is reported as an event and treated as absent;
+its watch is armed, so that a repair is noticed. The writes that only the elected controller may
+make are in `fenced_store.py`.
 """
 
 import contextlib
@@ -56,10 +56,10 @@ class Store:
         self.events = EventLog() if events is None else events
 
     async def create_persistent_paths(self) -> None:
-        """The fixed top of the tree; harmless where it exists.
+        """Create the fixed top of the tree; znodes that exist stay as they are, with one exception.
 
-        As in Kafka their data is null: it takes any data of `/latest_producer_id_block` for a
-        block. Earlier versions of Barnabas left empty data there, which is replaced.
+        As in Kafka the data are null, because Kafka takes any data of `/latest_producer_id_block`
+        for a block. Earlier versions of Barnabas left empty data there, which are replaced.
         """
         for path in znodes.PERSISTENT_PATHS:
             await self.ensure(path, None)
@@ -69,7 +69,7 @@ class Store:
                 await until_answered(lambda: self.session.set(znodes.PRODUCER_ID_BLOCK, None, 0))
 
     async def ensure(self, path: str, data: bytes | None = b"") -> bool:
-        """Create a persistent znode, with its parents, unless it is there; whether it was new."""
+        """Create a persistent znode and its parents unless it exists; return whether it was new."""
         try:
             await until_answered(lambda: self.session.create(path, data))
             return True
@@ -83,17 +83,18 @@ class Store:
             return await self.ensure(path, data)
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat] | None:
-        """Data and Stat, or None without a znode (then the watch is not armed)."""
+        """The data and the Stat, or None without a znode (then the watch is not armed)."""
         try:
             return await until_answered(lambda: self.session.get(path, watch))
         except NoNode:
             return None
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        """The Stat, or None without a znode; the watch is armed in both cases."""
         return await until_answered(lambda: self.session.exists(path, watch))
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """The sorted names; a fixed path that was deleted is created again."""
+        """The sorted names of the children; a fixed path that was deleted is created again."""
         try:
             return await until_answered(lambda: self.session.children(path, watch))
         except NoNode:
@@ -127,25 +128,30 @@ class Store:
         return {broker.broker_id: broker for broker in found if broker is not None}
 
     async def broker(self, broker_id: int) -> znodes.Broker | None:
+        """A registered broker with its epoch; None if it is not registered or is malformed."""
         path = znodes.broker_path(broker_id)
         return await self.read(
             path, lambda data, stat: znodes.decode_broker(broker_id, data, stat.czxid)
         )
 
     async def topics(self, watch: Watch | None = None) -> list[str]:
+        """The sorted names of the znodes of topics; a name may be illegal."""
         return await self.children(znodes.TOPICS, watch)
 
     async def topic(self, topic: str, watch: Watch | None = None) -> znodes.TopicZnode | None:
+        """The partitions and the id of a topic; None if it does not exist or is malformed."""
         path = znodes.topic_path(topic)
         return await self.read(path, lambda data, _: znodes.decode_topic(topic, data), watch)
 
     async def topic_assignments(
         self, topics: Sequence[str], watch: Watch | None = None
     ) -> dict[str, znodes.TopicZnode]:
+        """The znodes of these topics; missing and malformed ones are left out."""
         found = await in_chunks(lambda topic: self.topic(topic, watch), topics)
         return {topic: node for topic, node in zip(topics, found, strict=True) if node is not None}
 
     async def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
+        """A partition's state; None without a znode or if it is malformed, which is reported."""
         path = znodes.state_path(partition)
         return await self.read(
             path, lambda data, stat: znodes.decode_state(partition, data, stat.version)
@@ -154,7 +160,7 @@ class Store:
     async def written_state(
         self, partition: TopicPartition, watch: Watch | None = None
     ) -> WrittenState | None:
-        """None without a znode; raises MalformedZnode."""
+        """A partition's state and its zxid; None without a znode; raises MalformedZnode."""
         found = await self.get(znodes.state_path(partition), watch)
         if found is None:
             return None
@@ -162,14 +168,17 @@ class Store:
         return WrittenState(znodes.decode_state(partition, data, stat.version), stat.mzxid)
 
     async def propagate_log_dir_event(self, broker_id: int) -> None:
-        """Notify the controller that one of this broker's log directories failed."""
+        """Ask the controller to send this broker all its roles again.
+
+        The broker does so when a log directory has failed, or when replicas can be used again.
+        """
         path = f"{znodes.LOG_DIR_EVENTS}/log_dir_event_"
         data = znodes.encode_log_dir_event(broker_id)
         # A second notification, if the answer to the first was lost, does no harm.
         await until_answered(lambda: self.session.create(path, data, sequential=True))
 
     async def propagate_isr_change(self, partitions: Sequence[TopicPartition]) -> None:
-        """Notify the controller that these states were written by their leader."""
+        """Notify the controller that the leader wrote these states itself."""
         path = f"{znodes.ISR_CHANGES}/isr_change_"
         data = znodes.encode_isr_change(partitions)
         await until_answered(lambda: self.session.create(path, data, sequential=True))
@@ -178,7 +187,7 @@ class Store:
         return await self.children(znodes.DELETE_TOPICS, watch)
 
     async def topic_configs(self, topics: Sequence[str]) -> dict[str, Mapping[str, str]]:
-        """The overrides of each topic, empty without a znode; malformed ones are left out."""
+        """The overrides of each topic; empty without a znode. Malformed ones are left out."""
 
         async def read(topic: str) -> dict[str, str] | None:
             path = znodes.topic_config_path(topic)
@@ -194,7 +203,7 @@ class Store:
         watch: Watch | None = None,
         absent: T | None = None,
     ) -> T | None:
-        """The decoded data of a znode; `absent` without one, None if it is malformed."""
+        """The decoded data of a znode; `absent` if there is no znode, None if it is malformed."""
         found = await self.get(path, watch)
         try:
             return absent if found is None else decode(*found)

@@ -10,6 +10,7 @@ from barnabas_controller.errors import MalformedZnode
 
 
 def encode(content: Mapping[str, Any]) -> bytes:
+    """Compact JSON, with the fields in the order of the mapping."""
     return json.dumps(content, separators=(",", ":")).encode()
 
 
@@ -21,12 +22,16 @@ MAX_LONG = 2**63 - 1
 
 
 def _is_encodable(text: str) -> bool:
-    """Without half a surrogate pair, which JSON can escape and no message can encode."""
+    """Whether UTF-8 can encode the text: JSON can escape half a surrogate pair, UTF-8 cannot."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 class JsonReader:
-    """Typed access to a JSON object; raises `MalformedZnode` with the path."""
+    """Typed access to a JSON object.
+
+    Every method raises `MalformedZnode` with the path if a field is missing without a default, or
+    has another type.
+    """
 
     def __init__(self, path: str, data: bytes) -> None:
         self._path = path
@@ -39,9 +44,11 @@ class JsonReader:
         self._content: dict[str, Any] = content
 
     def malformed(self, why: str) -> MalformedZnode:
+        """The error to raise; at most `MAX_WHY` characters of the reason are kept."""
         return MalformedZnode(self._path, why[:MAX_WHY])
 
     def has(self, name: str) -> bool:
+        """Whether the field exists and is not null."""
         return self._content.get(name) is not None
 
     def _field(self, name: str, default: Any) -> Any:
@@ -54,7 +61,7 @@ class JsonReader:
         return self._as_int(name, self._field(name, default))
 
     def long(self, name: str, default: Any = _MISSING) -> int:
-        """For zxids: of an ensemble they have more than 32 bits from the first."""
+        """An integer of 64 bits. A zxid of an ensemble has more than 32 from the beginning."""
         return self._as_int(name, self._field(name, default), MAX_LONG)
 
     def _as_int(self, name: str, value: Any, limit: int = MAX_INT) -> int:
@@ -69,7 +76,7 @@ class JsonReader:
         return value
 
     def integers_by_number(self, name: str) -> dict[int, int]:
-        """`{"1":17,...}`; empty without the field."""
+        """A field such as `{"1":17,...}`; empty if it is missing."""
         found = {}
         for key, value in self.mapping(name, default={}).items():
             if not (key.isascii() and key.isdigit()):
@@ -81,6 +88,7 @@ class JsonReader:
         return self.as_string(name, self._field(name, _MISSING))
 
     def as_string(self, name: str, value: Any) -> str:
+        """The value if it is a string; `name` is for the error."""
         if not isinstance(value, str):
             raise self.malformed(f"{name} is not a string: {value!r}")
         if not _is_encodable(value):
@@ -98,7 +106,7 @@ class JsonReader:
         return [JsonReader(self._path, json.dumps(item).encode()) for item in self.array(name)]
 
     def partitions(self) -> list[TopicPartition]:
-        """`"partitions":[{"topic":"flights","partition":0},...]`."""
+        """The field `"partitions":[{"topic":"flights","partition":0},...]`."""
         items = self.objects("partitions")
         return [TopicPartition(item.string("topic"), item.integer("partition")) for item in items]
 
@@ -112,7 +120,7 @@ class JsonReader:
         return tuple(self._as_int(name, item) for item in self.array(name))
 
     def replica_lists(self, name: str, default: Any = _MISSING) -> dict[int, tuple[int, ...]]:
-        """`{"0":[1,2],...}`: partition numbers and the ids of distinct brokers."""
+        """A field such as `{"0":[1,2],...}`: the ids of distinct brokers, by partition number."""
         lists: dict[int, tuple[int, ...]] = {}
         for key, value in self.mapping(name, default).items():
             if not (key.isascii() and key.isdigit() and len(key) <= 9):

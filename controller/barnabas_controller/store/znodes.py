@@ -1,8 +1,8 @@
 """The znodes: their paths, and how their data are encoded and decoded.
 
-The JSON is Kafka's, compact and in the order of Kafka's tools, which can read it. Decoding looks at
-fields, never at `version`, so that znodes of operators or of an older Kafka are read too. Malformed
-data raise `MalformedZnode`.
+The JSON is compact and has Kafka's fields in Kafka's order, so that Kafka's tools can read it.
+Decoding looks at fields, never at `version`, so that znodes that an operator or an older Kafka
+wrote are read too. Every `decode` function raises `MalformedZnode` for malformed data.
 """
 
 import re
@@ -103,7 +103,8 @@ class Broker:
     """A registered broker; `epoch` is the czxid of its znode, -1 before it is registered.
 
     `unbroken_since` is the broker epoch, possibly of an earlier incarnation, since which its logs
-    have lost nothing. `is_new`: a log directory has nothing of an earlier incarnation.
+    have lost nothing; UNBROKEN_SINCE_REGISTRATION stands for the present epoch. `is_new` says that
+    a log directory has nothing of an earlier incarnation.
     """
 
     broker_id: int
@@ -123,10 +124,12 @@ class Broker:
         return next((e for e in self.endpoints if e.listener == listener), None)
 
     def registered(self, epoch: int) -> "Broker":
+        """The same broker with the broker epoch of its registration."""
         return replace(self, epoch=epoch)
 
 
 def encode_broker(broker: Broker, timestamp_ms: int) -> bytes:
+    """The data of a registration, version 5; only Kafka's tools read the timestamp."""
     plaintext = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
     content: dict[str, Any] = {
         "features": {},
@@ -150,6 +153,7 @@ def encode_broker(broker: Broker, timestamp_ms: int) -> bytes:
 
 
 def decode_broker(broker_id: int, data: bytes, epoch: int = -1) -> Broker:
+    """A registration; `epoch` is the czxid of its znode."""
     content = JsonReader(broker_path(broker_id), data)
     protocols = content.mapping("listener_security_protocol_map", default={})
     if content.has("endpoints"):
@@ -199,7 +203,7 @@ class ReplicaAssignment:
 
 @dataclass(frozen=True)
 class TopicZnode:
-    """A topic's partitions; `topic_id` is None in a znode from before Kafka 2.8."""
+    """A topic's partitions by number; `topic_id` is None in a znode from before Kafka 2.8."""
 
     topic_id: str | None
     partitions: Mapping[int, ReplicaAssignment] = field(default_factory=dict)
@@ -228,6 +232,7 @@ _TOPIC_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def decode_topic(topic: str, data: bytes) -> TopicZnode:
+    """A topic's partitions; malformed if an assignment is not a legal one (KIP-455)."""
     content = JsonReader(topic_path(topic), data)
     adding = content.replica_lists("adding_replicas", default={})
     removing = content.replica_lists("removing_replicas", default={})
@@ -254,6 +259,7 @@ def decode_topic(topic: str, data: bytes) -> TopicZnode:
 
 
 def encode_state(state: LeaderAndIsr) -> bytes:
+    """A partition's state; fields that Kafka does not have are left out where they are empty."""
     content: dict[str, Any] = {
         "controller_epoch": state.controller_epoch,
         "leader": state.leader,
@@ -275,7 +281,7 @@ def encode_state(state: LeaderAndIsr) -> bytes:
 
 
 def decode_state(partition: TopicPartition, data: bytes, version: int) -> LeaderAndIsr:
-    """`version` is the znode's, which is the partition epoch."""
+    """A partition's state; `version` is the version of its znode, which is the partition epoch."""
     content = JsonReader(state_path(partition), data)
     isr = content.ints("isr")
     if not isr:
@@ -306,7 +312,7 @@ def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
 
 
 def decode_controller(data: bytes) -> int:
-    """The broker id of the active controller."""
+    """The broker id in `/controller`."""
     return JsonReader(CONTROLLER, data).integer("brokerid")
 
 
@@ -315,6 +321,7 @@ def encode_controller_epoch(epoch: int) -> bytes:
 
 
 def decode_controller_epoch(data: bytes) -> int:
+    """The controller epoch; the next one must have 32 bits as well."""
     text = data.decode("ascii", "replace")
     if not text.isdigit() or len(text) > 10 or int(text) >= MAX_INT:
         raise MalformedZnode(CONTROLLER_EPOCH, f"not a decimal number of 32 bits: {text[:40]!r}")
@@ -326,7 +333,7 @@ def encode_config(overrides: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:
-    """Empty data mean no overrides."""
+    """The overrides in a znode under `/config`; none if the data are empty."""
     if not data:
         return {}
     content = JsonReader(path, data)
@@ -343,12 +350,12 @@ def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def encode_log_dir_event(broker_id: int) -> bytes:
-    """A broker's notification that one of its log directories failed."""
+    """A broker's notification that a log directory failed, or that replicas can be used again."""
     return encode({"version": 1, "broker": broker_id, "event": 1})
 
 
 def decode_log_dir_event(path: str, data: bytes) -> int:
-    """The id of the broker."""
+    """The id of the broker whose log directories changed."""
     return JsonReader(path, data).integer("broker")
 
 
@@ -357,6 +364,7 @@ def log_dir_stamp_path(broker_id: int) -> str:
 
 
 def encode_log_dir_stamp(stamp: int) -> bytes:
+    """The number that the broker last wrote into its log directories (`log_dir_stamps.py`)."""
     return encode({"version": 1, "stamp": stamp})
 
 

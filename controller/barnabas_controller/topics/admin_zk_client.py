@@ -1,8 +1,8 @@
-"""CreateTopics and DeleteTopics in ZooKeeper, by any broker (Kafka's `AdminZkClient`).
+"""CreateTopics and DeleteTopics in ZooKeeper, on any broker (Kafka's `AdminZkClient`).
 
-The broker that receives the request writes the znodes; the controller watches them and acts. The
-two writes of a creation (configuration, then assignment) are not atomic; a configuration without a
-topic does no harm.
+The broker that receives the request writes the znodes; the controller watches them and carries out
+the rest. The two writes of a creation (configuration, then assignment) are not atomic, but a
+configuration without a topic does no harm.
 """
 
 import logging
@@ -39,7 +39,7 @@ ValidateConfig = Callable[[Mapping[str, str]], None]
 
 @dataclass(frozen=True)
 class TopicDefaults:
-    """Used if a request has -1: `num.partitions`, `default.replication.factor`."""
+    """`num.partitions` and `default.replication.factor`, which apply if a request has -1."""
 
     partitions: int = 1
     replication_factor: int = 1
@@ -47,7 +47,7 @@ class TopicDefaults:
 
 @dataclass(frozen=True)
 class CreatedTopic:
-    """The topic that was created, or with `validate_only` would be."""
+    """The topic that was created, or that would be created without `validate_only`."""
 
     topic: str
     topic_id: str
@@ -59,9 +59,9 @@ class CreatedTopic:
 
 
 class AdminZkClient:
-    """Stateless; every method reads what it needs from ZooKeeper.
+    """Has no state: every method reads what it needs from ZooKeeper.
 
-    Replicas are assigned only to brokers that have the `listener`; None: to any broker.
+    Replicas are assigned only to brokers that have the `listener`, or to any broker if it is None.
     """
 
     def __init__(self, store: Store, randomness: Randomness, listener: str | None = None) -> None:
@@ -129,7 +129,7 @@ class AdminZkClient:
         return dict(enumerate(assign_replicas(racks, partitions, factor, self._randomness)))
 
     async def _write(self, topic: str, configs: Mapping[str, str], data: bytes) -> None:
-        # Always written: a configuration of a deleted topic of that name may exist.
+        # Written even if empty, because a deleted topic of that name may have left a configuration.
         config_path = znodes.topic_config_path(topic)
         await self._store.put(config_path, znodes.encode_config(configs))
         path = znodes.topic_path(topic)
@@ -140,7 +140,7 @@ class AdminZkClient:
         logger.info("topic %s written to ZooKeeper", topic)
 
     async def delete_topic(self, topic: str, enabled: bool = True) -> None:
-        """Request the deletion of a topic from the controller; idempotent.
+        """Request the deletion of a topic from the controller; a second request does no harm.
 
         `enabled` is `delete.topic.enable`. Raises UnknownTopicOrPartitionError,
         TopicDeletionDisabledError.
@@ -167,10 +167,11 @@ def _configs(new: NewTopic) -> dict[str, str]:
 
 
 def explicit_assignment(new: NewTopic, registered: list[int]) -> dict[int, tuple[int, ...]]:
-    """The assignment in a request, checked.
+    """The assignment in a CreateTopics request, by partition number.
 
-    Partitions must be 0 to n-1, each once, all with the same number of replicas, which must be
-    distinct registered brokers.
+    Raises InvalidReplicaAssignmentError unless the partitions are 0 to n-1, each once, and all have
+    the same number of replicas on distinct registered brokers. Raises InvalidRequestError if the
+    request has counts as well.
     """
     if new.partitions != -1 or new.replication_factor != -1:
         raise InvalidRequestError(

@@ -1,10 +1,11 @@
 """Assigns the replicas of new partitions to brokers: Kafka's `AdminUtils`, as pure functions.
 
-Preferred leaders go round the brokers from a start index; the followers of a partition are `shift`
-further on, and the shift grows with each round, so that the followers of one broker spread over all
-others. With start 0, shift 0 and `shift_step` 0, replica j of partition i is on broker
-(i + j) mod n. With racks the same rule runs over a list in which racks alternate, and no rack gets
-a second replica before every rack has one.
+The preferred leaders of consecutive partitions are consecutive brokers, from a start index on. The
+followers of a partition are `shift` brokers further on. The shift grows with each round over all
+brokers, so that the followers of one broker's partitions spread over all others. With start 0,
+shift 0 and `shift_step` 0, replica j of partition i is on broker (i + j) mod n. With racks the same
+rule is applied to a list in which racks alternate, and no rack gets a second replica before every
+rack has one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from barnabas_common.errors import InvalidPartitionsError, InvalidReplicationFactorError
 from barnabas_common.runtime import Randomness
 
-# Broker id -> rack, or None.
+# The rack of each broker by id, None for a broker without one.
 Racks = Mapping[int, str | None]
 
 
@@ -32,10 +33,11 @@ def assign_replicas(
 def assign_more_replicas(
     racks: Racks, first_replicas: Sequence[int], existing: int, more: int
 ) -> list[tuple[int, ...]]:
-    """Replicas for `more` partitions of a topic that has `existing` ones: they continue from the
-    `first_replicas` of partition 0, as if created with the others.
+    """Replicas for `more` partitions of a topic that has `existing` ones.
 
-    Raises InvalidReplicationFactorError if too few brokers are alive.
+    The assignment continues from the replicas of partition 0, `first_replicas`, as if the new
+    partitions had been created with the others. Raises InvalidReplicationFactorError if too few
+    brokers are alive.
     """
     brokers = sorted(racks)
     _validate(len(brokers), more, len(first_replicas))
@@ -104,7 +106,7 @@ def _starts(
 
 
 def _follower(first: int, shift: int, j: int, n: int) -> int:
-    """The index of the j-th follower: never `first` itself."""
+    """The index of the j-th follower, which is never `first` itself."""
     return (first + 1 + (shift + j) % (n - 1)) % n
 
 
@@ -117,7 +119,7 @@ def assign_across_racks(
     shift_step: int = 1,
     first_partition: int = 0,
 ) -> list[tuple[int, ...]]:
-    """The rule with racks."""
+    """The rule with racks; its parameters are those of `assign_round_robin`."""
     brokers = rack_alternated(racks)
     _validate(len(brokers), partitions, replication_factor)
     numbers = range(first_partition, first_partition + partitions)
@@ -134,8 +136,8 @@ def _spread(
     shift: int,
     replication_factor: int,
 ) -> tuple[int, ...]:
-    """The replicas of one partition, from `first` on; a rack that has one is skipped while another
-    has none."""
+    """The replicas of one partition, from `first` on. A rack that has a replica is skipped while
+    another rack has none."""
     rack_count = len(set(racks.values()))
     replicas = [brokers[first]]
     racks_used = {racks[brokers[first]]}
@@ -151,7 +153,7 @@ def _spread(
 
 
 def rack_alternated(racks: Mapping[int, str]) -> list[int]:
-    """The brokers in rounds of one per rack: racks sorted by name, each rack's brokers by id."""
+    """The brokers in rounds of one per rack; racks are sorted by name, brokers of a rack by id."""
     by_rack: dict[str, list[int]] = {rack: [] for rack in sorted(set(racks.values()))}
     for broker in sorted(racks):
         by_rack[racks[broker]].append(broker)

@@ -1,6 +1,7 @@
 """Topics are created, grow and are removed in ZooKeeper: the controller follows `/brokers/topics`.
 
-A broker writes the znodes when it handles a request; a Kafka tool or a ZooKeeper shell may too.
+A broker writes the znodes when it handles a request. A Kafka tool or an operator may write them as
+well.
 """
 
 import logging
@@ -45,7 +46,7 @@ class TopicChanges:
         self._term.enqueue(f"topic {topic} changed", lambda: self._on_topic_changed(topic))
 
     async def load(self, topics: Sequence[str]) -> dict[str, TopicZnode]:
-        """Read topics, arm their watches, and give topics without an id one.
+        """Read topics, arm their watches, and write an id into each znode that has none.
 
         Topics that are malformed or have an illegal name are reported and left out.
         """
@@ -63,7 +64,7 @@ class TopicChanges:
         return True
 
     async def _with_id(self, topic: str, node: TopicZnode) -> TopicZnode:
-        """Write an id into a znode that was written by hand or by an old tool."""
+        """Write an id into a znode without one, which an operator or an old tool wrote."""
         if node.topic_id is not None:
             return node
         topic_id = self._context.topic_ids.get(topic) or new_uuid(self._term.runtime.randomness)
@@ -99,7 +100,7 @@ class TopicChanges:
         await self._start(created)
 
     async def _on_topic_changed(self, topic: str) -> None:
-        """`/brokers/topics/<topic>` was written: it may have more partitions."""
+        """`/brokers/topics/<topic>` was written, perhaps with more partitions."""
         nodes = await self.load([topic])
         node = nodes.get(topic)
         if node is None:

@@ -1,8 +1,8 @@
-"""Deletes topics: all replicas first, the znodes last, with as many attempts as needed.
+"""Deletes topics: all replicas first, then the znodes, with as many attempts as needed.
 
 A deletion request is a znode under `/admin/delete_topics`. While a replica is offline the topic is
 ineligible for deletion and waits; the deletion is resumed when the broker registers. The topic's
-znodes are deleted after all replicas have reported that their logs are deleted.
+znodes are deleted after all brokers have reported that their logs of the topic are deleted.
 """
 
 import logging
@@ -30,6 +30,8 @@ CAUSE = "the topic is being deleted"
 
 
 class TopicDeletionManager:
+    """Follows `/admin/delete_topics`, and the responses to StopReplica."""
+
     def __init__(
         self, term: ControllerTerm, partitions: PartitionStateMachine, replicas: ReplicaStateMachine
     ) -> None:
@@ -40,7 +42,7 @@ class TopicDeletionManager:
         self.watch = term.watch("topics to delete changed", self._on_topic_deletion)
 
     async def start(self, to_delete: Sequence[str]) -> None:
-        """At failover: adopt the deletion requests; nothing is sent yet."""
+        """At failover: adopt the deletion requests. `resume` starts the deletions later."""
         if not self._term.config.delete_topic_enable:
             await self._refuse(to_delete)
             return
@@ -82,7 +84,7 @@ class TopicDeletionManager:
             await self._term.fenced.delete_topic_deletions(topics)
 
     async def resume_topics(self, topics: Iterable[str]) -> None:
-        """Resume the deletion of these topics if it waits."""
+        """Resume the deletions of these topics, where they wait."""
         resumed = [topic for topic in topics if self._context.is_being_deleted(topic)]
         for topic in resumed:
             self._context.deletion_ineligible.pop(topic, None)
@@ -133,7 +135,7 @@ class TopicDeletionManager:
         self._term.events.record(EventKind.TOPIC_DELETION_WAITS, why, topic=topic)
 
     async def _complete(self, topic: str, replicas: list[Replica]) -> None:
-        """All replicas are deleted: delete the znodes."""
+        """Delete the znodes of a topic whose replicas are all deleted."""
         await self._replicas.change(replicas, ReplicaState.NON_EXISTENT)
         await self._term.fenced.delete_topic(topic)
         self._context.remove_topic(topic)
@@ -144,7 +146,7 @@ class TopicDeletionManager:
         )
 
     async def fail(self, replicas: Sequence[Replica], why: str) -> None:
-        """Delay the deletion of the topics of these replicas."""
+        """Make the topics of these replicas wait until their brokers register again."""
         for topic in dict.fromkeys(replica.partition.topic for replica in replicas):
             self._mark_ineligible_for_deletion(topic, why)
         started = ReplicaState.DELETION_STARTED
@@ -155,7 +157,7 @@ class TopicDeletionManager:
     def on_stop_replica_response(
         self, broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse
     ) -> None:
-        """Enqueue a response to a request that deletes replicas."""
+        """Enqueue the response if its request deletes replicas."""
         asked = [p for p in request.partitions if p.delete_partition]
         if asked:
             self._term.enqueue(
@@ -166,7 +168,11 @@ class TopicDeletionManager:
     async def _on_replicas_deleted(
         self, broker_id: int, asked: Sequence[StopReplicaPartition], response: StopReplicaResponse
     ) -> None:
-        """A log of another topic of that name is not the log to delete, which is gone then."""
+        """Record which replicas are deleted, and which deletions failed.
+
+        INCONSISTENT_TOPIC_ID means that the broker has a log of another topic of the same name, so
+        the log to delete is gone.
+        """
         errors = {(p.topic, p.partition): p.error_code for p in response.partitions}
         failed: list[Replica] = []
         deleted: list[Replica] = []

@@ -1,6 +1,7 @@
 """CreatePartitions: adds partitions to a topic.
 
-The controller writes them into the topic's znode; its watch then starts them (`TopicChanges`).
+The controller writes them into the topic's znode. The watch on the znode then starts them
+(`TopicChanges`).
 """
 
 from collections.abc import Mapping
@@ -23,12 +24,14 @@ from barnabas_controller.topics.assignment import Racks, assign_more_replicas
 
 
 class TopicGrowth:
+    """Handles CreatePartitions, one topic at a time."""
+
     def __init__(self, term: ControllerTerm) -> None:
         self._term = term
         self._context = term.context
 
     async def grow(self, new: NewPartitions, validate_only: bool) -> TopicResult:
-        """Write the new partitions, or only validate them; the result has the errors."""
+        """Write the new partitions, or only validate them; an error is in the result."""
         try:
             added = self._added(new)
             if not validate_only and not await self._term.fenced.write_assignments(
@@ -62,10 +65,11 @@ class TopicGrowth:
 def added_partitions(
     new: NewPartitions, existing: Mapping[int, ReplicaAssignment], racks: Racks
 ) -> dict[int, tuple[int, ...]]:
-    """The replicas of each new partition. The checks and their order are Kafka's.
+    """The replicas of each new partition, by partition number.
 
-    Raises ReassignmentInProgressError (the replication factor is not defined then),
-    InvalidPartitionsError, InvalidReplicaAssignmentError, InvalidReplicationFactorError.
+    The checks and their order are Kafka's. Raises ReassignmentInProgressError, because the
+    replication factor is not defined during a reassignment, InvalidPartitionsError,
+    InvalidReplicaAssignmentError and InvalidReplicationFactorError.
     """
     if any(assignment.is_being_reassigned for assignment in existing.values()):
         raise ReassignmentInProgressError(f"topic {new.topic!r} is being reassigned")

@@ -32,8 +32,8 @@ from barnabas_controller.zookeeper.session import (
     ZooKeeperError,
 )
 
-# The first match counts: in kazoo ConnectionClosedError is a SessionExpiredError, but it only means
-# that the socket was closed.
+# The first match counts. In kazoo ConnectionClosedError is a SessionExpiredError, although it only
+# means that the socket was closed.
 _ERRORS: tuple[tuple[type[Exception], type[ZooKeeperError]], ...] = (
     (kazoo.NoNodeError, NoNode),
     (kazoo.NodeExistsError, NodeExists),
@@ -63,7 +63,7 @@ _WATCHES_PER_REQUEST = 1000
 
 
 def translate(error: Exception, path: str) -> ZooKeeperError:
-    """The exception of `session.py` for one of kazoo's, with the path."""
+    """The exception of `session.py` that corresponds to kazoo's; its message has the path."""
     for theirs, ours in _ERRORS:
         if isinstance(error, theirs):
             return ours(path)
@@ -85,7 +85,7 @@ def stat_of(stat: ZnodeStat) -> Stat:
 def multi_results(
     operations: Sequence[Operation], answers: Sequence[Any], chroot: str
 ) -> list[OperationResult]:
-    """One result per operation, in order."""
+    """The results of a multi from kazoo's answers, one per operation and in order."""
     results: list[OperationResult] = []
     for operation, answer in zip(operations, answers, strict=True):
         if isinstance(answer, Exception):
@@ -102,7 +102,7 @@ class Watcher:
     """Called by kazoo when a watch fires: passes `watch` and the event to `deliver`.
 
     Watchers of the same watch are equal, so that two reads before it fires arm it once, as in
-    ZooKeeper's own client. `missing`: `exists` found no znode.
+    ZooKeeper's own client. `missing` says that `exists` found no znode.
     """
 
     watch: Watch
@@ -118,7 +118,7 @@ class Watcher:
 class InlineHandler(SequentialThreadingHandler):  # type: ignore[misc]
     """Calls back on kazoo's connection thread, in the order in which the server sent.
 
-    Kazoo's handler has one thread for replies and another for watch events, so that a reply could
+    Kazoo's own handler has one thread for replies and another for watch events, so a reply could
     overtake an event that was sent before it. Callbacks must never block.
     """
 
@@ -138,14 +138,18 @@ class InlineHandler(SequentialThreadingHandler):  # type: ignore[misc]
         callback.func(*callback.args)
 
     def create_connection(self, *args: Any, **kwargs: Any) -> Any:
-        """Limit the time for a server that does not answer, so that the session does not expire."""
+        """Limit the wait for one server, so that the session does not expire before the next."""
         kwargs["timeout"] = self._connect_timeout
         return super().create_connection(*args, **kwargs)
 
 
 @dataclass(frozen=True)
 class SetWatches:
-    """ZooKeeper's request 101: fire what changed after `zxid` immediately, watch the rest."""
+    """ZooKeeper's request 101: renew these watches on a new connection.
+
+    The server fires the watches of znodes that changed after `zxid` immediately, and keeps the
+    others.
+    """
 
     zxid: int
     data: tuple[str, ...]

@@ -2,8 +2,8 @@
 
 Kazoo communicates with the servers on its own thread. That one thread posts replies, watch events
 and changes of state to the event loop, which therefore receives them in the server's order. Kazoo
-would open a new session when one expires, and drops the watches when a connection is lost; both are
-corrected here.
+would open a new session after one has expired, and drops the watches when a connection is lost.
+This module prevents both.
 """
 
 import asyncio
@@ -59,14 +59,14 @@ kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
 kazoo_logger.setLevel(logging.ERROR)
 
 _FINAL = (State.EXPIRED, State.CLOSED)
-# Kazoo wakes its thread with one byte per request through a socket pair, whose buffer has room for
-# a few hundred; beyond that the event loop would block.
+# Kazoo wakes its thread with one byte per request through a socket pair. Its buffer has room for a
+# few hundred; beyond that the event loop would block.
 _MAX_IN_FLIGHT = 100
 _CLOSE_SECONDS = 2.0
 
 
 def connect_kazoo(hosts_with_chroot: str) -> Connect:
-    """Sessions of the ensemble `host:port,host:port/chroot`; a missing chroot is created."""
+    """Open sessions of the ensemble `host:port,host:port/chroot`; a missing chroot is created."""
     hosts, _, chroot = hosts_with_chroot.partition("/")
     prefix = f"/{chroot}".rstrip("/")
 
@@ -94,7 +94,7 @@ class _Request:
 
 
 class KazooSession:
-    """One session; opened by `connect_kazoo`. `chroot` is empty or begins with a slash."""
+    """One session, opened by `connect_kazoo`; `chroot` is empty or begins with a slash."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class KazooSession:
             await self._end(State.CLOSED, wait=self._state is State.CONNECTED)
 
     async def _end(self, state: State, wait: bool) -> None:
-        """Does not wait for a server that does not answer: the session will expire."""
+        """End the session; if no server confirms that in time, the session will expire there."""
         self._change(state)
         self._begin_stop()
         if wait:
@@ -183,7 +183,7 @@ class KazooSession:
         self._fail(self._in_flight, ConnectionLoss)
 
     def _begin_stop(self) -> None:
-        """Stop kazoo on another thread: that blocks until a connection attempt has ended."""
+        """Stop kazoo on another thread, because that blocks until a connection attempt ends."""
         if self._stop_begun.acquire(blocking=False):
             threading.Thread(target=self._stop_kazoo, name="kazoo-stop", daemon=True).start()
 
@@ -234,8 +234,8 @@ class KazooSession:
     def _restore_watches(self) -> None:
         """Make the server fire the watches of changed znodes and keep the others.
 
-        It must be the first request on the new connection: a read before it could return a change
-        that a watch has not reported yet.
+        This must be the first request on the new connection, because an earlier read could return a
+        change that a watch has not reported yet.
         """
         client, (data, children) = self._client, self._kept_watchers
         self._kept_watchers = ({}, {})
@@ -362,7 +362,7 @@ class KazooSession:
         return None if watch is None else Watcher(watch, self._deliver)
 
     def _deliver(self, watch: Watch, event: WatchEvent) -> None:
-        """Called on kazoo's thread; removes the chroot."""
+        """Called on kazoo's thread; post the event, its path without the chroot."""
         path = event.path.removeprefix(self._chroot) or "/"
         self._post(self._fire, watch, WatchEvent(event.type, path))
 

@@ -1,8 +1,8 @@
 """Sends ZooKeeper operations until they are answered, one or many concurrently.
 
-After a connection loss it is unknown whether the operation was applied. Reads are repeated; a write
-that uses this is idempotent, or its caller checks whether the first attempt was applied (see
-`store.py`, `fenced_store.py`). An expired session ends the retries.
+After a connection loss it is unknown whether the operation was applied. A read may be repeated. A
+write that is repeated must be idempotent, or its caller must check whether an earlier attempt was
+applied (see `store.py`, `fenced_store.py`). An expired session ends the retries.
 """
 
 import asyncio
@@ -39,8 +39,8 @@ async def in_chunks(
 ) -> list[R]:
     """Call `function` for every item, at most `size` concurrently; the results are in order.
 
-    If a call fails, the rest of its chunk is awaited before the first error is raised: no call
-    continues in the background.
+    If a call fails, the rest of its chunk is awaited before the first error is raised, so that no
+    call continues in the background.
     """
     results: list[R] = []
     for start in range(0, len(items), size):

@@ -1,4 +1,4 @@
-"""How far a ZooKeeper server is, asked with its four-letter word `srvr`, outside any session."""
+"""Asks ZooKeeper servers for their zxid, outside any session, by the four-letter word `srvr`."""
 
 import asyncio
 import contextlib

@@ -2,12 +2,12 @@
 
 There are two implementations, kazoo with a real ensemble and the simulator's in-memory tree; one
 contract test suite covers both. A `Session` object is one ZooKeeper session: after it has expired,
-its owner opens a new one. All methods run on the event loop; watches and state changes are
-delivered there too, in ZooKeeper's order, and must only enqueue work.
+its owner opens a new one. All methods run on the event loop. Watches and state changes are
+delivered there too, in ZooKeeper's order; they must only enqueue work.
 
-Requests made while there is no connection wait for the reconnection; only requests in flight when
-the connection is lost fail, with `ConnectionLoss`. Watches survive a reconnection: if the znode has
-changed, the watch fires before anything newer can be read.
+Requests made while there is no connection wait for the next connection. Only requests in flight
+when the connection is lost fail, with `ConnectionLoss`. Watches survive a reconnection: if the
+znode has changed, the watch fires before anything newer can be read.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,14 +17,17 @@ from typing import Protocol
 
 ANY_VERSION = -1
 
-# ZooKeeper's `jute.maxbuffer`: a server closes the connection of a client that sends more, so that
-# every retry would end in a connection loss. The overhead covers headers and the ACL.
+# ZooKeeper's `jute.maxbuffer`, in bytes. A server closes the connection of a client that sends
+# more, so every retry would end in a connection loss. The overhead covers headers and the ACL.
 REQUEST_LIMIT = 0xFFFFF
 _REQUEST_OVERHEAD = 128
 
 
 class ZooKeeperError(Exception):
-    """An error of ZooKeeper, or no answer; the message names the path."""
+    """ZooKeeper reported an error or did not answer; the message names the path.
+
+    The subclasses without a description are named after ZooKeeper's error codes.
+    """
 
 
 class NoNode(ZooKeeperError):
@@ -48,7 +51,7 @@ class NoChildrenForEphemerals(ZooKeeperError):
 
 
 class ConnectionLoss(ZooKeeperError):
-    """The connection was lost: the operation may have been applied or not."""
+    """The connection was lost; the operation may or may not have been applied."""
 
 
 class SessionExpired(ZooKeeperError):
@@ -56,7 +59,7 @@ class SessionExpired(ZooKeeperError):
 
 
 class RolledBack(ZooKeeperError):
-    """This operation of a multi was not tried, or was undone, because another failed."""
+    """The operation of a multi was not tried, or was undone, because another one failed."""
 
 
 class TooLarge(ZooKeeperError):
@@ -68,12 +71,16 @@ class ZooKeeperUnreachable(ZooKeeperError):
 
 
 class ZooKeeperBehind(ZooKeeperUnreachable):
-    """A server answers, but holds less than this process has seen: it was restored from a copy."""
+    """A server answers but is behind what this process has seen: it was restored from a copy."""
 
 
 @dataclass(frozen=True)
 class Stat:
-    """The metadata of a znode; times in ms, `ephemeral_owner` 0 for persistent znodes."""
+    """The metadata of a znode. Times are in ms; `children` is the number of children.
+
+    `czxid` and `mzxid` are the transactions that created the znode and last changed its data.
+    `ephemeral_owner` is a session id, 0 for a persistent znode.
+    """
 
     czxid: int
     mzxid: int
@@ -93,7 +100,7 @@ class EventType(Enum):
 
 @dataclass(frozen=True)
 class WatchEvent:
-    """A one-shot watch fired. `on_state` reports the changes of the session."""
+    """A one-shot watch fired. (Changes of the session are reported by `on_state`.)"""
 
     type: EventType
     path: str
@@ -131,13 +138,15 @@ class SetData:
 
 @dataclass(frozen=True)
 class Check:
+    """Fails with BadVersion unless the znode has this version."""
+
     path: str
     version: int
 
 
 Operation = Create | Delete | SetData | Check
-# One per operation: the created path, the Stat after SetData, None after Delete and Check,
-# or the error of an operation that failed (the whole multi is then undone).
+# The result of one operation: the created path, the Stat after SetData, None after Delete and
+# Check, or the error of an operation that failed (the whole multi is then undone).
 OperationResult = str | Stat | None | ZooKeeperError
 
 
@@ -153,10 +162,11 @@ def check_size(operations: Sequence[Operation]) -> None:
 
 
 def unreachable(what: str, server_zxid: int | None, last_zxid: int) -> "ZooKeeperUnreachable":
-    """The error for `what`: how far a server that answers is, against what was seen before.
+    """The error to raise when no server serves a session; `what` is its text if none is behind.
 
-    A ZooKeeper server refuses sessions that have seen more than it holds, so that a server
-    restored from an old copy looks, from inside a session, like one that is down.
+    `server_zxid` is what a server answered outside the session, or None. A server refuses sessions
+    that have seen a later transaction than it has. So, within a session, a server that was restored
+    from an old copy looks like a stopped one.
     """
     if server_zxid is not None and server_zxid < last_zxid:
         return ZooKeeperBehind(
@@ -171,16 +181,20 @@ EXPIRED_AT_SERVER = "the ZooKeeper session expired"
 
 
 class Session(Protocol):
-    """One ZooKeeper session. Paths are absolute, below the chroot; data that are read are bytes."""
+    """One ZooKeeper session. Paths are absolute and below the chroot.
+
+    Every method that sends a request raises ConnectionLoss and SessionExpired. TooLarge is raised
+    for data beyond ZooKeeper's limit.
+    """
 
     @property
     def session_id(self) -> int:
-        """As in `Stat.ephemeral_owner`."""
+        """The id that `Stat.ephemeral_owner` has for the session's znodes."""
         ...
 
     @property
     def password(self) -> bytes:
-        """Proves ownership of the session when attaching to it from another process."""
+        """The secret that another process must have to attach to the session (see `Connect`)."""
         ...
 
     @property
@@ -188,16 +202,16 @@ class Session(Protocol):
 
     @property
     def end_cause(self) -> str:
-        """Why it is EXPIRED, for humans."""
+        """Why the session is EXPIRED, for humans."""
         ...
 
     @property
     def last_zxid(self) -> int:
-        """The newest transaction that a server has shown to this session."""
+        """The zxid of the newest transaction that a server has shown to this session."""
         ...
 
     async def diagnose(self) -> "ZooKeeperUnreachable":
-        """Why no server serves a SUSPENDED session; asks a server outside the session."""
+        """Why no server serves a SUSPENDED session; asks the servers outside the session."""
         ...
 
     def on_state(self, listener: Callable[[State], None]) -> None:
@@ -214,18 +228,19 @@ class Session(Protocol):
     ) -> str:
         """Create a znode and return its path (with the 10-digit suffix when sequential).
 
-        Data of None is ZooKeeper's null, which others tell from empty data; `get` does not.
+        Data of None are ZooKeeper's null. Other clients can distinguish null from empty data; `get`
+        returns empty data for both.
 
         Raises NodeExists, NoNode (the parent is missing), NoChildrenForEphemerals.
         """
         ...
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
-        """Data and Stat; raises NoNode (then the watch is not set)."""
+        """The data and the Stat; raises NoNode, and then does not set the watch."""
         ...
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """The Stat or None; the watch is set in both cases."""
+        """The Stat, or None without a znode; the watch is set in both cases."""
         ...
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
@@ -233,18 +248,20 @@ class Session(Protocol):
         ...
 
     async def set(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> Stat:
-        """Replace the data if the version matches; raises NoNode, BadVersion."""
+        """Replace the data if the version matches; return the new Stat.
+
+        Raises NoNode, BadVersion.
+        """
         ...
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Raises NoNode, BadVersion, NotEmpty."""
+        """Delete the znode if the version matches; raises NoNode, BadVersion, NotEmpty."""
         ...
 
     async def multi(self, operations: Sequence[Operation]) -> list[OperationResult]:
-        """Apply all operations or none. The results contain the errors of failed operations.
+        """Apply all operations or none; return one result for each, in order.
 
-        If one fails, its result is its error and every other result is RolledBack. Raises
-        ConnectionLoss and SessionExpired like all methods.
+        If one operation fails, its result is its error, and every other result is RolledBack.
         """
         ...
 
@@ -263,10 +280,10 @@ class Connect(Protocol):
         attach: tuple[int, bytes] | None = None,
         last_zxid: int = 0,
     ) -> Session:
-        """A connected session: a new one, or the open one with this id and password.
+        """A connected session: a new one, or the open one with the id and password in `attach`.
 
-        Servers behind `last_zxid` are refused. Raises ZooKeeperUnreachable after
-        `connection_timeout_ms` (ZooKeeperBehind if a server answers but is behind),
+        Servers behind `last_zxid` are not used. Raises ZooKeeperUnreachable after
+        `connection_timeout_ms` (ZooKeeperBehind if a server answers but is behind), and
         SessionExpired if the session to attach to is over.
         """
         ...

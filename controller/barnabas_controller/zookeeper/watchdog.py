@@ -1,12 +1,12 @@
 """Gives up the ZooKeeper session of a blocked event loop.
 
-Kazoo keeps a session open from its own threads. So while the event loop is blocked (by a bug, or a
-system call that does not return) the broker would stay registered, leader and controller without
-serving any request. A thread checks whether the loop runs, and closes the session if it does not.
+Kazoo keeps a session open from its own threads. So while the event loop is blocked (by a bug, or by
+a system call that does not return) the broker would stay registered, leader and controller without
+serving any request. A thread checks whether the loop runs, and ends the session if it does not.
 When the loop runs again it finds the session expired, and the broker registers again.
 
-Time in which this thread did not run does not count: the process or the machine was paused then,
-and the servers expire the session because of missing heartbeats.
+Time in which this thread did not run does not count. The process or the machine was paused then,
+and the servers expire the session because it sent no heartbeats.
 """
 
 import logging
@@ -16,13 +16,17 @@ from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
-# Part of the session timeout. (All threads of a Kafka broker stop together, for the whole of it.)
+# How long the loop may be blocked, as a part of the session timeout. (In Kafka a blocked thread
+# ends no session. A pause of the JVM stops all threads, and then the whole timeout applies.)
 PATIENCE = 2 / 3
 TICKS = 10
 
 
 class StallMeter:
-    """How long a loop has not run while its process ran; `tick_seconds` between two checks."""
+    """Measures how long a loop has not run while its process ran.
+
+    `tick_seconds` is the planned time between two calls of `look`.
+    """
 
     def __init__(self, tick_seconds: float) -> None:
         self.stalled_seconds = 0.0
@@ -30,7 +34,11 @@ class StallMeter:
         self._turns = 0
 
     def look(self, elapsed: float, turns: int) -> float:
-        """`elapsed` seconds after the last look the loop has turned `turns` times in all."""
+        """Return for how many seconds the loop has not run.
+
+        `elapsed` is the time since the last call, in seconds; `turns` counts the loop's turns since
+        the start.
+        """
         if turns != self._turns:
             self._turns, self.stalled_seconds = turns, 0.0
         else:
@@ -39,9 +47,9 @@ class StallMeter:
 
 
 class LoopWatchdog:
-    """Calls `give_up(seconds)` once, on its own thread, when the loop was blocked too long.
+    """Calls `give_up(seconds)` once, on its own thread, when the loop has been blocked too long.
 
-    `post` schedules a function on the loop; it is called from the thread.
+    `post` schedules a function on the loop; it is called from the watchdog's thread.
     """
 
     def __init__(
@@ -62,7 +70,7 @@ class LoopWatchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns immediately; `give_up` is not called any more."""
+        """Stop watching; returns immediately, and `give_up` is not called any more."""
         self._done.set()
 
     def _watch(self) -> None:
@@ -79,5 +87,5 @@ class LoopWatchdog:
                 return
 
     def _turned(self) -> None:
-        """On the loop."""
+        """Called on the loop, which therefore runs."""
         self._turns += 1
