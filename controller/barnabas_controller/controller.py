@@ -369,6 +369,8 @@ class Controller:
             logger.info("another controller has been elected already")
         except SessionExpired:  # the end of the session deletes /controller
             return
+        except Exception:  # the next check deletes it
+            logger.exception("/controller could not be deleted")
         else:
             self._setup.events.record(
                 EventKind.EPOCH_RAISED,

@@ -81,7 +81,7 @@ REQUESTS = Section(
             "brokers/broker_changes.py",
             '            if topic_ids.get(answer.topic, "") != self._context.topic_ids.get(answer.topic, ""):\n',
             "            if False:\n",
-            "simulation/test_controller_events.py::test_an_answer_about_an_earlier_topic_of_the_name_is_ignored",
+            "simulation/test_controller_events.py::test_an_answer_about_an_earlier_topic_or_by_an_earlier_incarnation_is_ignored",
         ),
         opposite(
             "A request for an earlier broker epoch",

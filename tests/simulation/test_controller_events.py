@@ -102,19 +102,25 @@ def test_a_first_leader_is_announced_to_its_isr_as_new_and_to_no_other_replica()
     run_world(test)
 
 
-def test_an_answer_about_an_earlier_topic_of_the_name_is_ignored() -> None:
+def test_an_answer_about_an_earlier_topic_or_by_an_earlier_incarnation_is_ignored() -> None:
     """It failed on a disk; the topic that has the name now is on another."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2)
         await world.create_topic("flights", {0: [2, 1]})
         await world.settle()
-        brokers = active_of(world).brokers
-        for topic_id, leader in (("id-of-another", 2), ("id-of-flights", 1)):
+        brokers, epoch = active_of(world).brokers, active_of(world).term.context.brokers[2].epoch
+        for topic_id, broker_epoch, leader in (
+            ("id-of-another", epoch, 2),
+            ("id-of-flights", epoch - 1, 2),
+            ("id-of-flights", epoch, 1),
+        ):
             role = LeaderAndIsrPartition(*FLIGHTS, topic_id, 1, 2, 0, 0, [2, 1], [2, 1])
             failed = PartitionError(*FLIGHTS, ErrorCode.KAFKA_STORAGE_ERROR)
             brokers.on_leader_and_isr_response(
-                2, LeaderAndIsrRequest(1, 1, -1, [role]), LeaderAndIsrResponse(0, [failed])
+                2,
+                LeaderAndIsrRequest(1, 1, broker_epoch, [role]),
+                LeaderAndIsrResponse(0, [failed]),
             )
             await world.settle()
             state = await world.state(FLIGHTS)

@@ -189,6 +189,28 @@ def test_a_cancel_puts_the_original_back_and_deletes_the_newcomers() -> None:
     run_world(test)
 
 
+def test_a_cancel_that_cannot_be_written_leaves_the_reassignment_as_it_was() -> None:
+    """Somebody has spoilt the topic's znode, and mends it later."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3, 4)
+        await world.create_topic("flights", {0: [1, 2]})
+        await reassign(world, [3, 4])
+        await ask_isr(world, [1, 2, 3])
+        path = znodes.topic_path("flights")
+        found = await world.store.get(path)
+        assert found is not None
+        await world.store.put(path, b"nonsense")
+        assert await reassign(world, None) is ErrorCode.UNKNOWN_SERVER_ERROR
+        await world.store.put(path, found[0])
+        for newcomer in (3, 4):
+            await world.until(lambda n=newcomer: world.brokers[n].role(FLIGHTS) is not None)
+        await ask_isr(world, [1, 2, 3, 4])
+        await until_home(world, 3, 4)
+
+    run_world(test)
+
+
 def test_a_cancel_that_would_delete_the_last_in_sync_replica_is_refused() -> None:
     """Only the newcomer has every record: Kafka would delete it."""
 

@@ -11,6 +11,8 @@ import pytest
 from barnabas import Admin
 from barnabas_common.events import Event, EventKind
 from barnabas_controller.store import znodes
+from barnabas_controller.store.fenced_store import FencedStore
+from barnabas_controller.zookeeper.session import ConnectionLoss
 from barnabas_simulator.campaign import state
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
@@ -147,7 +149,22 @@ def test_a_state_written_back_is_elected_above_what_the_replicas_hold(seed: int)
     in_a_cluster(test, seed)
 
 
-def test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accepted() -> None:
+@pytest.mark.parametrize("deletes", [True, False], ids=["", "its deletion of /controller fails"])
+def test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accepted(
+    deletes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete_controller = FencedStore.delete_controller
+    failed = []
+
+    async def fail_once(store: FencedStore) -> None:
+        if deletes or failed:
+            await delete_controller(store)
+        else:
+            failed.append(store)
+            raise ConnectionLoss
+
+    monkeypatch.setattr(FencedStore, "delete_controller", fail_once)
+
     async def test(scene: Scene) -> None:
         cluster = scene.cluster
         for _ in range(3):
@@ -166,10 +183,12 @@ def test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accep
         await cluster.serving()
         cluster.reunite_with_zookeeper(knowing)
         await scene.check()
-        (event,) = scene.events(EventKind.EPOCH_RAISED)[:1]
-        assert f"broker {knowing} has accepted controller epoch" in event.cause
+        if deletes:
+            (event,) = scene.events(EventKind.EPOCH_RAISED)[:1]
+            assert f"broker {knowing} has accepted controller epoch" in event.cause
 
     in_a_cluster(test)
+    assert deletes or failed
 
 
 # ---- an older copy put back

@@ -48,6 +48,13 @@ def test_new_partitions_go_on_round_the_brokers(
     assert all(len(set(r)) == len(existing[0]) for r in found.values())
 
 
+@pytest.mark.parametrize("numbers", [[], [0, 2], [1]])
+def test_a_topic_with_missing_partitions_does_not_grow(numbers: list[int]) -> None:
+    existing = {number: ReplicaAssignment((1, 2)) for number in numbers}
+    with pytest.raises(InvalidPartitionsError, match="not 0 to n"):
+        added_partitions(NewPartitions("t", 3), existing, RACKS)
+
+
 def test_what_is_refused() -> None:
     async def story() -> None:
         moving = MovingPartition(1, [1, 2], brokers=3)

@@ -42,6 +42,7 @@ def test_defaults_are_kafkas_but_for_topic_auto_creation():
         ({"max.connections.per.ip": "5"}, "gRPC accepts connections itself"),
         ({"max.connections": "0"}, "between"),
         ({"num.partitions": "many"}, "whole number"),
+        ({"num.partitions": "1_0"}, "whole number"),
         ({"num.partitions": "0"}, "between"),
         ({"delete.topic.enable": "yes"}, "true or false"),
         ({"log.message.timestamp.type": "Sometime"}, "one of"),

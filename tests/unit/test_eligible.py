@@ -16,7 +16,7 @@ from barnabas_controller.eligibility.eligible_leader_replicas import (
     with_initial_elr,
     without_elr,
 )
-from barnabas_controller.eligibility.min_isr import NO_MINIMUM, MinimumIsr
+from barnabas_controller.eligibility.min_isr import NO_MINIMUM, MinimumIsr, minimum_isr
 from barnabas_controller.store.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
 from barnabas_controller.store.znodes import Broker
 from hypothesis import given
@@ -300,3 +300,25 @@ def test_the_last_member_that_lost_nothing_keeps_its_place(
     decision = eligible_removal(state(gone, isr), gone, ALL, "it died", LeaderEligibility(lost))
     assert isinstance(decision, Elected)
     assert (decision.state.leader, decision.state.isr) == (NO_LEADER, left)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ({}, 2),
+        ({"min.insync.replicas": "1"}, 1),
+        ({"min.insync.replicas": " +1 "}, 1),
+        ({"min.insync.replicas": "7"}, 3),
+    ],
+)
+def test_the_minimum_isr_is_read_as_brokers_read_it(
+    overrides: dict[str, str], expected: int
+) -> None:
+    """Otherwise a replica would be eligible by another minimum than the leader commits with."""
+    assert minimum_isr(overrides, 2, 3) == expected
+
+
+@pytest.mark.parametrize("text", ["", "two", "0", "-1"])
+def test_a_minimum_isr_that_no_broker_accepts_is_none(text: str) -> None:
+    with pytest.raises(ValueError):
+        minimum_isr({"min.insync.replicas": text}, 2, 3)

@@ -54,9 +54,11 @@ def boolean(text: str) -> bool:
 
 
 def integer(low: int = -MAX_LONG - 1, high: int = MAX_LONG) -> Callable[[str], int]:
-    """A whole number in [low, high]."""
+    """A whole number in [low, high]; spaces around it and a plus sign are allowed, as in Kafka."""
 
     def parse(text: str) -> int:
+        if "_" in text or not text.isascii():
+            raise ValueError("must be a whole number")
         try:
             value = int(text)
         except ValueError:

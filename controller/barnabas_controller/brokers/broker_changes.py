@@ -229,8 +229,11 @@ class BrokerChanges:
 
         KAFKA_STORAGE_ERROR means that the replica's log directory failed, CORRUPT_MESSAGE that its
         log is damaged, NONE that the replica works. An answer about an earlier topic of the same
-        name is ignored.
+        name is ignored, and so is an answer of an earlier incarnation of the broker.
         """
+        broker = self._context.brokers.get(broker_id)
+        if broker is None or broker.epoch != request.broker_epoch:
+            return
         topic_ids = {state.topic: state.topic_id for state in request.partitions}
         failed = self._context.failed_replicas.setdefault(broker_id, {})
         lost: list[Replica] = []

@@ -36,7 +36,7 @@ def log_dir_event_notifications(
                 if context.replica_state(replica) in HOSTED_STATES
                 and not context.is_being_deleted(replica.partition.topic)
             ]
-            cause = f"brokers {brokers} report that a log directory failed"
+            cause = f"brokers {brokers} report log directory events"
             await replicas.change(hosted, ReplicaState.ONLINE, cause)
 
     return Notifications(

@@ -5,6 +5,7 @@ committed records without them. So the state contains the version of the setting
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from barnabas_common.topic_partition import TopicPartition
@@ -35,10 +36,17 @@ NO_MINIMUM = MinimumIsr(0, -1)
 
 
 def minimum_isr(overrides: Mapping[str, str], default: int, replica_count: int) -> int:
-    """The effective minimum ISR of a partition by its topic's overrides, which is never more than
-    its number of replicas."""
-    text = overrides.get(MIN_ISR_KEY, "")
-    return min(int(text) if text.isascii() and text.isdigit() else default, replica_count)
+    """The effective minimum ISR of a partition by its topic's overrides.
+
+    It is never more than its number of replicas. Raises ValueError if the override is not a
+    positive number.
+    """
+    if MIN_ISR_KEY not in overrides:
+        return min(default, replica_count)
+    minimum = int(overrides[MIN_ISR_KEY])
+    if minimum < 1:
+        raise ValueError(f"{MIN_ISR_KEY} is {minimum}")
+    return min(minimum, replica_count)
 
 
 def settings_of(topic: str) -> tuple[str, str]:
@@ -66,11 +74,11 @@ async def read_minimum_isrs(
     # eligibility.
     versions = dict(zip(paths, await in_chunks(version, paths), strict=True))
     configs = await store.topic_configs(topics)
-    return {
-        partition: MinimumIsr(
-            minimum_isr(configs[partition.topic], default, len(replicas)),
-            max(versions[path] for path in settings_of(partition.topic)),
-        )
-        for partition, replicas in assignments.items()
-        if partition.topic in configs
-    }
+    found = {}
+    for partition, replicas in assignments.items():
+        version_of_topic = max(versions[path] for path in settings_of(partition.topic))
+        if partition.topic in configs:
+            with suppress(ValueError):
+                size = minimum_isr(configs[partition.topic], default, len(replicas))
+                found[partition] = MinimumIsr(size, version_of_topic)
+    return found

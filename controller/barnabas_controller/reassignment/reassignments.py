@@ -144,6 +144,9 @@ class Reassignments:
                 f" online and in the ISR, and records would be lost",
             )
         if not await self._write(partition, wanted):
+            self._context.set_assignment(partition, current)
+            if removed:  # their logs are deleted; they catch up again
+                await self._sync_target(partition, cause)
             return Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, "its topic's znode cannot be written")
         if wanted.is_being_reassigned or not current.is_being_reassigned:
             self._record(EventKind.REASSIGNMENT_STARTED, partition, cause)

@@ -73,6 +73,10 @@ def added_partitions(
     """
     if any(assignment.is_being_reassigned for assignment in existing.values()):
         raise ReassignmentInProgressError(f"topic {new.topic!r} is being reassigned")
+    if not existing or max(existing) != len(existing) - 1:
+        raise InvalidPartitionsError(
+            f"topic {new.topic!r} has partitions {sorted(existing)}, not 0 to n"
+        )
     more = new.count - len(existing)
     if more <= 0:
         raise InvalidPartitionsError(
