@@ -167,7 +167,7 @@ class UnifiedLog:
         self._after_append(any_rolled)
 
     def _after_append(self, rolled: bool) -> None:
-        """Flush after the epochs are assigned: the recovery point must not pass unsaved ones."""
+        """Flush after the epochs are assigned: the recovery point must not pass unsaved epochs."""
         if rolled:
             self._context.host.rolled(self)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
@@ -244,7 +244,7 @@ class UnifiedLog:
         self.high_watermark = self._clamp(offset)
 
     def maybe_increment_high_watermark(self, offset: int) -> bool:
-        """Raise the high watermark of a leader; whether it moved. ValueError above the log end."""
+        """Raise a leader's high watermark; True if it moved. ValueError above the log end."""
         if offset > self.log_end_offset:
             raise ValueError(
                 f"{self.topic_partition}: high watermark {offset} above the log end offset"
@@ -256,7 +256,7 @@ class UnifiedLog:
         return True
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
-        """Raise the log start; whether it moved. OffsetOutOfRangeError above the high watermark."""
+        """Raise the log start; True if it moved. OffsetOutOfRangeError above the high watermark."""
         if offset > self.high_watermark:
             raise OffsetOutOfRangeError(
                 f"{self.topic_partition}: log start offset {offset} above the high watermark"

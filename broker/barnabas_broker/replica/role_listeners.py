@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class RoleListener(Protocol):
-    """What is called for each replica of a topic; compare Kafka's `onElection`, `onResignation`."""
+    """The calls for each replica of a topic; compare Kafka's `onElection`, `onResignation`."""
 
     def became_leader(self, topic_partition: TopicPartition, leader_epoch: int) -> None:
         """This broker leads, under this epoch; also called if it led under an earlier one."""

@@ -69,7 +69,7 @@ class Strays:
                 self._since.setdefault(key, self._now())
 
     def is_stray(self, key: TopicPartition) -> bool:
-        """Whether a log is here that the controller assigns to other brokers."""
+        """Whether this broker has a log of a partition that is assigned to other brokers."""
         partition = self._partitions.get(key)
         leader_epoch = NO_EPOCH if partition is None else partition.leader_epoch
         return self._log_manager.get(key) is not None and is_assigned_elsewhere(

@@ -106,10 +106,10 @@ class Follower:
         log.append_as_follower(records)
 
     def truncate(self, leader: EpochEnd) -> bool:
-        """Truncate by the end, in the leader's log, of this log's latest epoch.
+        """Truncate to where this log's latest epoch ends in the leader's log.
 
-        False: the leader has other epochs there, and must be asked again, by the next fetch or by
-        another lookup (KIP-279).
+        Returns False if the leader has other epochs there: it must then be asked again, by the next
+        fetch or by another lookup (KIP-279).
         """
         log = self.partition.follower_log()
         local = log.end_offset_for_epoch(leader.epoch)
@@ -128,7 +128,7 @@ class Follower:
         return decision.complete
 
     def back_in_range(self, leader: LeaderRange) -> bool:
-        """Truncate or restart the log so that the leader has its end; False: nothing to do."""
+        """Truncate or restart the log so that the leader has its end; False if nothing changed."""
         log, before = self.partition.follower_log(), self.position
         decision = out_of_range(log.log_end_offset, *leader)
         if decision.truncate_to is not None:

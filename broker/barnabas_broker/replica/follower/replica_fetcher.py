@@ -70,6 +70,7 @@ class ReplicaFetcher:
             self._work.set()
 
     async def close(self) -> None:
+        """Stop the loop and close the connection."""
         await self._tasks.close()
         if self._channel is not None:
             await self._channel.close()

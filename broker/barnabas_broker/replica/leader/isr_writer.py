@@ -25,7 +25,7 @@ class IsrWriter(Protocol):
     async def write(
         self, items: Sequence[AlterPartitionItem], why: str
     ) -> Sequence[IsrWriteResult]:
-        """The results of those that are settled; the others wait, and may be passed again.
+        """Return the results of the settled changes; the others wait, and may be passed again.
 
         `why` says what is wrong with the controller.
         """

@@ -91,7 +91,7 @@ class FollowerFetches:
     def last_fetch_without(self, broker_id: int, key: TopicPartition) -> float:
         """When a follower last fetched in a session that does not name the partition.
 
-        `NEVER` if its session names it, or if it has none.
+        `NEVER` if the follower's session names the partition, or if it has no session.
         """
         session = self._sessions.of(broker_id)
         return NEVER if session is None or key in session.partitions else session.last_fetch_time
