@@ -38,6 +38,7 @@ class Inode:
         self.data += data
 
     def cut(self, size: int) -> None:
+        """Remove the bytes from `size` on."""
         del self.data[size:]
         self.common = min(self.common, size)
         self.cuts += 1

@@ -226,6 +226,7 @@ class UnifiedLog:
         return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
 
     def latest_epoch(self) -> int | None:
+        """The newest leader epoch of this log; None if it has none."""
         return self.leader_epochs.latest_epoch()
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:

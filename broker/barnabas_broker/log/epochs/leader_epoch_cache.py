@@ -48,6 +48,7 @@ class LeaderEpochCache:
         return list(self._entries)
 
     def latest_epoch(self) -> int | None:
+        """The newest epoch; None if there is none."""
         return self._entries[-1].epoch if self._entries else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
