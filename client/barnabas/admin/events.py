@@ -30,8 +30,8 @@ FROM_NOW_ON = -1
 class BrokerEvents:
     """The events of a broker's present incarnation, oldest first, or the error of the request.
 
-    `forgotten_ms`: wall clock of the newest change of state it has dropped, 0: none. `life` names
-    the incarnation, `until` the last event.
+    `forgotten_ms` is the wall clock time of the newest change of state that the broker has dropped,
+    0 if it has dropped none. `life` names the incarnation, `until` the last event.
     """
 
     broker_id: int

@@ -61,6 +61,7 @@ class ClusterMetadata:
         return Leader(partition.leader_id, partition.leader_epoch)
 
     def partition(self, topic_partition: TopicPartition) -> PartitionMetadata | None:
+        """The newest known state of a partition; None if the partition is unknown."""
         info = self.topics.get(topic_partition.topic)
         if info is None or not 0 <= topic_partition.partition < len(info.partitions):
             return None

@@ -28,7 +28,7 @@ _EXPLAINED_ELSEWHERE = frozenset(
         EventKind.REQUEST_FENCED,
     }
 )
-# Of a broker: routine, or about other partitions.
+# Events of brokers that are routine, or about other partitions.
 _ROUTINE = frozenset({EventKind.BROKER_REGISTERED, EventKind.CONTROLLED_SHUTDOWN})
 
 

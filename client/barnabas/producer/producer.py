@@ -180,7 +180,7 @@ class Producer(Client):
             self._accumulator.flushes -= 1
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """Flush, then stop. What is not delivered within `timeout_ms` fails with `ClosedError`."""
+        """Flush, then stop. Records not delivered within `timeout_ms` fail with `ClosedError`."""
         if not self._end():
             return
         try:
@@ -360,7 +360,7 @@ def _headers_size(headers: Headers) -> int:
 def _explain(
     error: Exception, topic: object, value: object, key: object, timestamp: object
 ) -> InvalidArgumentError:
-    """The mistake of the caller."""
+    """The error that names the caller's mistake."""
     for name, given in (("value", value), ("key", key)):
         if given is not None and not isinstance(given, bytes):
             return InvalidArgumentError(
