@@ -1,4 +1,4 @@
-"""What a log needs from its surroundings, and what they may ask of the log.
+"""The interface between a log and its surroundings.
 
 `LogHost` is the owner of a log. In a broker it is the log manager, which does the slow work in the
 background. The base class serves a log without a manager: it does everything immediately.

@@ -383,7 +383,7 @@ class UnifiedLog:
         # A truncation needs an fsync, as a write does.
         truncated = self.truncations != self._durable_truncations
         names_version = self._local.names_version
-        # A segment that was flushed to its end while it was active was sealed after that: the last
+        # If a segment was flushed to its end while it was active, and sealed afterwards, the last
         # entries of its indexes are not durable yet.
         last_flushed = max(self.recovery_point - 1, 0)
         return FlushPlan(

@@ -1,4 +1,4 @@
-"""What a broker checks before it appends.
+"""The checks before an append.
 
 A leader checks every record of a producer's batches. A follower checks headers and checksums only,
 because its leader has checked the records.

@@ -161,8 +161,8 @@ class FetchSession:
     ) -> None:
         """`answer` is being sent; `log` is the partition's, None without one.
 
-        A partition that was read goes to the back, so that each gets its turn. One that has no more
-        news leaves the set of the changed.
+        A partition that was read goes to the back, so that each gets its turn. A partition without
+        further news leaves the set of changed ones.
         """
         entry.sent_high_watermark = answer.high_watermark
         entry.sent_log_start_offset = answer.log_start_offset

@@ -240,7 +240,7 @@ class ReplicaManager:
             self._context.ask_for_roles()
 
     def directory_failed(self, directory: str) -> None:
-        """A log directory has failed: its partitions go offline, the others go on."""
+        """A log directory has failed: its partitions go offline, the others are not affected."""
         for partition in self.partitions:
             log = partition.log
             if log is not None and posixpath.dirname(log.directory) == directory:

@@ -29,7 +29,7 @@ class RoleListener(Protocol):
 
 
 class RoleListeners:
-    """The listeners of each topic. One that fails is logged and changes nothing for the others."""
+    """The listeners of each topic. A failure of one is logged, and the others are still called."""
 
     def __init__(self) -> None:
         self._by_topic: dict[str, list[RoleListener]] = {}

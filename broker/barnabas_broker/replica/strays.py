@@ -20,7 +20,7 @@ from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.partition.partitions import Partitions
 
-# StopReplica follows the UpdateMetadata that no longer names a replica within milliseconds.
+# A StopReplica follows within milliseconds of the UpdateMetadata that no longer names the replica.
 GRACE_SECONDS = 10.0
 INTERVAL_SECONDS = 5.0
 

@@ -55,7 +55,7 @@ SOURCE = "the state in ZooKeeper"
 
 @dataclass(frozen=True)
 class LeaderFacts:
-    """What the writer knows of this broker.
+    """The facts about this broker that the writer needs.
 
     `hears_a_broker` returns whether a follower has fetched lately. `topic_id` returns the id of the
     topic that this broker's replica belongs to. `min_insync` returns the broker's own default.
@@ -77,7 +77,7 @@ def decide_without_controller(
     broker_epochs: Mapping[int, int],
     hears_a_broker: bool,
 ) -> AlterPartitionDecision | None:
-    """Whether the leader may write its change itself; None: it waits for the controller.
+    """Whether the leader may write its change itself; None if it must wait for the controller.
 
     A later partition epoch under the leader's own leader epoch is the leader's own proposal: it was
     written, by the controller or by the leader, and the answer was lost. A leader that would remain
@@ -99,7 +99,7 @@ def decide_without_controller(
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """What one round of writes is based on."""
+    """The state of ZooKeeper that one round of writes is based on."""
 
     store: Store
     controller_epoch: int

@@ -151,7 +151,7 @@ class Membership:
             self._events.record(EventKind.REGISTERED_ANEW, why, broker_epoch=epoch)
 
     async def _keep_registered(self, store: Store) -> None:
-        """Register again when the broker's znode is deleted while its session lives on.
+        """Register again when the broker's znode is deleted although its session exists.
 
         ZooKeeper itself deletes it only with the session, but an operator may delete it too. A
         broker that did not notice would not take part in the cluster until its restart.

@@ -1,7 +1,7 @@
 """Reports when ZooKeeper does not serve this broker, why, and when it serves again.
 
-A short break of the connection is normal and is only logged. One that outlasts the session timeout
-is an event: elections and ISR changes stand still meanwhile, and the session may be lost.
+A short loss of the connection is normal and is only logged. A loss that outlasts the session
+timeout is an event: meanwhile there are no elections and no ISR changes, and the session may end.
 """
 
 import asyncio

@@ -89,8 +89,8 @@ async def _ask(
 class EventStream:
     """The events of all brokers as they occur, ordered by their clocks; used with `async with`.
 
-    Brokers may stop and restart in between; the first events of a restarted one may come late,
-    because it answers only when it serves. A reader that is too slow gets an `Interruption` in
+    Brokers may stop and restart meanwhile. The first events of a restarted broker may come late,
+    because it answers only once it serves. A reader that is too slow gets an `Interruption` in
     place of the events that a broker has dropped.
     """
 

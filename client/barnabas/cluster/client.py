@@ -1,5 +1,5 @@
-"""What producer, consumer and admin share: a client is started once, on one event loop, in one
-process, and used until it is closed.
+"""The common base of producer, consumer and admin: a client is started once, on one event loop, in
+one process, and used until it is closed.
 
 The errors say what to do, because the causes (a fork, a second `asyncio.run`) are far from where
 the errors appear.

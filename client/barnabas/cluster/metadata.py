@@ -1,4 +1,4 @@
-"""What a client knows of the cluster: brokers, topics, leaders and their epochs. Plain data.
+"""A client's knowledge of the cluster: brokers, topics, leaders and their epochs. Plain data.
 
 Brokers answer from caches that may lag behind one another, so an answer is merged: for each
 partition the highest leader epoch is kept and a lower one is ignored, unless the topic's id

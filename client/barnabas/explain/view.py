@@ -1,4 +1,4 @@
-"""What is known of a partition before the reasoning: plain data, collected by the admin client."""
+"""The known facts of a partition before the reasoning: plain data from the admin client."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

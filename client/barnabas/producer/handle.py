@@ -1,4 +1,4 @@
-"""What `send` returns: a light, awaitable handle of one record's delivery."""
+"""The light, awaitable handle of one record's delivery, which `send` returns."""
 
 import asyncio
 import logging

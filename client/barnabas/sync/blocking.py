@@ -1,4 +1,4 @@
-"""What the three blocking clients share: each wraps an asyncio client and waits for its answers."""
+"""The common base of the three blocking clients: each waits for an asyncio client's answers."""
 
 import os
 from collections.abc import Callable, Coroutine

@@ -71,7 +71,7 @@ def backed_off(current: PartitionFetchState, now: float, max_backoff: float) -> 
 def after_error(
     current: PartitionFetchState, error_code: int, now: float, max_backoff: float
 ) -> PartitionFetchState | None:
-    """The state after the leader answered with an error; None: wait for the next LeaderAndIsr.
+    """The state after the leader answered with an error; None to wait for the next LeaderAndIsr.
 
     A fenced follower waits: answers to requests of an earlier leader epoch do not get here.
     """

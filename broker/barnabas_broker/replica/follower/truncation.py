@@ -90,8 +90,8 @@ class TruncationPolicy:
 
 
 class OutOfRange(NamedTuple):
-    """What to do after OFFSET_OUT_OF_RANGE, before fetching from the log's end again: truncate to
-    `truncate_to`, or remove everything and start at `restart_at`; both None: nothing."""
+    """The step after OFFSET_OUT_OF_RANGE, before fetching from the log's end again: truncate to
+    `truncate_to`, or remove everything and start at `restart_at`, or nothing if both are None."""
 
     truncate_to: int | None = None
     restart_at: int | None = None

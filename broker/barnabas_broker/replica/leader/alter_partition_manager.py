@@ -156,7 +156,7 @@ class AlterPartitionManager:
     def _what_is_silent(self) -> str:
         address = self._context.controller_address()
         last = f", last known at {address}," if address is not None else ""
-        return f"the controller{last} cannot be reached since {self._silence():.1f} s"
+        return f"the controller{last} cannot be reached, silent for {self._silence():.1f} s"
 
     async def _send_once(self) -> bool:
         """Send one request with all pending changes; False if some must be sent again."""

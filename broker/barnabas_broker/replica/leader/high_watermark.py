@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """What the high watermark depends on.
+    """The values that the high watermark depends on.
 
     `end_offset` is the end of the part of the leader's own log that counts: in Kafka, the log end.
     `awaited` has the log end offsets of the followers that are waited for, by broker id; -1 if a

@@ -49,7 +49,7 @@ from barnabas_broker.replica.leader.isr_changes import (
 from barnabas_broker.replica.leader.last_replica import LastReplicaStanding
 from barnabas_broker.replica.purgatory import DelayedOperations
 
-# A part of the lag time, below the half that lies between two checks.
+# The grace time as a part of the lag time: less than the half that lies between two checks.
 ABSENCE_GRACE_RATIO = 0.4
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1

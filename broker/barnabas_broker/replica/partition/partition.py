@@ -131,7 +131,7 @@ class Partition:
     # ---- for produce, fetch and offsets
 
     def lead(self, requested_epoch: int = NO_EPOCH) -> Leadership:
-        """Return the leadership, for a request with the leader epoch `requested_epoch`.
+        """Return the leadership to a request that carries the leader epoch `requested_epoch`.
 
         Raises:
             KafkaStorageError: the log directory has failed.

@@ -29,7 +29,7 @@ from barnabas_broker.replica.serve.read_result import refused_fetch
 
 @dataclass(slots=True)
 class _Findings:
-    """What one look at the changed partitions found."""
+    """The result of one look at the changed partitions; `size` is in bytes."""
 
     answers: list[tuple[CachedPartition, FetchedPartition]] = field(default_factory=list)
     size: int = 0
