@@ -158,7 +158,7 @@ class ReplicaManager:
 
     @property
     def highest_controller_epoch(self) -> int:
-        """The highest among the controllers whose requests were accepted since this start."""
+        """The highest controller epoch of the requests that were accepted since this start."""
         return self._fence.controller_epoch
 
     def hears_a_broker(self) -> bool:

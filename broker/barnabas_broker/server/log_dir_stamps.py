@@ -53,7 +53,7 @@ class LogDirStamps:
         self._tasks = TaskScope("log directory stamps")
 
     async def compare(self) -> None:
-        """Mark the directories that are older copies; to be called before the logs are opened."""
+        """Mark the directories that are older copies. Call this before the logs are opened."""
         store = self._store()
         registered = await self._registered(store) if store is not None else None
         stamps = self._read()

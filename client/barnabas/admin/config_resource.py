@@ -1,4 +1,4 @@
-"""The things that have settings, and a change of them as a message."""
+"""The resources that have settings, and a change of settings as a message."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

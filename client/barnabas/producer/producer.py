@@ -94,9 +94,10 @@ class Producer(Client):
     ) -> DeliveryHandle:
         """Append a record to a batch of its partition and return the handle of its delivery.
 
-        Waits, up to `max_block_ms`, only for the topic's metadata and for buffer space. Without a
-        `partition` the key decides, without a key the partitioner. `timestamp_ms` defaults to
-        now. `on_delivery(metadata, error)` is called on the event loop; one of the two is None.
+        Waits, up to `max_block_ms`, only for the topic's metadata and for buffer space. If no
+        `partition` is given, the key selects it, or the partitioner if there is no key either.
+        `timestamp_ms` defaults to now. `on_delivery(metadata, error)` is called on the event loop;
+        one of the two is None.
 
         Raises `InvalidArgumentError`, `MessageTooLargeError` (over `max_request_size`),
         `UnknownTopicOrPartitionError`, `BufferExhaustedError`, `ClosedError`. Later errors are in

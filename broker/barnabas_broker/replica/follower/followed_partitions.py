@@ -115,7 +115,7 @@ class FollowedPartitions:
         return self._farewells > 0
 
     def farewell(self, arrived: bool) -> None:
-        """Note that a request was answered, or failed and has one attempt less."""
+        """Note that a request was answered. If it failed, the farewell has one attempt less."""
         if not arrived:
             self._farewells = max(0, self._farewells - 1)
         elif self._said_farewell:

@@ -52,7 +52,7 @@ class Follower:
 
     @property
     def latest_epoch(self) -> int | None:
-        """The last epoch with records in this log."""
+        """The newest epoch in this log, which may have no records yet; None without epochs."""
         return self.partition.follower_log().latest_epoch()
 
     def _next_position(self) -> FetchPartition:
@@ -146,7 +146,7 @@ class Follower:
 
 
 def drop_unknown_end(partition: Partition, policy: TruncationPolicy) -> None:
-    """Truncate what a new follower drops without asking its leader."""
+    """Truncate the part of the log that a new follower drops without asking its leader."""
     log = partition.follower_log()
     offset = policy.start_of_fetching(log.latest_epoch(), log.log_end_offset, log.high_watermark)
     if offset < log.log_end_offset:

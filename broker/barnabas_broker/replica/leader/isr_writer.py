@@ -1,7 +1,7 @@
 """The way around a controller that cannot be reached: leaders' ISR changes go to ZooKeeper.
 
 Before KIP-497 every leader wrote its partition's state itself. `server/` implements this port, so
-that nothing here knows ZooKeeper.
+that nothing here depends on ZooKeeper.
 """
 
 from collections.abc import Sequence

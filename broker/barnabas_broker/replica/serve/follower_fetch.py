@@ -105,7 +105,7 @@ class FollowerFetches:
         self._sessions.close()
 
     def _try_isr_expansions(self, session: FetchSession) -> None:
-        """Propose followers for the ISR that did not move but may join now.
+        """Propose for the ISR the followers that did not move but may join now.
 
         That happens, for example, when this broker learns that a follower is alive. Only positions
         that were noted in this session count: an older one may be of an earlier incarnation of the
