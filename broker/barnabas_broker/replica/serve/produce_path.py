@@ -43,9 +43,9 @@ class ProducePath:
         """One outcome per partition, in the order of the request; partitions fail independently.
 
         With acks=all the answer waits until every partition is committed or has failed, at most
-        `timeout_ms`. A partition that is not committed by then gets REQUEST_TIMED_OUT; its records
-        may still be committed later. With acks=0 there is no answer: the producer notices a failure
-        only by losing its connection, as in Kafka.
+        `timeout_ms`; a late append gets REQUEST_TIMED_OUT, and may still be committed later. With
+        acks=0 there is no answer: the producer notices a failure only by losing its connection, as
+        in Kafka.
 
         Raises:
             DropConnection: an append with acks=0 failed.
