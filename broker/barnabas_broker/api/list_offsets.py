@@ -10,7 +10,7 @@ from barnabas_broker.api.parts import BrokerParts
 async def handle_list_offsets(
     parts: BrokerParts, request: ListOffsetsRequest, peer: Peer
 ) -> ListOffsetsResponse:
-    """Answer a consumer; a replica id, with which the latest offset is the log end, is refused."""
+    """Answer a consumer. A replica id is refused: with one, the latest offset is the log end."""
     if request.replica_id >= 0:
         return ListOffsetsResponse(
             [

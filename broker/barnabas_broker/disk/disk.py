@@ -1,4 +1,4 @@
-"""The disk seam: what the log needs of a file system.
+"""The disk seam: what the log needs from a file system.
 
 Implementations: POSIX files, and two disks that model a power loss (`page_cache.py`). All calls
 block. The caller offloads those that may take long (fsync, rename, deletion, recovery), while
@@ -57,7 +57,8 @@ class File(Protocol):
     def flush(self) -> None:
         """fsync: what was written survives a power loss.
 
-        Raises FlushFailed, and from then on always: the kernel reports a failure only once.
+        After one FlushFailed every later call raises it too: the kernel reports a failure only
+        once, so a later success would prove nothing.
         """
         ...
 
@@ -74,11 +75,11 @@ class Disk(Protocol):
     """A file system."""
 
     def open(self, path: str, *, create: bool = False) -> File:
-        """Open for reading and appending; FileNotFoundError unless `create`."""
+        """Open for reading and appending. Without `create`, raises FileNotFoundError."""
         ...
 
     def read_file(self, path: str) -> bytes:
-        """Return the whole content; FileNotFoundError."""
+        """Return the whole content. Raises FileNotFoundError."""
         ...
 
     def write_file(self, path: str, data: bytes, *, private: bool = False) -> None:
@@ -124,9 +125,9 @@ class Disk(Protocol):
         ...
 
     def boot_id(self) -> str:
-        """Return an id that changes whenever unflushed data may have been lost; empty: unknown."""
+        """Return an id that changes whenever unflushed data may be lost; empty if it is unknown."""
         ...
 
     def lock(self, path: str) -> Lock:
-        """Take an exclusive lock; BlockingIOError if another process holds it."""
+        """Take an exclusive lock. Raises BlockingIOError if another process holds it."""
         ...

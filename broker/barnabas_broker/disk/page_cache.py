@@ -1,8 +1,8 @@
-"""The model of a disk that can lose power: what a process reads, and what would be left of it.
+"""A model of a disk that can lose power: what a process reads, and what a power loss would leave.
 
-Of every file and of every directory there are two states. The first is the page cache's, which
-all reads see. The second is durable: `flush` copies a file's bytes to it, and `sync_directory` a
-directory's names. A power loss leaves the durable state.
+Every file and every directory has two states. All reads see the first, the page cache. The second
+is durable: `flush` copies a file's bytes to it, and `sync_directory` copies a directory's names. A
+power loss leaves the durable state.
 
 `PageCacheDisk` is the disk seam over this model, without I/O and without faults. `VolatileDisk`
 adds the files that hold the durable state; the simulator's `MemoryDisk` adds the faults.
@@ -29,15 +29,16 @@ class Inode:
 
     data: bytearray = field(default_factory=bytearray)
     flushed: bytearray = field(default_factory=bytearray)
-    common: int = 0  # so many first bytes are equal in both
+    common: int = 0  # how many leading bytes are known to be equal in both
     modified_ms: int = 0
     private: bool = False
-    cuts: int = 0  # how often bytes were taken away; between two cuts a file only grows
+    cuts: int = 0  # how often bytes were removed; between two cuts a file only grows
 
     def append(self, data: bytes) -> None:
         self.data += data
 
     def cut(self, size: int) -> None:
+        """Remove the bytes from `size` on."""
         del self.data[size:]
         self.common = min(self.common, size)
         self.cuts += 1
@@ -132,7 +133,7 @@ class PageCacheDisk:
     # ---- what each of the two disks adds
 
     def directory(self, path: str) -> Directory:
-        """The directory at a path; FileNotFoundError."""
+        """The directory at a path. Raises FileNotFoundError."""
         raise NotImplementedError
 
     def is_directory(self, path: str) -> bool:
@@ -146,10 +147,13 @@ class PageCacheDisk:
         inode.flush()
 
     def before_read(self) -> None:
-        """Raise the OSError that a read meets now."""
+        """Raise an OSError if a read fails now."""
 
     def before_write(self, length: int = 0, size: int = 0) -> None:
-        """Raise the OSError that a change meets now, `length` bytes more in a file of `size`."""
+        """Raise an OSError if a change fails now.
+
+        An append adds `length` bytes, and the file then has `size`; other changes pass 0 for both.
+        """
 
     # ---- Disk
 

@@ -1,8 +1,8 @@
 """A disk whose page cache is this process's own memory, so that `kill -9` is a power loss.
 
-What was not flushed, and names that no `sync_directory` made durable, exist here alone and end with
-the process; the files below hold what a machine without power would still hold. For labs and tests:
-the content of every directory that is used is held in memory.
+Unflushed bytes, and names that no `sync_directory` made durable, exist only here and end with the
+process. The files below hold what a machine without power would still hold. The disk is for labs
+and tests, because it keeps the content of every directory that is used in memory.
 
 A real power loss may leave more than this; here nothing unflushed survives, and no write is torn.
 Directories are made, renamed and removed immediately, as a real file system may do.
@@ -34,7 +34,7 @@ class VolatileDisk(PageCacheDisk):
     # ---- the model
 
     def directory(self, path: str) -> Directory:
-        """A directory's files; those that it has when it is first used are the durable ones."""
+        """A directory's files; those that exist when it is first used are durable."""
         path = path or "."
         directory = self._directories.get(path)
         if directory is None:
@@ -77,7 +77,7 @@ class VolatileDisk(PageCacheDisk):
         inode.flush()
 
     def _sync(self, path: str, directory: Directory) -> None:
-        """Store the names that are seen: new and moved ones first; then remove the others."""
+        """Store the names that a process sees, new and moved ones first; then remove the others."""
         path = path or "."
         for name, inode in directory.entries.items():
             assert isinstance(inode, Inode)

@@ -1,4 +1,7 @@
-"""Errors of the log without a Kafka error code, for the fetcher or the start of a broker."""
+"""Errors of the log that the fetcher and the start of a broker tell apart.
+
+Only those that derive from a Kafka error have a code that a client may receive.
+"""
 
 from barnabas_common.errors.kafka_errors import BarnabasError, KafkaStorageError
 

@@ -8,10 +8,10 @@ from barnabas_broker.log.segment.segment import Segment
 
 @dataclass(frozen=True)
 class FlushPlan:
-    """Made and completed by the log; `truncations` and the versions date from when it was made.
+    """The log makes and completes it. `truncations` and the versions are those when it was made.
 
-    `segments` come with whether they are sealed, and so have index files to flush. `directory` is
-    given if files were created since the last flush.
+    `segments` says of each segment whether it is sealed, because only a sealed one has index files
+    to flush. `directory` is None if no file was created since the last flush.
     """
 
     end_offset: int

@@ -1,7 +1,7 @@
-"""What a log needs from its surroundings, and what they may ask of the log.
+"""The interface between a log and its surroundings.
 
-`LogHost` is what keeps the log: in a broker the log manager, which does the slow work in the
-background. The base class is the host of a log on its own: it does everything immediately.
+`LogHost` is the owner of a log. In a broker it is the log manager, which does the slow work in the
+background. The base class serves a log without a manager: it does everything immediately.
 """
 
 from collections.abc import Sequence

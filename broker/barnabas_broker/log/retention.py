@@ -16,7 +16,8 @@ from barnabas_broker.config.log_config import LogConfig
 class SegmentFacts(NamedTuple):
     """`end_offset` is the next segment's base, or the log end offset.
 
-    `largest_timestamp` is that of the records, or the time of the file's last change without one.
+    `size` is in bytes. `largest_timestamp` (ms) is the largest of the records, or the time of the
+    file's last change if the records have none.
     """
 
     base_offset: int
@@ -84,8 +85,8 @@ def _oversize(
 
 
 def _older(retention_ms: int, now_ms: int) -> Callable[[SegmentFacts], bool]:
-    """A segment that compaction has emptied is as old as any: the date of its file is that of the
-    last pass."""
+    """A segment that compaction has emptied is always old enough: its file has the date of the last
+    pass, not the date of its records."""
     return lambda segment: (
         retention_ms >= 0
         and (segment.size == 0 or now_ms - segment.largest_timestamp > retention_ms)

@@ -167,7 +167,7 @@ class UnifiedLog:
         self._after_append(any_rolled)
 
     def _after_append(self, rolled: bool) -> None:
-        """Flush after the epochs are assigned: the recovery point must not pass unsaved ones."""
+        """Flush after the epochs are assigned: the recovery point must not pass unsaved epochs."""
         if rolled:
             self._context.host.rolled(self)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
@@ -226,6 +226,7 @@ class UnifiedLog:
         return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
 
     def latest_epoch(self) -> int | None:
+        """The newest leader epoch of this log; None if it has none."""
         return self.leader_epochs.latest_epoch()
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
@@ -244,7 +245,7 @@ class UnifiedLog:
         self.high_watermark = self._clamp(offset)
 
     def maybe_increment_high_watermark(self, offset: int) -> bool:
-        """Raise the high watermark of a leader; whether it moved. ValueError above the log end."""
+        """Raise a leader's high watermark; True if it moved. ValueError above the log end."""
         if offset > self.log_end_offset:
             raise ValueError(
                 f"{self.topic_partition}: high watermark {offset} above the log end offset"
@@ -256,7 +257,7 @@ class UnifiedLog:
         return True
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
-        """Raise the log start; whether it moved. OffsetOutOfRangeError above the high watermark."""
+        """Raise the log start; True if it moved. OffsetOutOfRangeError above the high watermark."""
         if offset > self.high_watermark:
             raise OffsetOutOfRangeError(
                 f"{self.topic_partition}: log start offset {offset} above the high watermark"
@@ -382,7 +383,7 @@ class UnifiedLog:
         # A truncation needs an fsync, as a write does.
         truncated = self.truncations != self._durable_truncations
         names_version = self._local.names_version
-        # A segment that was flushed to its end while it was active was sealed after that: the last
+        # If a segment was flushed to its end while it was active, and sealed afterwards, the last
         # entries of its indexes are not durable yet.
         last_flushed = max(self.recovery_point - 1, 0)
         return FlushPlan(

@@ -1,4 +1,4 @@
-"""What a broker checks before it appends.
+"""The checks before an append.
 
 A leader checks every record of a producer's batches. A follower checks headers and checksums only,
 because its leader has checked the records.
@@ -105,7 +105,11 @@ def check_replicated(records: Buffer, log_end_offset: int) -> list[CheckedBatch]
 def by_segment(
     batches: Iterable[CheckedBatch], room: int, segment_bytes: int
 ) -> Iterable[list[CheckedBatch]]:
-    """Group a leader's batches into appends, one per segment; `room` is left in the active one."""
+    """Group a leader's batches into appends, one per segment.
+
+    `room` is the number of bytes left in the active segment. A batch is never divided: one that is
+    larger than a segment gets a segment of its own.
+    """
     group: list[CheckedBatch] = []
     for batch in batches:
         if group and batch.header.size > room:
@@ -154,7 +158,7 @@ def _check_header(header: BatchHeader, config: LogConfig) -> None:
 
 
 def _check_records(header: BatchHeader, data: memoryview, config: LogConfig) -> int:
-    """The earliest timestamp."""
+    """Check the records of a batch; return the earliest timestamp in ms, -1 without one."""
     compacted = "compact" in config.cleanup_policy
     unpacked = max(MAX_UNPACKED_SIZE, config.max_message_bytes)
     exact = config.record_validation == "exact"

@@ -38,7 +38,8 @@ class ControllerFence:
     def check(self, request: ControlRequest) -> ErrorCode:
         """Return NONE and accept the sender as controller, or return why it is refused.
 
-        A broker epoch above the own is accepted: the controller may see a registration first.
+        A broker epoch above this broker's own is accepted: the controller may see a registration
+        before the broker does.
         """
         name = type(request).__name__
         own = self._broker_epoch()

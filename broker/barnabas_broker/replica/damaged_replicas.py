@@ -3,11 +3,12 @@
 Bytes on a disk can change after they were written and checked. The leader detects that while it
 serves a fetch. The other replicas then have a valid copy, because each wrote its own.
 
-If the ISR has another member, the leader asks for its roles and refuses this one, exactly as if the
-log's disk had failed: the controller elects that member and removes this replica from the ISR. The
-error code says that the log is damaged, so the replica does not become eligible (KIP-966). Then
-the replica truncates its log at the damage and fetches the rest again. The only member of an ISR
-continues to lead, truncates nothing, and answers CORRUPT_MESSAGE where the damage is.
+If the ISR has another member, the leader has the controller send its roles again and refuses this
+one, exactly as if the log's disk had failed. The controller then elects that member and removes
+this replica from the ISR. The error code says that the log is damaged, so the replica does not
+become eligible (KIP-966). Then the replica truncates its log at the damage and fetches the rest
+again. The only member of an ISR continues to lead, truncates nothing, and answers CORRUPT_MESSAGE
+where the damage is.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +32,7 @@ def first_damage(
     """The first damaged offset in what was read from `start` on, and the fault; None if valid.
 
     Checks `batch_limit` batches, or all. A reader that finds damage further on requests its offset.
-    With `at_least_one`, no batch at all is damage too: a length is invalid.
+    With `at_least_one` it is damage too if there is no whole batch: a length must be invalid.
     """
     expected = start
     try:
@@ -47,7 +48,7 @@ def first_damage(
 
 @dataclass
 class _Damage:
-    """The first damaged offset; `handing_over`: this broker has asked for its roles again."""
+    """The first damaged offset. `handing_over`: this broker has asked for its roles again."""
 
     offset: int
     handing_over: bool = False
@@ -130,7 +131,7 @@ class DamagedReplicas:
     def may_return(self, partition_states: Iterable[UpdateMetadataPartition]) -> bool:
         """Whether a replica that stepped down can have a role again.
 
-        It can if it has left the ISR, or if it is the only member because the others died first.
+        It can if it has left the ISR, or if it is the only member because the others failed first.
         """
         again = [
             damage
@@ -147,7 +148,7 @@ class DamagedReplicas:
         return bool(again)
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """The replica was removed: another one of that name has another log."""
+        """The replica was removed; a later replica of the partition has another log."""
         self._damaged.pop(topic_partition, None)
 
     def mend(self, partition: Partition) -> None:

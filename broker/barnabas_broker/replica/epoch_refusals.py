@@ -1,9 +1,9 @@
-"""Roles whose leader epoch is older than what this broker holds, and what its refusal carries.
+"""Refusals of roles whose leader epoch is older than the epoch that this broker holds.
 
-The controller elects by the partition's state znode. One that was written back, or a ZooKeeper that
-was restored from an older copy, names a leader epoch that the brokers have left behind. A leader
-that took such a role would write other records under an epoch that its followers have in their logs
-already, and no comparison of epochs could tell the two apart again.
+The controller elects by the partition's state znode. If an older state was written back, or
+ZooKeeper was restored from an older copy, the znode names a leader epoch that the brokers have left
+behind. A leader that took such a role would write new records under an epoch that its followers
+already have in their logs, and no comparison of epochs could tell the two apart.
 """
 
 from barnabas_common.messages.control import HeldRole, LeaderAndIsrPartition
@@ -21,8 +21,8 @@ def is_below_log(
 ) -> bool:
     """Whether the log has a newer leader epoch than the role.
 
-    For a leader, also whether the log has records of the same epoch: it has not led in that epoch
-    in this process, or the role would be a repetition, so another leader may have written them.
+    For a leader, also whether the log has records of the same epoch. This process has not led in
+    that epoch, because its own roles are excluded first, so another leader may have written them.
     """
     newest = log.leader_epochs.entries[-1:]
     if not newest or (partition is not None and partition.leader_epoch >= newest[0].epoch):
@@ -39,7 +39,7 @@ def held_role(
     partition: Partition | None,
     log: UnifiedLog | None,
 ) -> HeldRole | None:
-    """What this broker holds; None if the role was only repeated."""
+    """The role and the log that this broker holds; None if the role was only repeated."""
     role_epoch = NO_EPOCH if partition is None else partition.leader_epoch
     log_epoch = NO_EPOCH if log is None else log.latest_epoch()
     log_epoch = NO_EPOCH if log_epoch is None else log_epoch

@@ -111,7 +111,7 @@ class CachedPartition:
 class FetchSession:
     """All that one follower reads here. `epoch` is that of its latest request.
 
-    `last_fetch_time` is the time of that request in monotonic seconds, `broker_epoch` names the
+    `last_fetch_time` is the time of that request in monotonic seconds. `broker_epoch` names the
     incarnation of the follower that sent it. Both hold for all partitions of the session.
     """
 
@@ -161,8 +161,8 @@ class FetchSession:
     ) -> None:
         """`answer` is being sent; `log` is the partition's, None without one.
 
-        A partition that was read goes to the back, so that each gets its turn. One that has no more
-        news leaves the set of the changed.
+        A partition that was read goes to the back, so that each gets its turn. A partition without
+        further news leaves the set of changed ones.
         """
         entry.sent_high_watermark = answer.high_watermark
         entry.sent_log_start_offset = answer.log_start_offset
@@ -211,9 +211,11 @@ class FetchSessionCache:
         return session
 
     def of(self, broker_id: int) -> FetchSession | None:
+        """The open session of a follower; None without one."""
         return self._by_broker.get(broker_id)
 
     def is_open(self, session: FetchSession) -> bool:
+        """Whether no later session of the same follower has replaced this one."""
         return self._by_broker.get(session.broker_id) is session
 
     def last_fetch_time(self) -> float:

@@ -1,6 +1,6 @@
 """The metadata cache: the brokers and leaders that the controller last sent by UpdateMetadata.
 
-The replica manager has fenced the request before. The cache may be out of date and differ from
+The replica manager has already fenced the requests. The cache may be out of date and differ from
 another broker's; leader epochs show which is newer.
 """
 
@@ -98,7 +98,7 @@ class MetadataCache:
         return topic in self._topics
 
     def topic_id(self, topic: str) -> str:
-        """The id of a known topic; KeyError for another one."""
+        """The id of a known topic. Raises KeyError if the topic is unknown."""
         return self._topic_ids[topic]
 
     def partitions(self, topic: str) -> list[UpdateMetadataPartition]:
@@ -106,6 +106,7 @@ class MetadataCache:
         return [state for _, state in sorted(self._topics.get(topic, {}).items())]
 
     def partition(self, topic: str, partition: int) -> UpdateMetadataPartition | None:
+        """The state of a partition; None if it is unknown."""
         return self._topics.get(topic, {}).get(partition)
 
     # ---- waiting

@@ -69,13 +69,15 @@ class DelayedOperations:
         self._produces.append(_ProduceWaiter(required_offset, produce, produce.expect()))
 
     def park_flush(self, required_offset: int, produce: DelayedProduce) -> None:
-        """Wait until all below `required_offset` is durable, or need not be."""
+        """Wait until the records below `required_offset` are durable, or need not be."""
         self._flushes.append(_ProduceWaiter(required_offset, produce, produce.expect()))
 
     def park_consumer(self, waiter: Waiter) -> None:
+        """Have `waiter` woken once when the high watermark or the leader changes."""
         self._consumers[waiter] = None
 
     def leave_consumer(self, waiter: Waiter) -> None:
+        """Undo `park_consumer`; does nothing for a waiter that was woken."""
         self._consumers.pop(waiter, None)
 
     def data_arrived(self) -> None:

@@ -65,7 +65,7 @@ class ReplicaContext:
     `broker_epoch` is -1 until the broker is registered. `topic_config` reads a topic's overrides.
     `ask_for_roles` has the controller send all LeaderAndIsr requests of this broker again;
     `replica_lost` has this broker registered again, as one that has lost records.
-    `isr_writer` writes ISR changes while the controller cannot be reached; None: they wait.
+    `isr_writer` writes ISR changes while the controller cannot be reached; without it they wait.
     """
 
     runtime: Runtime
@@ -158,7 +158,7 @@ class ReplicaManager:
 
     @property
     def highest_controller_epoch(self) -> int:
-        """The highest among the controllers whose requests were accepted since this start."""
+        """The highest controller epoch of the requests that were accepted since this start."""
         return self._fence.controller_epoch
 
     def hears_a_broker(self) -> bool:
@@ -174,7 +174,7 @@ class ReplicaManager:
     # ---- requests of the controller
 
     async def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """LeaderAndIsr; the first one that is accepted starts the high watermark checkpoint."""
+        """Handle LeaderAndIsr; the first accepted one starts the high watermark checkpoint."""
         response = await self.roles.leader_and_isr(request)
         if not response.error_code and not self._checkpointing:
             self._checkpointing = True
@@ -197,7 +197,7 @@ class ReplicaManager:
                 partition.leadership.settings_changed()
 
     def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-        """UpdateMetadata."""
+        """Handle UpdateMetadata: check its sender, then update everything that depends on it."""
         refusal = self._fence.check(request)
         if refusal:
             return UpdateMetadataResponse(refusal, self._fence.controller_epoch)
@@ -218,8 +218,8 @@ class ReplicaManager:
     def _retry_lost_replicas(self, request: UpdateMetadataRequest) -> None:
         """Ask for the roles of replicas that are lost or have vanished, once they can be taken.
 
-        That is when this replica has left the ISR: it may then start from an empty or a truncated
-        log. It asks once only, because the role may then fail for another reason.
+        They can be taken once this replica has left the ISR, because it may then start from an
+        empty or a truncated log. The broker asks only once: the role may fail for another reason.
         """
         lost, broker_id = self._context.log_manager.lost, self._context.broker_id
         refused = lost.refused
@@ -240,7 +240,7 @@ class ReplicaManager:
             self._context.ask_for_roles()
 
     def directory_failed(self, directory: str) -> None:
-        """A log directory has failed: its partitions go offline, the others go on."""
+        """A log directory has failed: its partitions go offline, the others are not affected."""
         for partition in self.partitions:
             log = partition.log
             if log is not None and posixpath.dirname(log.directory) == directory:

@@ -1,6 +1,6 @@
 """The rate at which throttled replicas may be copied (KIP-73), so that clients keep bandwidth.
 
-It is a token bucket that fills at that rate and holds one second's worth. What is copied is taken
+It is a token bucket that fills at that rate and holds one second's worth. Copied bytes are taken
 out. An answer is never shortened, so the bucket may become negative, and nothing more is copied
 until it has filled again. (Kafka measures the rate of the last eleven seconds.)
 """
@@ -20,7 +20,7 @@ class ReplicationQuota:
         self._available = rate() * BURST_SECONDS
 
     def record(self, size: int) -> None:
-        """`size` bytes of throttled replicas were copied."""
+        """Note that `size` bytes of throttled replicas were copied."""
         self._fill()
         self._available -= size
 

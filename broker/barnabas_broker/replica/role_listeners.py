@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class RoleListener(Protocol):
-    """What is called for each replica of a topic; compare Kafka's `onElection`, `onResignation`."""
+    """The calls for each replica of a topic; compare Kafka's `onElection`, `onResignation`."""
 
     def became_leader(self, topic_partition: TopicPartition, leader_epoch: int) -> None:
         """This broker leads, under this epoch; also called if it led under an earlier one."""
@@ -29,7 +29,7 @@ class RoleListener(Protocol):
 
 
 class RoleListeners:
-    """The listeners of each topic. One that fails is logged and changes nothing for the others."""
+    """The listeners of each topic. A failure of one is logged, and the others are still called."""
 
     def __init__(self) -> None:
         self._by_topic: dict[str, list[RoleListener]] = {}

@@ -125,7 +125,7 @@ class Roles:
     def _held(
         self, partition_states: Sequence[LeaderAndIsrPartition], outcomes: Sequence[ErrorCode]
     ) -> list[HeldRole]:
-        """What the controller must know where its leader epoch was refused."""
+        """The roles that this broker holds where it refused the controller's leader epoch."""
         held = []
         for partition_state, outcome in zip(partition_states, outcomes, strict=True):
             key = TopicPartition(partition_state.topic, partition_state.partition)
@@ -139,7 +139,7 @@ class Roles:
     def _report_failures(
         self, partition_states: Sequence[LeaderAndIsrPartition], outcomes: Sequence[ErrorCode]
     ) -> None:
-        """Record the roles that were not taken, except those that only came late."""
+        """Record the roles that were not taken, except those that merely came late."""
         for partition_state, outcome in zip(partition_states, outcomes, strict=True):
             if outcome not in (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH):
                 self._context.environment.events.record(
@@ -152,7 +152,7 @@ class Roles:
                 )
 
     def _check(self, partition_state: LeaderAndIsrPartition) -> ErrorCode:
-        """Whether a role can be taken; not with an epoch that is not new (ZooKeeper mode)."""
+        """Return NONE if a role can be taken, else why not. As in Kafka, its epoch must be new."""
         partition = self._partitions.get(
             TopicPartition(partition_state.topic, partition_state.partition)
         )

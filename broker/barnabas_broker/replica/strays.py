@@ -20,7 +20,7 @@ from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.partition.partitions import Partitions
 
-# StopReplica follows the UpdateMetadata that no longer names a replica within milliseconds.
+# A StopReplica follows within milliseconds of the UpdateMetadata that no longer names the replica.
 GRACE_SECONDS = 10.0
 INTERVAL_SECONDS = 5.0
 
@@ -69,7 +69,7 @@ class Strays:
                 self._since.setdefault(key, self._now())
 
     def is_stray(self, key: TopicPartition) -> bool:
-        """Whether a log is here that the controller assigns to other brokers."""
+        """Whether this broker has a log of a partition that is assigned to other brokers."""
         partition = self._partitions.get(key)
         leader_epoch = NO_EPOCH if partition is None else partition.leader_epoch
         return self._log_manager.get(key) is not None and is_assigned_elsewhere(

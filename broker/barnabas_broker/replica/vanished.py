@@ -1,9 +1,9 @@
-"""Replicas that the controller assigns to this broker, that were here and are no longer.
+"""Replicas that this broker has had and has no longer, although they are assigned to it.
 
-The checks of topic ids keep late requests from removing such a replica. If one vanishes all the
-same, the broker registers again as one that has lost something, so that elections pass it over. An
-empty log must not replace the replica while it is in the ISR, exactly as for a lost folder; once it
-has left the ISR, the broker asks for the role again.
+The checks of topic ids keep late requests from removing such a replica. If one vanishes
+nevertheless, the broker registers again as one that has lost records, so that elections pass it
+over. An empty log must not replace the replica while it is in the ISR, exactly as for a lost
+folder. Once the replica has left the ISR, the broker asks for the role again.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from barnabas_broker.replica.partition.partitions import Partitions
 
 
 class VanishedReplicas:
-    """`taken` holds the topic id of each role that was taken since this broker started."""
+    """Remembers the topic id of each role that was taken since this broker started."""
 
     def __init__(self, broker_id: int, cache: MetadataCache, partitions: Partitions) -> None:
         self._broker_id = broker_id
@@ -26,13 +26,13 @@ class VanishedReplicas:
         self._taken: dict[TopicPartition, str] = {}
 
     def role_taken(self, key: TopicPartition, topic_id: str) -> None:
-        """This broker hosts the partition."""
+        """Note that this broker hosts the partition."""
         self._taken[key] = topic_id
 
     def removed(self, key: TopicPartition) -> bool:
-        """The replica was removed by a request; True if it is in the ISR all the same.
+        """Note that a request removed the replica; True if the replica is still in the ISR.
 
-        It has vanished only if it is assigned here.
+        It has vanished only if it is still assigned to this broker.
         """
         state = self._cache.partition(*key)
         if state is None or not is_assigned(self._broker_id, state, self._taken.get(key)):
@@ -41,7 +41,7 @@ class VanishedReplicas:
         return self._broker_id in state.in_sync_replicas
 
     def must_not_be_empty(self, state: LeaderAndIsrPartition) -> bool:
-        """Whether the role asks a vanished replica to be in the ISR, with an empty log."""
+        """Whether the role has a vanished replica in the ISR, where its log must not be empty."""
         key = TopicPartition(state.topic, state.partition)
         return (
             not state.is_new

@@ -33,7 +33,7 @@ class ConnectionLimits:
 
     @property
     def max_idle(self) -> float | None:
-        """In seconds; None: forever."""
+        """How long a connection may be idle, in seconds; None if there is no limit."""
         return self.max_idle_ms / 1000 if self.max_idle_ms >= 0 else None
 
     def options(self, address: Address) -> list[tuple[str, int]]:
@@ -50,7 +50,7 @@ class ConnectionLimits:
 
 
 def _bound_addresses(address: Address) -> int:
-    """The number of addresses of a host name: gRPC counts the connections of each separately."""
+    """How many addresses a host name has: gRPC counts the connections of each separately."""
     try:
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except OSError:  # binding will report the error

@@ -17,9 +17,11 @@ class Credits:
         self._waiters: deque[asyncio.Future[None]] = deque()
 
     def take(self, size: int) -> None:
+        """Take `size` bytes without waiting; this may exceed the limit."""
         self.used += size
 
     def give_back(self, size: int) -> None:
+        """Return `size` bytes, and wake the waiters once less than the limit is in use."""
         self.used -= size
         if self.used < self.limit:
             while self._waiters:

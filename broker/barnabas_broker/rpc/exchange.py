@@ -1,6 +1,6 @@
 """Serving one stream: frames in, a task for each request, answers out as they complete.
 
-The gRPC server and the simulator's network both serve their streams through here. What must hold:
+The gRPC server and the simulator's network both serve their streams through here. Invariants:
 
 - A request that was read is carried through even if its sender has disconnected; only the end of
   the listener cancels it. A handler never stops half-way because a connection broke.
@@ -41,7 +41,7 @@ class End(Enum):
 
 @dataclass(frozen=True)
 class ServiceEndpoint:
-    """What a stream leads to: a service, its handler, and the largest message it takes."""
+    """The receiver of a stream: a service, its handler, and the largest message it takes."""
 
     service: Service
     handler: Handler

@@ -153,7 +153,7 @@ def _generic_handler(service: Service, acceptor: Acceptor) -> grpc.GenericRpcHan
 
 def _bind(server: aio.Server, address: Address) -> int:
     """Bind the server; return the port. Raises `OSError` that names the address and the cause."""
-    # gRPC reports only that it failed, and on stderr: a plain socket is bound first.
+    # gRPC reports only that binding failed, and on stderr. A plain socket, bound first, shows why.
     _check_free(address)
     host = f"[{address.host}]" if ":" in address.host else address.host
     try:

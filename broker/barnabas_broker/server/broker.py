@@ -37,7 +37,7 @@ from barnabas_broker.server.start_report import report_start
 
 logger = logging.getLogger(__name__)
 
-# Time for the answers under way when the broker stops.
+# Time for the requests in progress when the broker stops.
 _LISTENER_GRACE_SECONDS = 0.5
 
 
@@ -117,9 +117,15 @@ class Broker:
     async def start(self) -> None:
         """Lock the directories, join the cluster, answer requests.
 
-        Raises InvalidConfig, DirectoryLocked, DuplicateBrokerId, ZooKeeperUnreachable, an error for
-        a data directory of another cluster or broker, and OSError for a used port or if all data
-        directories fail. If the start fails or is cancelled, all that was opened is closed.
+        If the start fails or is cancelled, everything that was opened is closed.
+
+        Raises:
+            InvalidConfig: the settings contradict each other.
+            DirectoryLockedError: another process uses a data directory.
+            InconsistentDirectoryError: a data directory belongs to another cluster or broker.
+            DuplicateBrokerId, EndpointTaken: another broker uses the id or an address.
+            ZooKeeperUnreachable: no server answered in time.
+            OSError: a port is in use, or all data directories have failed.
         """
         try:
             await self._start()
@@ -128,7 +134,7 @@ class Broker:
             raise
 
     async def _start(self) -> None:
-        """Each part that has begun is entered in `_opened`, which closes them in reverse order."""
+        """Enter each part in `_opened` before it starts; `_opened` closes them in reverse order."""
         opened = self._opened
         opened.callback(self.log_manager.unlock_directories)
         self.log_manager.lock_directories()
@@ -321,7 +327,7 @@ class Broker:
             self._fail(f"all log directories have failed; the last: {directory}: {error}")
 
     def _descriptors_changed(self, error: OSError | None) -> None:
-        """None: there are some again, so the roles that were refused are requested again."""
+        """`error` is None once files can be opened again: the refused roles are requested again."""
         if error is not None:
             self.events.record(
                 EventKind.DESCRIPTORS_EXHAUSTED,

@@ -1,9 +1,9 @@
 """Dynamic configuration: the broker follows `/config`, one ZooKeeper session after the other.
 
-With every new session everything is read again, after the watch on `/config/changes` is armed, so
-that no change is missed that was announced while there was no session. From then on the entity that
-a notification names is read again. An entity that is malformed keeps its last valid values, and its
-znode is watched until it is repaired.
+In a new session the broker first arms the watch on `/config/changes` and then reads everything
+again, so that it misses no change that was announced while it had no session. From then on it reads
+the entity that a notification names. An entity that is malformed keeps its last valid values, and
+its znode is watched until it is repaired.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class ConfigListeners:
 
     `configure_logs(topic, config_of)` changes the open logs of a topic, or of all topics for None;
     `topic_changed` and `broker_changed` apply everything else. `usable_again` is called when a
-    topic has valid settings whose logs could not be opened without them.
+    topic whose logs could not be opened has valid settings again.
     """
 
     open_topics: Callable[[], list[str]]
@@ -70,7 +70,7 @@ class _Following:
         return list({**repaired, **dict.fromkeys(announced)})
 
     async def read(self, entity: str) -> dict[str, str]:
-        """Raises MalformedZnode."""
+        """The overrides of an entity, empty without a znode. Raises MalformedZnode."""
         overrides, self._seen[entity] = {}, -1
         path = entity_path(entity)
         found = await self.store.get(path)
@@ -88,11 +88,11 @@ class _Following:
 
         stat = await self.store.exists(entity_path(entity), changed)
         if (-1 if stat is None else stat.mzxid) != self._seen[entity]:
-            changed()  # before the watch was armed
+            changed()  # it changed before the watch was armed
 
 
 class ConfigChanges:
-    """`follow` every new session; `close` at the end. Without one only defaults are known."""
+    """Call `follow` with every new session. Before the first one only defaults are known."""
 
     def __init__(
         self,
@@ -126,13 +126,14 @@ class ConfigChanges:
         self._tasks.spawn(self._run(following), "notifications")
 
     async def close(self) -> None:
+        """Follow no further changes."""
         await self._tasks.close()
 
     async def topic_overrides(self, topic: str) -> dict[str, str]:
         """Return the settings to open a topic's logs with: those read now, or the last valid ones.
 
-        Raises SessionExpired, also between two sessions, because no overrides is not the same as
-        unknown overrides; and InvalidConfig if there are no valid values.
+        Raises SessionExpired, also between two sessions: unknown overrides are not the same as no
+        overrides. Raises InvalidConfig if there never were valid values.
         """
         if self._following is None:
             raise SessionExpired("no session yet to read the topic's configuration with")

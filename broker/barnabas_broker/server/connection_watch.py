@@ -21,7 +21,10 @@ def is_full(was_full: bool, connections: int, limit: int) -> bool:
 
 
 class ConnectionWatch:
-    """Started after the listeners are bound, closed before they are."""
+    """Counts the connections every few seconds, from `start` until `close`.
+
+    Start it after the listeners are bound, and close it before they are closed.
+    """
 
     def __init__(self, events: EventLog, offload: Offload, count: CountConnections) -> None:
         self._events = events

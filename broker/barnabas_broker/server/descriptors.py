@@ -18,8 +18,8 @@ from barnabas_common.errors import BarnabasError
 logger = logging.getLogger(__name__)
 
 OWN = 96
-"""For the libraries, the event loop, ZooKeeper, gRPC, the connections from and to a few dozen
-brokers, and files that are open briefly."""
+"""Descriptors for the libraries, the event loop, ZooKeeper, gRPC, the connections from and to a few
+dozen brokers, and files that are open briefly."""
 GROWTH = 2
 FEWEST_CONNECTIONS = 16
 
@@ -32,7 +32,7 @@ class TooFewDescriptors(BarnabasError):
 
 @dataclass(frozen=True)
 class DescriptorShares:
-    """The division of `limit` descriptors."""
+    """The division of `limit` descriptors: `connections` for clients, `reserve` for all else."""
 
     limit: int
     connections: int

@@ -3,8 +3,8 @@
 Kafka's leaders did so before KIP-497 (`ReplicationUtils.updateLeaderAndIsr`). It is safe because
 each write expects the version of the state that the leader acts on, and that of
 `/controller_epoch`: after an election by any controller it fails. A leader only removes members in
-this way; additions wait for the controller. It then leaves a notification, for the controller to
-read the state again.
+this way; additions wait for the controller. It then leaves a notification, so that the controller
+reads the state again.
 """
 
 import logging
@@ -55,10 +55,10 @@ SOURCE = "the state in ZooKeeper"
 
 @dataclass(frozen=True)
 class LeaderFacts:
-    """What the writer knows of this broker. `hears_a_broker`: a follower fetched lately.
+    """The facts about this broker that the writer needs.
 
-    `topic_id` returns the id of the topic that this broker's replica belongs to. `min_insync`
-    is the broker's own default.
+    `hears_a_broker` returns whether a follower has fetched lately. `topic_id` returns the id of the
+    topic that this broker's replica belongs to. `min_insync` returns the broker's own default.
     """
 
     broker_id: int
@@ -77,11 +77,11 @@ def decide_without_controller(
     broker_epochs: Mapping[int, int],
     hears_a_broker: bool,
 ) -> AlterPartitionDecision | None:
-    """Whether the leader may write its change itself; None: it waits for the controller.
+    """Whether the leader may write its change itself; None if it must wait for the controller.
 
-    A later partition epoch under the leader's own leader epoch is a proposal of its own that was
-    written, by the controller or by itself, and whose answer was lost. A leader that would remain
-    alone while it hears no other broker is probably the one that is cut off.
+    A later partition epoch under the leader's own leader epoch is the leader's own proposal: it was
+    written, by the controller or by the leader, and the answer was lost. A leader that would remain
+    alone while no other broker fetches from it is probably the one that is cut off.
     """
     if current.leader_epoch > item.leader_epoch or current.leader != sender:
         epochs = f"leader {current.leader}, leader epoch {current.leader_epoch}"
@@ -99,7 +99,7 @@ def decide_without_controller(
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """What one round of writes is based on."""
+    """The state of ZooKeeper that one round of writes is based on."""
 
     store: Store
     controller_epoch: int
@@ -112,7 +112,7 @@ class _Snapshot:
 
 @dataclass
 class ZooKeeperIsrWriter:
-    """An `IsrWriter`. `store` is None without a session."""
+    """An `IsrWriter`. `store` returns None while there is no session."""
 
     store: Callable[[], Store | None]
     facts: LeaderFacts
@@ -160,8 +160,8 @@ class ZooKeeperIsrWriter:
         )
 
     async def _notify(self, store: Store, results: Sequence[IsrWriteResult]) -> None:
-        """Before the leaders learn of it: if this fails, the next round finds the states written,
-        and notifies again."""
+        """Notify the controller before the leaders get the results: if this fails, the next round
+        finds the states written, and notifies again."""
         written = [r.answer for r in results if not r.answer.error_code]
         if written:
             await store.propagate_isr_change(
@@ -239,7 +239,7 @@ class ZooKeeperIsrWriter:
     def _report_conflict(
         self, partition: TopicPartition, item: AlterPartitionItem, by_fence: bool
     ) -> None:
-        """Once for each proposal. It counts until the leader has read the state again."""
+        """Record a conflict once, although its proposal is tried again until it is settled."""
         key = (partition, item.leader_epoch, item.partition_epoch)
         if key in self._conflicts:
             return
@@ -258,7 +258,7 @@ class ZooKeeperIsrWriter:
     async def _take_role(
         self, snapshot: _Snapshot, partition: TopicPartition, state: LeaderAndIsr
     ) -> None:
-        """Take the role if this broker still leads, under a later epoch which it was not told.
+        """Take the role if this broker still leads, under a later epoch that it has not received.
 
         The controller has removed a member from the ISR. The other members follow that epoch, and
         their fetches are refused until the leader has it too.

@@ -1,13 +1,13 @@
 """Recognizes a data directory that is an older copy of the one this broker last wrote to.
 
-A backup put back after a crash is a sound directory: it has logs, checkpoints, even a boot id that
-matches. Only it ends too early, and acknowledged records that this broker answered for are gone. So
+A backup that was put back after a crash looks sound: it has logs, checkpoints, even a boot id that
+matches. But its logs end too early, and records that this broker acknowledged are gone. Therefore
 the broker writes the same growing number into each of its directories and then into a znode of its
 own, at each start and every few seconds. A directory that starts behind the znode is such a copy:
-the broker counts as one that lost something, which elections pass over (`unbroken_since`).
+the broker then counts as one that has lost records, and elections pass it over (`unbroken_since`).
 
-A znode that is behind proves nothing, because ZooKeeper may have been restored, nor does a missing
-one. A copy that was taken after the last stamp is not recognized: the window is one interval.
+A missing znode, or one that is behind, proves nothing, because ZooKeeper may have been restored. A
+copy that was taken after the last stamp is not recognized: the window is one interval.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ class LogDirStamps:
         self._tasks = TaskScope("log directory stamps")
 
     async def compare(self) -> None:
-        """Mark the directories that are older copies; to be called before the logs are opened."""
+        """Mark the directories that are older copies. Call this before the logs are opened."""
         store = self._store()
         registered = await self._registered(store) if store is not None else None
         stamps = self._read()
@@ -72,7 +72,7 @@ class LogDirStamps:
             )
 
     async def start(self) -> None:
-        """Write a new stamp, and go on writing them."""
+        """Write a new stamp, and then one every `interval` seconds."""
         await self._renew()
         self._tasks.repeat(self._renew, self._interval, "renew")
 
@@ -96,7 +96,7 @@ class LogDirStamps:
             return None
 
     async def _renew(self) -> None:
-        """The directories first: after a crash in between they are ahead, which is harmless."""
+        """Write the directories before the znode: if a crash leaves them ahead, no harm is done."""
         store = self._store()
         if store is None:
             return
@@ -107,6 +107,6 @@ class LogDirStamps:
             logger.warning("the stamps of the data directories are not renewed: %s", error)
             return
         if any(directory.failure is not None for directory in self._log_manager.directories):
-            return  # nor one that has failed: if it works again, it is no older copy
+            return  # a failed directory that works again must not look like an older copy
         with contextlib.suppress(SessionExpired):
             await store.put(self._path, znodes.encode_log_dir_stamp(self._stamp))

@@ -44,7 +44,8 @@ class MembershipConfig:
     """`keep_session(id, password)` stores the session so that the next process can close it.
 
     `on_session` is awaited with every new session, before the broker registers in it. `suspects`
-    returns the broker epochs of the brokers that the controller suspects, by id.
+    returns the broker epochs of the brokers that the controller suspects, by id. `highest_epoch`
+    returns the highest controller epoch whose requests this broker has accepted.
     """
 
     session_timeout_ms: int
@@ -150,10 +151,10 @@ class Membership:
             self._events.record(EventKind.REGISTERED_ANEW, why, broker_epoch=epoch)
 
     async def _keep_registered(self, store: Store) -> None:
-        """Register again when the broker's znode is deleted while its session lives on.
+        """Register again when the broker's znode is deleted although its session exists.
 
-        ZooKeeper deletes it with the session only; but an operator's tool can. A broker that did
-        not notice would be dead to the cluster until its restart.
+        ZooKeeper itself deletes it only with the session, but an operator may delete it too. A
+        broker that did not notice would not take part in the cluster until its restart.
         """
         assert self._broker is not None
         path = znodes.broker_path(self._broker.broker_id)
@@ -225,8 +226,8 @@ class Membership:
             self._broker,
             self._runtime.clock.wall_ms(),
             previous_session_id,
-            # One session timeout, and ZooKeeper's granularity: the session of a process that was
-            # killed has expired by then.
+            # A session timeout and ZooKeeper's granularity: by then the session of a killed process
+            # has expired.
             wait_seconds=self._config.session_timeout_ms * 1.5 / 1000,
         )
         if self._broker.unbroken_since > self.broker_epoch:
@@ -248,7 +249,7 @@ class Membership:
         await self.controller.start()
 
     def _count_as_unbroken(self) -> None:
-        """For later registrations too: this process has lost nothing since its loss was known."""
+        """Let later registrations name this broker epoch: nothing was lost since it began."""
         assert self._broker is not None
         if self._broker.unbroken_since == UNBROKEN_SINCE_REGISTRATION:
             self._broker = replace(self._broker, unbroken_since=self.broker_epoch)

@@ -1,6 +1,6 @@
 """The file `zookeeper.session` of a data directory: the broker's ZooKeeper session.
 
-The next start of the broker closes that session, so that it need not wait for it to expire.
+The next start of the broker closes that session, so that it need not wait until it expires.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Reports when ZooKeeper does not serve this broker, why, and when it serves again.
 
-A short break of the connection is normal and is only logged. One that outlasts the session timeout
-is an event: elections and ISR changes stand still meanwhile, and the session may be lost.
+A short loss of the connection is normal and is only logged. A loss that outlasts the session
+timeout is an event: meanwhile there are no elections and no ISR changes, and the session may end.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ REPEAT_SECONDS = 60.0
 
 
 class ZooKeeperOutage:
-    """The present outage, if there is one. `after`: seconds without a server before it is told."""
+    """The present outage, if there is one; reported after `after` seconds without a server."""
 
     def __init__(self, clock: Clock, events: EventLog, after: float) -> None:
         self._clock = clock
@@ -56,7 +56,11 @@ class ZooKeeperOutage:
             self._next_report = self._began + self._after
 
     def failed(self, error: ZooKeeperUnreachable) -> None:
-        """An attempt to connect failed: report the reason when it is new, or was told long ago."""
+        """Note a failed attempt to connect.
+
+        It is reported once the outage is long enough, then every `REPEAT_SECONDS`, and at once when
+        ZooKeeper turns out to be behind.
+        """
         self._begin()
         now = self._clock.monotonic()
         behind = isinstance(error, ZooKeeperBehind)
@@ -68,7 +72,7 @@ class ZooKeeperOutage:
         self._events.record(kind, str(error), seconds=round(now - (self._began or now)))
 
     def ended(self) -> None:
-        """ZooKeeper serves this broker."""
+        """Note that ZooKeeper serves this broker; the end of a long outage is reported."""
         began, self._began = self._began, None
         if began is not None and self._clock.monotonic() - began >= self._after:
             self._events.record(

@@ -68,10 +68,10 @@ class Admin(Client):
     ) -> TopicResult:
         """Create a topic and wait until its partitions have leaders and every broker knows it.
 
-        `RequestTimedOutError` after `timeout_ms`: the topic exists, a leader is still missing.
+        `RequestTimedOutError` after `timeout_ms`: the topic exists, but a leader is still missing.
 
         -1 takes the brokers' `num.partitions` and `default.replication.factor`. `assignments`
-        names the brokers of each partition instead. Raises what the broker refused:
+        names the brokers of each partition instead. Raises the broker's refusal:
         `TopicAlreadyExistsError`, `InvalidReplicationFactorError`, `InvalidConfigError`, ...
         """
         new = NewTopic(
@@ -133,7 +133,7 @@ class Admin(Client):
         *,
         timeout_ms: int = 30_000,
     ) -> dict[TopicPartition, BarnabasError | None]:
-        """Elect leaders: of these partitions, or of all that need it.
+        """Elect leaders of these partitions, or of all that need one.
 
         "preferred" moves leadership to the first replica of the assignment, if it is in sync.
         "unclean" makes any online replica the leader of a partition without one, in sync or not:
@@ -187,7 +187,7 @@ class Admin(Client):
         return [found[name] for name in (sorted(found) if named is None else named)]
 
     async def describe_topic(self, topic: str) -> TopicMetadata:
-        """`describe_topics` of one."""
+        """Describe one topic, as `describe_topics` does."""
         return (await self.describe_topics([topic]))[0]
 
     async def describe_cluster(self) -> ClusterDescription:
@@ -224,8 +224,8 @@ class Admin(Client):
     ) -> None:
         """Change settings of a topic or of running brokers; None deletes an override.
 
-        `append` and `subtract` are for lists. The change is atomic. Settings of brokers are in
-        force at the return, in every broker that can be reached; those of a topic shortly after.
+        `append` and `subtract` are for lists. The change is atomic. When this returns, settings of
+        brokers are in force in every broker that can be reached; those of a topic follow shortly.
         Raises `InvalidConfigError`, `InvalidRequestError`,
         `UnknownTopicOrPartitionError`.
         """
@@ -248,8 +248,8 @@ class Admin(Client):
     async def describe_events(self, topics: Iterable[str] = ()) -> list[BrokerEvents]:
         """The recorded events of every registered broker, oldest first, with their causes.
 
-        With topics named, only of these and of the brokers themselves. A broker that does not
-        answer is in the list too, with its error.
+        If topics are named, only events of these and of the brokers themselves. A broker that does
+        not answer is in the list too, with its error.
         """
         named = list(topics)
         brokers = (await self.describe_cluster()).brokers
@@ -265,7 +265,7 @@ class Admin(Client):
         return EventStream(self._cluster, list(topics), from_beginning)
 
     async def explain(self, topic: str, partition: int) -> Explanation:
-        """Why a partition is as it is: its leader, its ISR, its high watermark.
+        """Explain the state of a partition: its leader, its ISR, its high watermark.
 
         Works with missing brokers, and names those that could not be asked. Raises
         `UnknownTopicOrPartitionError`.
@@ -283,7 +283,7 @@ class Admin(Client):
         return await list_offsets(await self._ready(), wanted, 0, self._patience)
 
     async def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
-        """The offset after the last record consumers may read, for each partition of a topic."""
+        """For each partition of a topic, the offset after the last record consumers may read."""
         partitions = (await self.describe_topics([topic]))[0].partitions
         wanted = {TopicPartition(topic, p.partition): LATEST_TIMESTAMP for p in partitions}
         return {tp: found.offset for tp, found in (await self.list_offsets(wanted)).items()}

@@ -32,6 +32,7 @@ class AdminConfig:
         return config_of(cls, options, _MINIMA)
 
     def cluster(self, bootstrap_servers: str | Sequence[str]) -> ClusterConfig:
+        """The part of the options that every client has. Raises `InvalidArgumentError`."""
         return ClusterConfig(
             bootstrap_servers=parse_bootstrap_servers(bootstrap_servers),
             request_timeout_ms=self.request_timeout_ms,

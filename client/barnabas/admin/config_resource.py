@@ -1,4 +1,4 @@
-"""The things that have settings, and a change of them as a message."""
+"""The resources that have settings, and a change of settings as a message."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,21 +9,24 @@ from barnabas_common.messages.configs import AlterConfig, AlterConfigResource
 
 @dataclass(frozen=True)
 class ConfigResource:
-    """A topic, a broker, or, with the type of a broker and an empty name, all brokers."""
+    """A topic, a broker, or all brokers (the resource type "broker" with an empty name)."""
 
     resource_type: str
     name: str
 
     @classmethod
     def topic(cls, name: str) -> Self:
+        """The settings of one topic."""
         return cls("topic", name)
 
     @classmethod
     def broker(cls, broker_id: int) -> Self:
+        """The settings of one broker, which come before those of all brokers."""
         return cls("broker", str(broker_id))
 
     @classmethod
     def all_brokers(cls) -> Self:
+        """The settings of all brokers, those that join later included."""
         return cls("broker", "")
 
     def __str__(self) -> str:

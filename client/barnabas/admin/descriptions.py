@@ -1,4 +1,4 @@
-"""What brokers report about the cluster and about their own replicas."""
+"""The reports of brokers about the cluster and about their own replicas."""
 
 from dataclasses import dataclass, field
 

@@ -30,8 +30,8 @@ FROM_NOW_ON = -1
 class BrokerEvents:
     """The events of a broker's present incarnation, oldest first, or the error of the request.
 
-    `forgotten_ms`: wall clock of the newest change of state it has dropped, 0: none. `life` names
-    the incarnation, `until` the last event.
+    `forgotten_ms` is the wall clock time of the newest change of state that the broker has dropped,
+    0 if it has dropped none. `life` names the incarnation, `until` the last event.
     """
 
     broker_id: int
@@ -89,8 +89,8 @@ async def _ask(
 class EventStream:
     """The events of all brokers as they occur, ordered by their clocks; used with `async with`.
 
-    Brokers may stop and restart in between; the first events of a restarted one may come late,
-    because it answers only when it serves. A reader that is too slow gets an `Interruption` in
+    Brokers may stop and restart meanwhile. The first events of a restarted broker may come late,
+    because it answers only once it serves. A reader that is too slow gets an `Interruption` in
     place of the events that a broker has dropped.
     """
 

@@ -1,8 +1,8 @@
 """Creating, deleting and growing topics. Any broker accepts the first two; the controller grows
 topics, because its event queue orders that with reassignments.
 
-A request that may have been applied is not sent again; one that was refused because there is no
-controller is.
+A request that may have been applied is not sent again. A request that was refused because there is
+no controller is sent again.
 """
 
 import asyncio
@@ -61,8 +61,9 @@ async def delete_topics(cluster: Cluster, request: DeleteTopicsRequest, patience
 async def _change_topics(
     cluster: Cluster, request: CreateTopicsRequest | DeleteTopicsRequest, patience: float
 ) -> list[TopicResult]:
-    """Send the request, and again for `patience` s what the asked broker could not do without a
-    controller. What was done is not sent again: its second answer would be a refusal."""
+    """Send the request. For `patience` s, send again the topics that the asked broker could not
+    change without a controller. The others are not sent again: their second answer would be a
+    refusal."""
     timeout = _timeout(request.timeout_ms)
     deadline = cluster.clock.monotonic() + patience
     failures = 0

@@ -1,8 +1,8 @@
 """Waiting until every broker knows of a change: brokers learn of topics one by one.
 
-So that a client finds what it has just created, grown, altered or deleted, whichever broker it
-asks next. A broker that cannot be reached is not waited for, and none longer than a few seconds:
-one that the controller cannot reach learns of nothing.
+A client then finds what it has just created, grown, altered or deleted, whichever broker it asks
+next. Brokers that cannot be reached are not waited for. The others are waited for only
+`MOST_SECONDS`, because a broker that the controller cannot reach does not learn of the change.
 """
 
 import asyncio
@@ -101,9 +101,10 @@ async def _wait_for(
 
 
 def has_partitions(counts: dict[str, int]) -> Known:
-    """Whether a topic has at least so many partitions, by its name."""
+    """The test that a topic has at least the number of partitions in `counts`."""
     return lambda topic: not topic.error_code and len(topic.partitions) >= counts[topic.topic]
 
 
 def is_gone(topic: TopicMetadata) -> bool:
+    """Whether the broker that answered no longer knows the topic."""
     return topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

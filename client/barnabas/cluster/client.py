@@ -1,8 +1,8 @@
-"""What producer, consumer and admin share: a client is started once, on one event loop, in one
-process, and used until it is closed.
+"""The common base of producer, consumer and admin: a client is started once, on one event loop, in
+one process, and used until it is closed.
 
 The errors say what to do, because the causes (a fork, a second `asyncio.run`) are far from where
-they show.
+the errors appear.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Client:
         self._starting: asyncio.Lock | None = None
 
     async def start(self) -> Self:
-        """Find the cluster; `NoBrokerReachableError` within seconds if no broker answers."""
+        """Find the cluster. Raises `NoBrokerReachableError` within seconds if no broker answers."""
         await self._ensure_started()
         return self
 
@@ -94,7 +94,7 @@ class Client:
             raise
 
     async def _open(self) -> None:
-        """Start what the client has beside its cluster."""
+        """Start the parts that a client has besides its cluster; for subclasses."""
 
     def _end(self) -> bool:
         """Refuse further use; True if the client was started and this is the first end."""

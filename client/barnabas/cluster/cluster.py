@@ -73,7 +73,7 @@ class Cluster:
         self._answered_last: Address | None = None
 
     async def start(self) -> None:
-        """Find the cluster; `NoBrokerReachableError` within seconds if no broker answers."""
+        """Find the cluster. Raises `NoBrokerReachableError` within seconds if no broker answers."""
         response = await self._connections.first_answer(
             self.config.bootstrap_servers, MetadataRequest(), self._ask_timeout()
         )
@@ -81,6 +81,7 @@ class Cluster:
         self._tasks.spawn(self._keep_fresh(), "metadata")
 
     async def close(self) -> None:
+        """Stop refreshing the metadata, and close all connections."""
         await self._tasks.close()
         await self._connections.close()
 
@@ -113,7 +114,7 @@ class Cluster:
         return True
 
     def channel(self, broker_id: int, service: Service) -> Channel:
-        """The channel to a broker; `LeaderNotAvailableError` if its address is unknown."""
+        """The channel to a broker. Raises `LeaderNotAvailableError` if its address is unknown."""
         broker = self.metadata.brokers.get(broker_id)
         if broker is None:
             raise LeaderNotAvailableError(f"the address of broker {broker_id} is not known")
@@ -245,7 +246,7 @@ class Cluster:
 
     @property
     def request_timeout(self) -> float:
-        """In seconds."""
+        """How long one request may take, in seconds."""
         return self.config.request_timeout_ms / 1000
 
     def time_for(self, request: Message, timeout: float | None) -> float:

@@ -19,6 +19,7 @@ class Connections:
         self._channels: dict[tuple[Address, Service], Channel] = {}
 
     def channel(self, address: Address, service: Service) -> Channel:
+        """The channel to a service at an address; the first call creates it."""
         key = (address, service)
         channel = self._channels.get(key)
         if channel is None:
@@ -26,6 +27,7 @@ class Connections:
         return channel
 
     async def close(self) -> None:
+        """Close all channels."""
         channels = list(self._channels.values())
         self._channels.clear()
         for channel in channels:

@@ -1,4 +1,4 @@
-"""What a client knows of the cluster: brokers, topics, leaders and their epochs. Plain data.
+"""A client's knowledge of the cluster: brokers, topics, leaders and their epochs. Plain data.
 
 Brokers answer from caches that may lag behind one another, so an answer is merged: for each
 partition the highest leader epoch is kept and a lower one is ignored, unless the topic's id
@@ -61,6 +61,7 @@ class ClusterMetadata:
         return Leader(partition.leader_id, partition.leader_epoch)
 
     def partition(self, topic_partition: TopicPartition) -> PartitionMetadata | None:
+        """The newest known state of a partition; None if the partition is unknown."""
         info = self.topics.get(topic_partition.topic)
         if info is None or not 0 <= topic_partition.partition < len(info.partitions):
             return None

@@ -17,7 +17,7 @@ T = TypeVar("T")
 def config_of(cls: type[T], options: Mapping[str, Any], minima: Mapping[str, int]) -> T:
     """The config dataclass `cls` of these options, each int at least its minimum.
 
-    Raises `InvalidArgumentError` naming the invalid option; of an unknown one, the nearest name.
+    Raises `InvalidArgumentError` naming the invalid option; for an unknown one, the nearest name.
     """
     known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for name in options:
@@ -32,6 +32,7 @@ def config_of(cls: type[T], options: Mapping[str, Any], minima: Mapping[str, int
 
 
 def check_int(name: str, value: object, minimum: int, maximum: int = 2**63 - 1) -> None:
+    """Raise `InvalidArgumentError` unless `value` is an int (not a bool) within the bounds."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidArgumentError(f"{name} must be an int, not {value!r}")
     if not minimum <= value <= maximum:
@@ -40,6 +41,7 @@ def check_int(name: str, value: object, minimum: int, maximum: int = 2**63 - 1) 
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """Raise `InvalidArgumentError` unless `value` is one of `choices`."""
     # `True == 1` must not pass for acks=1.
     if isinstance(value, bool) != any(isinstance(choice, bool) for choice in choices):
         raise InvalidArgumentError(f"{name} must be one of {_listed(choices)}, not {value!r}")
@@ -48,11 +50,13 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
 
 
 def check_bool(name: str, value: object) -> None:
+    """Raise `InvalidArgumentError` unless `value` is a bool."""
     if not isinstance(value, bool):
         raise InvalidArgumentError(f"{name} must be True or False, not {value!r}")
 
 
 def check_str(name: str, value: object) -> None:
+    """Raise `InvalidArgumentError` unless `value` is a str."""
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{name} must be a str, not {value!r}")
 

@@ -1,4 +1,4 @@
-"""What happened to the brokers of a partition, what else happened to it, and what is unknown."""
+"""Events of a partition's brokers, other events of the partition, and what remains unknown."""
 
 from barnabas_common.events import Event, EventKind
 
@@ -28,7 +28,7 @@ _EXPLAINED_ELSEWHERE = frozenset(
         EventKind.REQUEST_FENCED,
     }
 )
-# Of a broker: routine, or about other partitions.
+# Events of brokers that are routine, or about other partitions.
 _ROUTINE = frozenset({EventKind.BROKER_REGISTERED, EventKind.CONTROLLED_SHUTDOWN})
 
 
@@ -88,7 +88,7 @@ def _overrides(event: Event) -> str:
 
 
 def also(view: PartitionView) -> list[Sentence]:
-    """What else happened to this partition or its topic."""
+    """The latest other events of this partition or its topic."""
     found = [
         event
         for event in view.events

@@ -1,4 +1,4 @@
-"""What an explanation consists of: facts for programs, sentences for humans."""
+"""The parts of an explanation: facts for programs, sentences for humans."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -62,7 +62,7 @@ def decisions(view: PartitionView) -> list[Decision]:
 
 
 def election_of(past: Iterable[Decision], leader: int, epoch: int) -> Decision | None:
-    """The decision that made `leader`, which leads in `epoch`, the leader: later ones may have
+    """The decision that made `leader`, which leads in `epoch`, the leader. Later decisions may have
     changed only the ISR. None if it is not known for certain."""
     by_epoch = {decision.leader_epoch: decision for decision in past}
     while (decision := by_epoch.get(epoch)) is not None and decision.leader == leader:
@@ -90,9 +90,9 @@ class IsrChange:
 def isr_changes(view: PartitionView) -> list[IsrChange]:
     """All changes in the events, oldest first; leader and controller may both report one.
 
-    Ordered by the version of the state znode, because the clocks of two brokers may differ. Of one
-    change the leader's report comes last: the controller does not know the cause of one that the
-    leader wrote itself.
+    They are ordered by the version of the state znode, because two brokers' clocks may differ. If
+    both report a change, the leader's report comes last: the controller does not know the cause of
+    a change that the leader wrote itself.
     """
     kinds = (EventKind.ISR_CHANGED, EventKind.ISR_CHANGE_ACCEPTED, EventKind.LEADER_ELECTED)
     return [

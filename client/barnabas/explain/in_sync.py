@@ -8,7 +8,7 @@ from barnabas.explain.view import PartitionView
 
 
 def in_sync(view: PartitionView) -> list[Sentence]:
-    """One sentence if all are in, else some for each that is not; then those that rejoined."""
+    """One sentence if no replica is missing, else some for each; then those that rejoined."""
     changes = isr_changes(view)
     missing = [broker for broker in view.metadata.replicas if broker not in view.isr]
     sentences = []
@@ -113,8 +113,9 @@ def _refused(view: PartitionView, broker: int, since: int) -> Event | None:
 def _cannot_fetch(view: PartitionView, broker: int, since: int) -> Event | None:
     """Why its fetches from the present leader fail, unless they work again.
 
-    An unreachable leader was so before the replica left. An error of this one partition counts
-    only from then on, because its end is not recorded.
+    A leader that is unreachable may have been so before the replica left. An error of this
+    partition alone counts only since the replica left, because the end of such an error is not
+    recorded.
     """
     last = None
     for event in view.events:

@@ -1,4 +1,4 @@
-"""What is known of a partition before the reasoning: plain data, collected by the admin client."""
+"""The known facts of a partition before the reasoning: plain data from the admin client."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class PartitionView:
 
     @property
     def leader_id(self) -> int:
-        """The leader according to itself, or else to the controller; -1: none."""
+        """The leader according to itself, or else to the controller; -1 if there is none."""
         for broker_id, replica in self.replicas.items():
             if replica is self.leader:
                 return broker_id
@@ -42,11 +42,13 @@ class PartitionView:
 
     @property
     def leader_epoch(self) -> int:
+        """The leader epoch according to the leader, or else to the controller."""
         leader = self.leader
         return self.metadata.leader_epoch if leader is None else leader.leader_epoch
 
     @property
     def isr(self) -> list[int]:
+        """The ISR according to the leader, or else to the controller."""
         leader = self.leader
         return list(self.metadata.in_sync_replicas if leader is None else leader.in_sync_replicas)
 
@@ -62,7 +64,7 @@ class PartitionView:
 
     @property
     def _deleted_ms(self) -> int:
-        """When a topic of that name was last deleted; 0: never, as far as is known."""
+        """When a topic of that name was last deleted, in ms; 0 if no deletion is known."""
         deleted = [
             event.time_ms
             for event in self.events
@@ -72,5 +74,5 @@ class PartitionView:
         return max(deleted, default=0)
 
     def broker_events(self, *kinds: EventKind) -> list[Event]:
-        """The events of no partition of these kinds, oldest first."""
+        """The events of these kinds that belong to no partition, oldest first."""
         return [e for e in self.events if e.topic_partition is None and e.kind in kinds]

@@ -36,11 +36,12 @@ _NEXT = {
 
 
 class ProducerBatch:
-    """`size` in bytes before compression, `count` in records, `created` in monotonic seconds.
+    """`size` is in bytes before compression, `count` in records, `created` in monotonic seconds.
 
-    `payload` has the bytes once the batch is closed, `offsets` the number of offsets they take up
-    in the log. `reserved`: how many bytes of the producer's buffer it holds. `lingered`: its
-    linger time is over. `solo`: it must be the only batch of its partition in a request.
+    Once the batch is closed, `payload` has its bytes, and `offsets` the number of offsets that they
+    take up in the log. `reserved` is how many bytes of the producer's buffer the batch holds.
+    `lingered` is set when its linger time is over. `solo` is set if it must be its partition's only
+    batch in a request.
     """
 
     __slots__ = ("_builder", "_compression", "attempts", "count", "created", "last_failure",
@@ -68,7 +69,7 @@ class ProducerBatch:
         offsets: int,
         created: float,
     ) -> "ProducerBatch":
-        """A closed batch of bytes built by the caller: sent as they are, never split."""
+        """A closed batch of bytes that the caller built: they are sent as they are, never split."""
         batch = cls(topic_partition, "none", created)
         batch._compression = None
         batch.payload = payload
@@ -84,6 +85,7 @@ class ProducerBatch:
 
     @property
     def splittable(self) -> bool:
+        """Whether the batch was built here and has several records."""
         return self.count > 1 and self._compression is not None
 
     def append(

@@ -1,4 +1,4 @@
-"""What becomes of batches when their request has come back, or when their time is over."""
+"""Completes, retries, splits or gives up batches, after an answer, a failure or a timeout."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ _UNOBSERVED_KEPT = 1_000
 
 
 class BatchCompletion:
-    """Completes, retries, splits and gives up the batches of one producer.
+    """Applies the answers and failures of one producer's requests to their batches.
 
     `unobserved` has the latest results that were given up and not reported to the application.
     """

@@ -12,7 +12,7 @@ from barnabas_common.errors import BufferExhaustedError
 
 
 class BufferPool:
-    """Bytes to lend; single-threaded, so taking without waiting is just arithmetic.
+    """Lends bytes. It is single-threaded, so taking bytes without waiting is plain arithmetic.
 
     `on_contended()` is called when a caller has to wait.
     """
@@ -36,7 +36,7 @@ class BufferPool:
         return True
 
     async def allocate(self, size: int, timeout: float) -> None:
-        """Wait for `size` bytes; `BufferExhaustedError` after `timeout` seconds."""
+        """Wait for `size` bytes. Raises `BufferExhaustedError` after `timeout` seconds."""
         if self.try_allocate(size):
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -56,6 +56,7 @@ class BufferPool:
             raise
 
     def deallocate(self, size: int) -> None:
+        """Return `size` bytes, and serve the waiters whose requests fit, in order."""
         self.available += size
         while self._waiters and self._waiters[0][0] <= self.available:
             wanted, granted = self._waiters.popleft()

@@ -51,11 +51,11 @@ class ProducerOptions(TypedDict, total=False):
 class ProducerConfig:
     """Sizes in bytes, times in milliseconds.
 
-    `acks`: 0 no confirmation, 1 the leader has appended, "all" the in-sync replicas have.
+    `acks`: a record is confirmed never (0), by its leader (1), or by all in-sync replicas ("all").
     `batch_size`: of one batch of a partition, before compression.
     `linger_ms`: how long a batch that is not full waits for more records.
     `max_in_flight`: unanswered requests per broker; a partition is in one of them at a time.
-    `buffer_memory`: of all records that wait for delivery; when full, `send` waits `max_block_ms`.
+    `buffer_memory`: of all undelivered records; while it is full, `send` waits for `max_block_ms`.
     `delivery_timeout_ms`: within this time after `send` every record is delivered or failed.
     `max_request_size`: of one request, and of one record before compression.
     `client_id`: the producer's name in its log messages and tasks.
@@ -80,7 +80,10 @@ class ProducerConfig:
 
     @classmethod
     def of(cls, options: ProducerOptions) -> "ProducerConfig":
-        """Check the options; raises `InvalidArgumentError` naming the invalid one."""
+        """Check the options. Raises `InvalidArgumentError` naming the invalid one.
+
+        A default `delivery_timeout_ms` is raised to `linger_ms` + `request_timeout_ms` if needed.
+        """
         config = config_of(cls, options, _MINIMA)
         config._check()
         needed = config.linger_ms + config.request_timeout_ms
@@ -111,6 +114,7 @@ class ProducerConfig:
         return _ACKS[self.acks]
 
     def cluster(self, bootstrap_servers: str | Sequence[str]) -> ClusterConfig:
+        """The part of the options that every client has. Raises `InvalidArgumentError`."""
         return ClusterConfig(
             bootstrap_servers=parse_bootstrap_servers(bootstrap_servers),
             request_timeout_ms=self.request_timeout_ms,

@@ -1,4 +1,4 @@
-"""What `send` returns: a light, awaitable handle of one record's delivery."""
+"""The light, awaitable handle of one record's delivery, which `send` returns."""
 
 import asyncio
 import logging
@@ -14,8 +14,8 @@ logger = logging.getLogger(__name__)
 class RecordMetadata(NamedTuple):
     """Where a record was stored.
 
-    `offset` is -1 with acks=0, which brings no answer. `timestamp` in ms is the broker's if the
-    topic stamps at append, else the record's own.
+    `offset` is -1 with acks=0, because the broker then sends no answer. `timestamp` (ms) is the
+    broker's if the topic has LogAppendTime, else the record's own.
     """
 
     topic: str
@@ -38,7 +38,8 @@ class BatchResult:
     `ProduceRequestResult`.
 
     It is set once, by `complete` or `fail`. A batch that was split has none: its records are found
-    in the results of its parts. `observed`: a handle was asked, or a callback received the error.
+    in the results of its parts. `observed` is set once a handle was asked, or a callback received
+    the error.
     """
 
     __slots__ = ("_callbacks", "_parts", "_waiters", "base_offset", "done", "error",
@@ -81,7 +82,7 @@ class BatchResult:
         self._wake()
 
     def locate(self, index: int) -> "tuple[BatchResult, int]":
-        """The result a record belongs to after any splits, and its index there."""
+        """The result that a record belongs to after any splits, and its index there."""
         result = self
         while result._parts:
             first, part = next(p for p in reversed(result._parts) if p[0] <= index)
@@ -153,11 +154,11 @@ class DeliveryHandle:
         return self._result.locate(self._index)[0].done
 
     def exception(self) -> BarnabasError | None:
-        """Why the record was given up, or None; `ClientError` while that is not known."""
+        """Why the record was given up; None if it was delivered. `ClientError` before that."""
         return self._outcome()[0].error
 
     def result(self) -> RecordMetadata:
-        """Where the record is; raises its error, or `ClientError` while it is not delivered."""
+        """Where the record is. Raises its error, or `ClientError` while the outcome is open."""
         result, index = self._outcome()
         if result.error is not None:
             raise result.error

@@ -7,7 +7,10 @@ from barnabas_common.record.batch import CorruptBatch, check_crc, parse_header
 
 
 class Measured(NamedTuple):
-    """`offsets`: how many offsets the batches take up; more than `records` after compaction."""
+    """`offsets` is how many offsets the batches take up: more than `records` after compaction.
+
+    `max_timestamp` is in ms, -1 if no batch has a timestamp.
+    """
 
     records: int
     offsets: int
@@ -15,7 +18,7 @@ class Measured(NamedTuple):
 
 
 def measure(payload: bytes) -> Measured:
-    """The contents of the batches; `CorruptMessageError` if they are not whole and valid.
+    """Count the contents of batches. Raises `CorruptMessageError` if they are not whole and valid.
 
     The broker checks again; here the caller gets the error immediately, not after all retries.
     """

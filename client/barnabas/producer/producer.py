@@ -94,9 +94,10 @@ class Producer(Client):
     ) -> DeliveryHandle:
         """Append a record to a batch of its partition and return the handle of its delivery.
 
-        Waits, up to `max_block_ms`, only for the topic's metadata and for buffer space. Without a
-        `partition` the key decides, without a key the partitioner. `timestamp_ms` defaults to
-        now. `on_delivery(metadata, error)` is called on the event loop; one of the two is None.
+        Waits, up to `max_block_ms`, only for the topic's metadata and for buffer space. If no
+        `partition` is given, the key selects it, or the partitioner if there is no key either.
+        `timestamp_ms` defaults to now. `on_delivery(metadata, error)` is called on the event loop;
+        one of the two is None.
 
         Raises `InvalidArgumentError`, `MessageTooLargeError` (over `max_request_size`),
         `UnknownTopicOrPartitionError`, `BufferExhaustedError`, `ClosedError`. Later errors are in
@@ -180,7 +181,7 @@ class Producer(Client):
             self._accumulator.flushes -= 1
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """Flush, then stop. What is not delivered within `timeout_ms` fails with `ClosedError`."""
+        """Flush, then stop. Records not delivered within `timeout_ms` fail with `ClosedError`."""
         if not self._end():
             return
         try:
@@ -360,7 +361,7 @@ def _headers_size(headers: Headers) -> int:
 def _explain(
     error: Exception, topic: object, value: object, key: object, timestamp: object
 ) -> InvalidArgumentError:
-    """The mistake of the caller."""
+    """The error that names the caller's mistake."""
     for name, given in (("value", value), ("key", key)):
         if given is not None and not isinstance(given, bytes):
             return InvalidArgumentError(

@@ -18,9 +18,9 @@ from barnabas.producer.config import ProducerConfig
 class PartitionQueue:
     """The unsent batches of one partition.
 
-    Nothing more of it is sent while `in_flight`, which keeps the order through retries. A retry
-    waits until `not_before` (monotonic seconds), or for a leader with an epoch above
-    `failed_epoch`.
+    While `in_flight`, none of its batches is put into another request, which keeps the order
+    through retries. A retry waits until `not_before` (monotonic seconds), or for a leader with an
+    epoch above `failed_epoch`.
     """
 
     __slots__ = ("closed", "failed_epoch", "failures", "in_flight", "not_before", "open", "topic",
@@ -120,7 +120,7 @@ class RecordAccumulator:
         queue.open = None
         queue.closed.append(batch)
         batch.close()
-        # Return what was reserved for records that did not come, or was compressed away.
+        # Return the memory for records that did not come, and the memory that compression saved.
         unused = batch.reserved - len(batch.payload)
         if unused > 0:
             batch.reserved -= unused
@@ -140,9 +140,10 @@ class RecordAccumulator:
     def drain(self, queue: PartitionQueue, room: int, first: bool) -> list[ProducerBatch]:
         """Take the oldest batches of a queue that fit into `room` bytes together, in order.
 
-        The `first` of a request is taken even if it is larger, or it would never be sent. The
-        broker appends all batches of a partition in a request or none; one marked `solo` (it was
-        refused in company) is taken alone.
+        If the partition is the `first` of a request, its oldest batch is taken even if it is
+        larger: it would otherwise never be sent. The broker appends all batches of a partition in a
+        request or none, so a batch marked `solo`, which was refused together with others, is taken
+        alone.
         """
         if queue.open is not None and queue.open.count and self._open_is_due(queue):
             self.close_open(queue)

@@ -1,4 +1,4 @@
-"""What to do with batches whose request has failed: a decision on plain values."""
+"""The next step for batches whose request has failed: a decision on plain values."""
 
 from enum import Enum
 

@@ -54,12 +54,13 @@ class Sender:
         self._parked: dict[PartitionQueue, None] = {}
 
     def start(self) -> None:
+        """Take ready queues from the accumulator, and give up batches that are too old."""
         self.accumulator.on_ready = self.route
         self.cluster.on_update(self._on_metadata)
         self.tasks.spawn(self._expire_batches(), "expiry")
 
     async def close(self) -> None:
-        """Stop sending; batches that are not done stay so (the producer fails them)."""
+        """Stop sending. Batches that are not done stay so: the producer fails them."""
         self.accumulator.on_ready = lambda queue: None
         await self.tasks.close()
 
@@ -119,6 +120,7 @@ class BrokerSender:
         self._wakeup.set()
 
     async def run(self) -> None:
+        """Send the ready batches whenever fewer than `max_in_flight` requests are unanswered."""
         while True:
             await self._wakeup.wait()
             self._wakeup.clear()

@@ -1,4 +1,4 @@
-"""What the three blocking clients share: each wraps an asyncio client and waits for its answers."""
+"""The common base of the three blocking clients: each waits for an asyncio client's answers."""
 
 import os
 from collections.abc import Callable, Coroutine
@@ -66,7 +66,7 @@ class Blocking:
 def blocking(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Any, P], T]:
-    """A method of a blocking client, from that of the asyncio client: it waits for the result."""
+    """Make a method of a blocking client, which waits for the result of the asyncio method."""
 
     @wraps(method)
     def call(self: Blocking, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -76,7 +76,7 @@ def blocking(
 
 
 def on_loop(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """The same from a plain method that must run on the event loop."""
+    """Like `blocking`, for a plain method that must run on the event loop."""
 
     @wraps(method)
     def call(self: Blocking, /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -50,10 +50,12 @@ class SyncHandle:
     # The rest is called by the lane, on the loop.
 
     def accepted(self, handle: DeliveryHandle) -> None:
+        """The producer has the record; `handle` has its outcome from now on."""
         self._handle = handle
         self._passed()
 
     def refused(self, error: BarnabasError) -> None:
+        """The producer did not accept the record."""
         self._refusal = error
         self._passed()
 

@@ -23,7 +23,7 @@ _REFUSALS_KEPT = 1_000
 
 
 class SendLane:
-    """`put` is called in the caller's threads, all else on the loop."""
+    """`put` is called in the caller's threads, everything else on the loop."""
 
     def __init__(self, producer: Producer, thread: LoopThread) -> None:
         self._producer = producer
@@ -49,6 +49,7 @@ class SendLane:
 
     @property
     def busy(self) -> bool:
+        """Whether a queued record was not given to the producer yet."""
         return self._working or bool(self._queue)
 
     async def drained(self) -> None:

@@ -1,7 +1,7 @@
 """Kafka's checkpoint files: a version line, a count line, then one entry a line.
 
-`replication-offset-checkpoint`, `recovery-point-offset-checkpoint` and
-`log-start-offset-checkpoint` hold `topic partition offset`; `leader-epoch-checkpoint` holds
+`replication-offset-checkpoint`, `recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`
+and `cleaner-offset-checkpoint` hold `topic partition offset`; `leader-epoch-checkpoint` holds
 `epoch startOffset`. All have version 0 and are replaced atomically. An empty file has no entries:
 Kafka creates such files.
 """

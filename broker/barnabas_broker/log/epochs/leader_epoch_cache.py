@@ -15,6 +15,8 @@ UNDEFINED = -1
 
 
 class EpochEntry(NamedTuple):
+    """A leader epoch, and the first offset that was written in it."""
+
     epoch: int
     start_offset: int
 
@@ -46,13 +48,14 @@ class LeaderEpochCache:
         return list(self._entries)
 
     def latest_epoch(self) -> int | None:
+        """The newest epoch; None if there is none."""
         return self._entries[-1].epoch if self._entries else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Record that `epoch` starts at `start_offset`; whether that is a change.
+        """Record that `epoch` starts at `start_offset`; False if that changes nothing.
 
-        Entries that contradict the new one are from leaders whose records were truncated. They are
-        removed: those of the same or a later epoch, or with the same or a later start.
+        Entries of the same or a later epoch, or with the same or a later start, contradict the new
+        one. They are from leaders whose records were truncated, and are removed.
         """
         if self._entries:
             latest = self._entries[-1]
@@ -69,8 +72,9 @@ class LeaderEpochCache:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """Where the requested epoch ended in this log.
 
-        The epoch in the answer is the requested one, or the largest below it in this log: the
-        sender must then truncate and ask again (KIP-279). Both are -1 if the end is unknown.
+        The answer names the requested epoch, or else the largest epoch below it in this log. In the
+        second case the follower must truncate and ask again (KIP-279). Both numbers are -1 if the
+        end is unknown.
         """
         latest = self.latest_epoch()
         if epoch == UNDEFINED or latest is None or epoch > latest:
@@ -87,14 +91,17 @@ class LeaderEpochCache:
         return self._entries[following - 1].epoch if following else None
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Remove the epochs that start at `end_offset` or later; whether there were any."""
+        """Remove the epochs that start at `end_offset` or later; True if there were any."""
         count = len(self._entries)
         while self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries.pop()
         return self._note_change(len(self._entries) != count)
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Remove the epochs that ended by `start_offset`; the first remaining one starts there."""
+        """Remove the epochs that ended by `start_offset`; the first remaining one starts there.
+
+        Returns False if that changes nothing.
+        """
         following = bisect_right(self._entries, start_offset, key=_start_offset)
         if following == 0:
             return False

@@ -28,6 +28,7 @@ class LeaderEpochFile:
 
     @property
     def is_durable(self) -> bool:
+        """Whether the file has the cache's present entries, and they survive a power loss."""
         return self.durable_version == self._cache.version
 
     def write(self) -> None:

@@ -44,7 +44,7 @@ class IndexFile:
         self._saved_size = 0
 
     def open_sealed(self) -> bool:
-        """Open the file of a sealed segment; whether its size can be that of an index."""
+        """Open the file of a sealed segment; False if its size cannot be that of an index."""
         with closing(self._disk.open(self.path)) as file:
             self._saved_size = file.size()
         self._buffer = None

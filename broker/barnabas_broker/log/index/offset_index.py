@@ -2,7 +2,8 @@
 
 An entry has eight bytes: the last offset of a batch, relative to the segment's base, and the
 position where that batch starts. There is one for every `index.interval.bytes` of the log, never
-for the segment's first batch. A reader starts at the entry below, and reads batch by batch.
+for the segment's first batch. A reader starts at the highest entry that is not above its offset,
+and reads batch by batch.
 """
 
 import struct
@@ -14,11 +15,15 @@ SUFFIX = ".index"
 
 
 class OffsetPosition(NamedTuple):
+    """An entry with its absolute offset, and the position in bytes in the `.log` file."""
+
     offset: int
     position: int
 
 
 class OffsetIndex(IndexFile):
+    """The offset index of one segment; offsets in calls and results are absolute."""
+
     _form = struct.Struct(">ii")
     _offset_field = 0
 

@@ -16,11 +16,15 @@ NO_TIMESTAMP = -1
 
 
 class TimestampOffset(NamedTuple):
+    """An entry with its timestamp in ms and its absolute offset."""
+
     timestamp: int
     offset: int
 
 
 class TimeIndex(IndexFile):
+    """The time index of one segment; offsets in calls and results are absolute."""
+
     _form = struct.Struct(">qi")
     _offset_field = 1
 

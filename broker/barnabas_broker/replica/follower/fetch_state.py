@@ -21,6 +21,8 @@ FIRST_BACKOFF = 0.02
 
 
 class ReplicaState(Enum):
+    """See the table of this module."""
+
     TRUNCATING = auto()
     FETCHING = auto()
     OUT_OF_RANGE = auto()
@@ -49,18 +51,18 @@ class PartitionFetchState:
 
 
 def moved_to(current: PartitionFetchState, state: ReplicaState) -> PartitionFetchState:
-    """The series of errors, if there is one, goes on."""
+    """Change the state only: a series of errors continues."""
     return replace(current, state=state)
 
 
 def delayed(current: PartitionFetchState, until: float) -> PartitionFetchState:
-    """A partition that has not been truncated resumes in TRUNCATING."""
+    """Wait until `until`. A partition that has not been truncated resumes in TRUNCATING."""
     resumes_in = {TRUNCATING: TRUNCATING, DELAYED: current.resumes_in}.get(current.state, FETCHING)
     return replace(current, state=DELAYED, delayed_until=until, resumes_in=resumes_in)
 
 
 def backed_off(current: PartitionFetchState, now: float, max_backoff: float) -> PartitionFetchState:
-    """Each error of a series doubles the delay."""
+    """Wait after an error. Each error of a series doubles the wait, up to `max_backoff` seconds."""
     wanted = FIRST_BACKOFF if current.backoff is None else 2 * current.backoff
     backoff = min(wanted, max_backoff)
     return replace(delayed(current, now + backoff), backoff=backoff)
@@ -69,7 +71,7 @@ def backed_off(current: PartitionFetchState, now: float, max_backoff: float) -> 
 def after_error(
     current: PartitionFetchState, error_code: int, now: float, max_backoff: float
 ) -> PartitionFetchState | None:
-    """The state after the leader answered with an error; None: wait for the next LeaderAndIsr.
+    """The state after the leader answered with an error; None to wait for the next LeaderAndIsr.
 
     A fenced follower waits: answers to requests of an earlier leader epoch do not get here.
     """

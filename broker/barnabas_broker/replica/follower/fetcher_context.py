@@ -1,4 +1,4 @@
-"""What the fetchers of a broker share."""
+"""The settings and parts that all fetchers of a broker share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from barnabas_broker.replica.replication_quota import ReplicationQuota
 
 @dataclass(frozen=True)
 class FetcherContext:
-    """`backoff` and `timeout` in seconds."""
+    """`backoff` (the longest pause after errors) and `timeout` (of a request) are in seconds."""
 
     network: Network
     now: Callable[[], float]

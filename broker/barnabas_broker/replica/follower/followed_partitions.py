@@ -1,4 +1,4 @@
-"""The partitions that this broker follows at one leader: what to ask for, what an answer changes.
+"""The partitions that this broker follows at one leader: the requests, and what answers change.
 
 Nothing here awaits. An error delays or removes one partition; the others are still fetched.
 `ReplicaFetcher` sends the requests. `fetch_state` lists the states and decides the next one.
@@ -31,7 +31,7 @@ from barnabas_broker.replica.partition.partition import Partition
 
 logger = logging.getLogger(__name__)
 
-# How often the request is tried that tells a leader that nothing is followed there any more.
+# How often a broker tries to tell a leader that it follows nothing there any more.
 FAREWELLS = 10
 
 
@@ -51,7 +51,7 @@ class FollowedPartitions:
         self._farewells, self._said_farewell = 0, False
 
     def add(self, partition: Partition) -> None:
-        """Follow the partition from the end of its log, after what `Follower` truncates."""
+        """Follow the partition from the end of its log, after `Follower` has truncated it."""
         key = partition.topic_partition
         self.drop(key)
         context = self._context
@@ -106,15 +106,16 @@ class FollowedPartitions:
     # ---- what to ask for
 
     def has_work(self) -> bool:
-        """Whether any partition is not delayed, or the leader must hear that none is left."""
+        """Whether any partition is not delayed, or the leader must be told that none is left."""
         return len(self._in_state[ReplicaState.DELAYED]) < len(self._followers) or self.is_leaving
 
     @property
     def is_leaving(self) -> bool:
+        """Whether the leader must still be told that nothing is followed there any more."""
         return self._farewells > 0
 
     def farewell(self, arrived: bool) -> None:
-        """A request was answered, or failed: then it is repeated, a limited number of times."""
+        """Note that a request was answered. If it failed, the farewell has one attempt less."""
         if not arrived:
             self._farewells = max(0, self._farewells - 1)
         elif self._said_farewell:

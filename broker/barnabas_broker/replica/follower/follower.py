@@ -52,7 +52,7 @@ class Follower:
 
     @property
     def latest_epoch(self) -> int | None:
-        """The last epoch with records in this log."""
+        """The newest epoch in this log, which may have no records yet; None without epochs."""
         return self.partition.follower_log().latest_epoch()
 
     def _next_position(self) -> FetchPartition:
@@ -106,10 +106,10 @@ class Follower:
         log.append_as_follower(records)
 
     def truncate(self, leader: EpochEnd) -> bool:
-        """Truncate by the end, in the leader's log, of this log's latest epoch.
+        """Truncate to where this log's latest epoch ends in the leader's log.
 
-        False: the leader has other epochs there, and must be asked again, by the next fetch or by
-        another lookup (KIP-279).
+        Returns False if the leader has other epochs there: it must then be asked again, by the next
+        fetch or by another lookup (KIP-279).
         """
         log = self.partition.follower_log()
         local = log.end_offset_for_epoch(leader.epoch)
@@ -128,7 +128,7 @@ class Follower:
         return decision.complete
 
     def back_in_range(self, leader: LeaderRange) -> bool:
-        """Truncate or restart the log so that the leader has its end; False: nothing to do."""
+        """Truncate or restart the log so that the leader has its end; False if nothing changed."""
         log, before = self.partition.follower_log(), self.position
         decision = out_of_range(log.log_end_offset, *leader)
         if decision.truncate_to is not None:
@@ -146,7 +146,7 @@ class Follower:
 
 
 def drop_unknown_end(partition: Partition, policy: TruncationPolicy) -> None:
-    """Truncate what a new follower drops without asking its leader."""
+    """Truncate the part of the log that a new follower drops without asking its leader."""
     log = partition.follower_log()
     offset = policy.start_of_fetching(log.latest_epoch(), log.log_end_offset, log.high_watermark)
     if offset < log.log_end_offset:

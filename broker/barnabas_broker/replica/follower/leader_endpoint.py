@@ -1,4 +1,4 @@
-"""What a follower asks its leader besides fetching (Kafka's `LeaderEndPoint`)."""
+"""The requests of a follower to its leader other than Fetch (Kafka's `LeaderEndPoint`)."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -45,7 +45,7 @@ async def fetch_ranges(
     followed: Mapping[TopicPartition, tuple[int, str]],
     timeout: float,
 ) -> dict[TopicPartition, LeaderRange | ErrorCode]:
-    """The ranges of the leader's logs; `followed`: the follower's leader epochs and topic ids.
+    """The ranges of the leader's logs; `followed` has the leader epochs and topic ids to send.
 
     The leader reads both ends of a log without an await between them. Raises TransportError.
     """

@@ -70,6 +70,7 @@ class ReplicaFetcher:
             self._work.set()
 
     async def close(self) -> None:
+        """Stop the loop and close the connection."""
         await self._tasks.close()
         if self._channel is not None:
             await self._channel.close()
@@ -90,7 +91,7 @@ class ReplicaFetcher:
         followed = self._followed
         followed.resume_delayed()
         has_work = followed.has_work()
-        # The channel first: a new one starts a new session, which the request must belong to.
+        # Get the channel first: a new one starts a new session, to which the request must belong.
         channel = await self._connected() if has_work else None
         if channel is None:
             self._session.reset()

@@ -53,7 +53,7 @@ class ReplicaFetcherManager:
                 self._by_leader[leader_id].remove(key)
 
     def leave(self, key: TopicPartition) -> None:
-        """Stop fetching a partition that this broker no longer replicates; its leader hears it."""
+        """Stop fetching a partition that this broker no longer replicates; tell its leader so."""
         leader_id = self._leader_of.pop(key, None)
         if leader_id is not None:
             self._by_leader[leader_id].leave(key)

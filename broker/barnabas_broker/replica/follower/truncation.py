@@ -83,15 +83,15 @@ class TruncationPolicy:
         return self.asks_before_fetching and not self.by_high_watermark and latest_epoch is not None
 
     def last_fetched_epoch(self, latest_epoch: int | None) -> int:
-        """The epoch that a fetch carries, by which the leader detects a divergence."""
+        """The epoch that a fetch carries, by which the leader detects a divergence; -1 for none."""
         if self.by_high_watermark or self.asks_before_fetching or latest_epoch is None:
             return UNDEFINED
         return latest_epoch
 
 
 class OutOfRange(NamedTuple):
-    """What to do after OFFSET_OUT_OF_RANGE, before fetching from the log's end again: truncate to
-    `truncate_to`, or remove everything and start at `restart_at`; both None: nothing."""
+    """The step after OFFSET_OUT_OF_RANGE, before fetching from the log's end again: truncate to
+    `truncate_to`, or remove everything and start at `restart_at`, or nothing if both are None."""
 
     truncate_to: int | None = None
     restart_at: int | None = None
@@ -100,8 +100,8 @@ class OutOfRange(NamedTuple):
 def out_of_range(
     log_end_offset: int, leader_log_start_offset: int, leader_log_end_offset: int
 ) -> OutOfRange:
-    """A leader that ends before the follower was elected uncleanly: truncate to its end. A leader
-    that starts beyond the follower has deleted what the follower lacks: start there."""
+    """A leader whose log ends before the follower's was elected uncleanly: truncate to its end. A
+    leader whose log starts beyond the follower's end has deleted what comes next: start there."""
     if leader_log_end_offset < log_end_offset:
         return OutOfRange(truncate_to=leader_log_end_offset)
     if leader_log_start_offset > log_end_offset:

@@ -156,7 +156,7 @@ class AlterPartitionManager:
     def _what_is_silent(self) -> str:
         address = self._context.controller_address()
         last = f", last known at {address}," if address is not None else ""
-        return f"the controller{last} cannot be reached since {self._silence():.1f} s"
+        return f"the controller{last} cannot be reached, silent for {self._silence():.1f} s"
 
     async def _send_once(self) -> bool:
         """Send one request with all pending changes; False if some must be sent again."""
@@ -189,7 +189,7 @@ class AlterPartitionManager:
         return self._deliver(response.partitions, request)
 
     def _log_failure(self, failure: str) -> None:
-        """Once, however often the same attempt fails in the same way."""
+        """Log a failure once, however often it is repeated."""
         if failure != self._failure:
             self._failure = failure
             logger.info("%s", failure)
@@ -201,7 +201,7 @@ class AlterPartitionManager:
     def _settle(
         self, answer: AlteredPartition, asked: Sequence[AlterPartitionItem], source: str = ""
     ) -> bool:
-        """Pass an answer on; False if it is to be asked again, or answers an earlier question."""
+        """Pass an answer on; False if its change must be sent again, or is no longer pending."""
         key = TopicPartition(answer.topic, answer.partition)
         item, on_answer = self._pending.get(key, (None, None))
         if on_answer is None or not any(item is one for one in asked):

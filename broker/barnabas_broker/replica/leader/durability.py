@@ -1,4 +1,4 @@
-"""Which part of a leader's log counts: plain Kafka's answer, and what may be asked of another."""
+"""Which part of a leader's log counts: plain Kafka's rule, which other rules may override."""
 
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.leader.high_watermark import Hold, Progress, what_holds
@@ -28,14 +28,17 @@ class Durability:
         """The log has grown."""
 
     def review(self, _isr: InSyncReplicas) -> str:
-        """The ISR or its minimum may have changed; returns why to confirm the ISR, or nothing."""
+        """The ISR or its minimum may have changed.
+
+        Returns why the controller should confirm the ISR, or an empty text if it need not.
+        """
         return ""
 
     def confirming(self) -> None:
         """The confirmation that `review` asked for is in flight."""
 
     def prepare_to_shrink_to(self, _in_sync_count: int) -> bool:
-        """Whether an ISR of this size may be proposed now; what it requires first is begun."""
+        """Whether an ISR of this size may be proposed now; if not, starts what must come first."""
         return True
 
     def what_holds(self, progress: Progress) -> Hold:

@@ -1,4 +1,4 @@
-"""What the leaders of all partitions of a broker share."""
+"""The settings and parts that the leaders of all partitions of a broker share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """What the high watermark depends on.
+    """The values that the high watermark depends on.
 
-    `end_offset` is where the leader's own log counts up to: its end, in Kafka. `awaited` has the
-    log end offsets of the followers that are waited for, by broker id, -1 for one that has not
-    fetched from this leader yet. `in_sync_count` is the size of the committed ISR.
+    `end_offset` is the end of the part of the leader's own log that counts: in Kafka, the log end.
+    `awaited` has the log end offsets of the followers that are waited for, by broker id; -1 if a
+    follower has not fetched from this leader yet. `in_sync_count` is the size of the committed ISR.
     """
 
     high_watermark: int
@@ -34,7 +34,7 @@ def holds_back(in_maximal_isr: bool, caught_up: bool, alive: bool) -> bool:
 
 
 def next_high_watermark(progress: Progress) -> int:
-    """The smallest log end offset of those that are waited for; never below the present value.
+    """The smallest log end offset that is waited for; never below the present high watermark.
 
     With fewer committed members than `min_in_sync` it does not move, whatever `acks` the records
     came with: what consumers have seen must be on that many replicas (Kafka 3.7 and later).
@@ -45,8 +45,8 @@ def next_high_watermark(progress: Progress) -> int:
 
 
 class Hold(NamedTuple):
-    """Why the high watermark is below the log end, as text for humans, empty if it is not; and the
-    followers it waits for, if it waits for followers."""
+    """`because` says, for humans, why the high watermark is below the log end; empty if it is not.
+    `by` has the followers that it waits for."""
 
     because: str = ""
     by: tuple[int, ...] = ()

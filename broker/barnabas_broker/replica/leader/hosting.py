@@ -1,9 +1,9 @@
-"""ISR members that no longer host the partition, by what their own fetch sessions say.
+"""ISR members that no longer host the partition, as their own fetch sessions show.
 
 A caught-up member of an idle partition stays in the ISR for as long as its log end is the leader's
 (as in Kafka), so a replica that is gone would stay there forever, and could be elected. Its fetch
 session names all that the broker follows at this leader; a member that the session does not name
-cannot be in sync. A member that is merely silent is never judged here: the lag time does that.
+cannot be in sync. Members that are merely silent are left to `replica.lag.time.max.ms`.
 Plain functions; times are monotonic seconds.
 """
 

@@ -1,4 +1,4 @@
-"""What a leader knows of its followers, and which of them join or leave the ISR.
+"""A leader's view of its followers, and the rules by which they join and leave the ISR.
 
 Plain data and plain functions, called by `Leadership`. Times are monotonic seconds. The committed
 ISR is the one in ZooKeeper. From a leader's proposal to change it until the controller's answer the

@@ -1,4 +1,4 @@
-"""The ISR a leader proposes, larger or smaller, and what the answer makes of it (KIP-497).
+"""The larger or smaller ISR that a leader proposes, and the effect of the answer (KIP-497).
 
 Plain functions. `Leadership` applies what they return, and `AlterPartitionManager` sends the
 proposals to the controller.
@@ -81,8 +81,8 @@ def after_answer(
 ) -> tuple[InSyncReplicas, int]:
     """The ISR and the partition epoch after the controller's answer to the proposal in `isr`.
 
-    They stay if the answer is late, or if it shows that this leader is behind the controller: the
-    proposal then counts until the next LeaderAndIsr.
+    Both stay as they are if the answer is late, or if it shows that this leader is behind the
+    controller: the proposal then counts until the next LeaderAndIsr.
     """
     match outcome_of(answer.error_code):
         case AlterPartitionOutcome.ROLL_BACK:

@@ -1,7 +1,7 @@
 """The way around a controller that cannot be reached: leaders' ISR changes go to ZooKeeper.
 
 Before KIP-497 every leader wrote its partition's state itself. `server/` implements this port, so
-that nothing here knows ZooKeeper.
+that nothing here depends on ZooKeeper.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class IsrWriter(Protocol):
     async def write(
         self, items: Sequence[AlterPartitionItem], why: str
     ) -> Sequence[IsrWriteResult]:
-        """The results of those that are settled; the others wait, and may be passed again.
+        """Return the results of the settled changes; the others wait, and may be passed again.
 
         `why` says what is wrong with the controller.
         """

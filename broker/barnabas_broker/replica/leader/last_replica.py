@@ -2,10 +2,10 @@
 
 An acknowledged record is usually in several page caches, which do not all lose power together. When
 the ISR has shrunk below `min.insync.replicas`, or to the leader alone, the other replicas may fall
-behind, and what the leader then loses in a power loss they may have to truncate too. Therefore the
-leader flushes its log and its epochs before a smaller ISR may be committed. As long as the ISR is
-that small an append counts only once it is flushed: for the high watermark, and for the answer to
-`acks=1`.
+behind. If the leader then loses records in a power loss, the others may have to truncate theirs
+too. Therefore the leader flushes its log and its epochs before a smaller ISR may be committed. As
+long as the ISR is that small, an append counts only once it is flushed: for the high watermark, and
+for the answer to `acks=1`.
 """
 
 from collections.abc import Callable
@@ -24,13 +24,13 @@ class Phase(Enum):
     """How far the leader of an ISR that requires flushing has come."""
 
     NOT_REQUIRED = auto()  # the ISR is large enough: unflushed records count too
-    FLUSHING = auto()  # what the log held when flushing was required is not flushed yet
-    FLUSHED = auto()  # it is: a smaller ISR may be proposed
-    REPORTED = auto()  # and the controller has been asked to record it
+    FLUSHING = auto()  # records from before the ISR required flushing are not flushed yet
+    FLUSHED = auto()  # those records are flushed: a smaller ISR may be proposed
+    REPORTED = auto()  # the controller has been asked to record that they are flushed
 
 
 def isr_requires_flush(in_sync_count: int, min_in_sync: int, replica_count: int) -> bool:
-    """Whether an ISR of this size no longer protects what its members' page caches hold.
+    """Whether an ISR of this size no longer protects the records in its members' page caches.
 
     A partition with one replica is exempt: no other broker ever had its records.
     """
@@ -38,7 +38,7 @@ def isr_requires_flush(in_sync_count: int, min_in_sync: int, replica_count: int)
 
 
 def what_holds_last_replica(progress: Progress, log_end_offset: int) -> Hold:
-    """As `what_holds`, for a leader whose `progress.end_offset` is the end of what is flushed."""
+    """Like `what_holds`, for a leader whose `progress.end_offset` is the end of what is flushed."""
     slowest = min(progress.awaited.values(), default=log_end_offset)
     if (
         progress.high_watermark < log_end_offset
@@ -90,10 +90,10 @@ class LastReplicaStanding(Durability):
             self._flush()
 
     def review(self, isr: InSyncReplicas) -> str:
-        """Start or stop to require flushing, as the committed and the proposed ISR demand.
+        """Start or stop requiring flushes, as the committed and the proposed ISR demand.
 
-        The controller records that the last replica's log is flushed when it is asked to confirm
-        the ISR that it has: should this broker lose power then, it still has every record.
+        A request to confirm the present ISR shows the controller that the last replica's log is
+        flushed: if this broker loses power after that, it still has every record.
         """
         if not self._requires_flush(min(len(isr.committed), len(isr.proposed or isr.committed))):
             self._relieve(isr)
@@ -113,7 +113,7 @@ class LastReplicaStanding(Durability):
         self.phase = Phase.REPORTED
 
     def prepare_to_shrink_to(self, in_sync_count: int) -> bool:
-        """Begin the flush that so small an ISR requires; whether the ISR may shrink already.
+        """Begin the flush that so small an ISR requires; True if the ISR may shrink already.
 
         If not, the caller tries again when `on_flushed` is called.
         """

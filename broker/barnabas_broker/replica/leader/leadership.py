@@ -3,7 +3,7 @@
 A `Leadership` exists for one leader epoch. `Partition` creates it on LeaderAndIsr and drops it with
 the next one. It is the only owner of this state: `in_sync`, `isr_changes` and `high_watermark`
 decide, as plain functions, and `Leadership` applies what they return, wakes waiting requests and
-sends proposals. Nothing here awaits. Which part of the log counts is `durability`'s answer.
+sends proposals. Nothing here awaits. `Durability` decides which part of the log counts.
 """
 
 from barnabas_common.errors import (
@@ -49,7 +49,7 @@ from barnabas_broker.replica.leader.isr_changes import (
 from barnabas_broker.replica.leader.last_replica import LastReplicaStanding
 from barnabas_broker.replica.purgatory import DelayedOperations
 
-# A part of the lag time, below the half that lies between two checks.
+# The grace time as a part of the lag time: less than the half that lies between two checks.
 ABSENCE_GRACE_RATIO = 0.4
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
@@ -58,7 +58,7 @@ ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 class Leadership:
     """The leader's state for one epoch. `previous` is set if this broker led just before.
 
-    `isr` is the ISR that the controller last confirmed with the change that is proposed now;
+    `isr` has the ISR that the controller last confirmed, and the change that is proposed now.
     `partition_epoch` is the version of the state znode that this leader acts on.
     """
 
@@ -83,8 +83,8 @@ class Leadership:
         self._environment = environment
         self._durability = self._new_durability()
         self.followers = self._followers(previous)
-        # Even before the first record: followers thus find out that their own last records, of an
-        # older epoch, end here (KIP-101).
+        # Before its first record: followers then learn that the records of older epochs, which may
+        # be their own last ones, end here (KIP-101).
         log.assign_epoch(self.epoch, self.epoch_start_offset)
 
     def _new_durability(self) -> Durability:
@@ -126,6 +126,7 @@ class Leadership:
 
     @property
     def min_in_sync(self) -> int:
+        """The smallest ISR with which `acks=all` is accepted; never more than all replicas."""
         return effective_min_in_sync(self.log.config.min_insync_replicas, len(self.replicas))
 
     # ---- produce
@@ -163,7 +164,7 @@ class Leadership:
                 remote.record_fetch(log_end_offset, log_end_offset, last)
 
     def outcome_of_append(self, acks: int, required_offset: int) -> ErrorCode | None:
-        """What to answer to a produce that ends at `required_offset`; None: it must wait."""
+        """The answer to a produce that ends at `required_offset`; None if it must wait."""
         if acks == ACKS_ALL:
             reached = self.log.high_watermark >= required_offset
             return self._outcome_of_committed() if reached else None
@@ -293,7 +294,7 @@ class Leadership:
             self._propose(proposal)
 
     def _no_longer_hosting(self) -> list[int]:
-        """The members whose brokers fetch from this leader in this epoch, and not this partition.
+        """The members whose brokers fetch from this leader in this epoch, but not this partition.
 
         Checked at half the lag time, so a member leaves within the lag time.
         """

@@ -1,7 +1,7 @@
-"""One partition on this broker: its role (leader, follower or offline) and the changes of it.
+"""One partition on this broker: its role (leader, follower or offline) and the changes of role.
 
-`Roles` changes the role as the controller requests; produce and fetch requests take the
-`Leadership` from here; the fetcher appends to the log while the partition follows. A change of role
+`Roles` changes the role as the controller requests. Produce and fetch requests take the
+`Leadership` from here. The fetcher appends to the log while the partition follows. A change of role
 has no await in it, so no other task sees half of it.
 """
 
@@ -50,6 +50,7 @@ class Partition:
 
     @property
     def topic_id(self) -> str | None:
+        """The id of the topic whose log is here; None without a log, or if the log has none."""
         return self.log.topic_id if self.log is not None else None
 
     # ---- roles
@@ -130,7 +131,7 @@ class Partition:
     # ---- for produce, fetch and offsets
 
     def lead(self, requested_epoch: int = NO_EPOCH) -> Leadership:
-        """Return the leadership, for a request with the leader epoch `requested_epoch`.
+        """Return the leadership to a request that carries the leader epoch `requested_epoch`.
 
         Raises:
             KafkaStorageError: the log directory has failed.

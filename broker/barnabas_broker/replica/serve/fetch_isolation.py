@@ -9,7 +9,7 @@ READ_COMMITTED = 1
 
 
 class FetchIsolation(Enum):
-    """What a reader may see."""
+    """The part of a log that a reader may see."""
 
     LOG_END = auto()  # a follower: everything
     HIGH_WATERMARK = auto()  # a consumer: what is committed

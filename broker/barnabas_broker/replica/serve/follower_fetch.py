@@ -29,7 +29,7 @@ from barnabas_broker.replica.serve.read_result import refused_fetch
 
 @dataclass(slots=True)
 class _Findings:
-    """What one look at the changed partitions found."""
+    """The result of one look at the changed partitions; `size` is in bytes."""
 
     answers: list[tuple[CachedPartition, FetchedPartition]] = field(default_factory=list)
     size: int = 0
@@ -91,7 +91,7 @@ class FollowerFetches:
     def last_fetch_without(self, broker_id: int, key: TopicPartition) -> float:
         """When a follower last fetched in a session that does not name the partition.
 
-        `NEVER` if its session names it, or if it has none.
+        `NEVER` if the follower's session names the partition, or if it has no session.
         """
         session = self._sessions.of(broker_id)
         return NEVER if session is None or key in session.partitions else session.last_fetch_time
@@ -105,7 +105,7 @@ class FollowerFetches:
         self._sessions.close()
 
     def _try_isr_expansions(self, session: FetchSession) -> None:
-        """Propose followers for the ISR that did not move but may join now.
+        """Propose for the ISR the followers that did not move but may join now.
 
         That happens, for example, when this broker learns that a follower is alive. Only positions
         that were noted in this session count: an older one may be of an earlier incarnation of the

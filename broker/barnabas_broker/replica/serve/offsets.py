@@ -28,7 +28,7 @@ class OffsetLookups:
         self._partitions = partitions
 
     async def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        """The latest offset is the high watermark for a consumer, the log end for a follower."""
+        """List offsets. LATEST is the high watermark for a consumer, the log end for a follower."""
         isolation = FetchIsolation.of(request.replica_id >= 0, request.isolation_level)
         return ListOffsetsResponse([self._list(item, isolation) for item in request.partitions])
 

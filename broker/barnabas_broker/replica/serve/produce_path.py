@@ -43,7 +43,7 @@ class ProducePath:
         """One outcome per partition, in the order of the request; partitions fail independently.
 
         With acks=all the answer waits until every partition is committed or has failed, at most
-        `timeout_ms`; what is not committed by then gets REQUEST_TIMED_OUT, and may be later. With
+        `timeout_ms`; a late append gets REQUEST_TIMED_OUT, and may still be committed later. With
         acks=0 there is no answer: the producer notices a failure only by losing its connection, as
         in Kafka.
 
