@@ -18,7 +18,7 @@ TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 @dataclass
 class ManagerWorld:
-    """`settings` are the broker's, over two small directories' worth of defaults."""
+    """`settings` override the broker's defaults here: two log directories with small segments."""
 
     settings: dict[str, str] = field(default_factory=dict)
     disk: MemoryDisk = field(default_factory=MemoryDisk)
@@ -53,7 +53,7 @@ class ManagerWorld:
         return manager
 
     async def restart(self, manager: LogManager) -> LogManager:
-        """In good order."""
+        """Stop the manager cleanly and start another on the same disk."""
         await manager.stop()
         manager.unlock_directories()
         return await self.start()
@@ -71,6 +71,6 @@ class ManagerWorld:
 
 
 def append(log: UnifiedLog, *values: bytes, epoch: int = 0, timestamp: int = NOW) -> None:
-    """One committed batch."""
+    """Append one batch, and commit it."""
     log.append_as_leader(produced(*values, timestamp=timestamp), epoch, NOW)
     log.update_high_watermark(log.log_end_offset)

@@ -1,7 +1,7 @@
-"""Brokers of a few lines, for tests of the client: real messages over the memory network.
+"""Minimal brokers for tests of the client, with real messages over the memory network.
 
-`ScriptedBrokers` keeps one log per partition and answers as a broker would; a test puts faults in
-its way: `faults` are answered (or raised, or slept) once each, in order, before anything else.
+`ScriptedBrokers` keeps one log per partition and answers as a broker would. A test adds `faults`:
+each is answered, raised or waited for once, in order, before anything else.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ Fault = Callable[[int, Any], Awaitable[Any]]
 
 @dataclass
 class ScriptedLog:
-    """One partition: its leadership, and its bytes as they would be on disk."""
+    """One partition: its leadership, and its bytes as on disk."""
 
     leader: int
     epoch: int = 1
@@ -136,7 +136,7 @@ class ScriptedBrokers:
         await self._listeners.pop(broker_id).close()
 
     def kill(self, broker_id: int) -> None:
-        """Its connections break, unanswered, and connecting is refused."""
+        """Break the broker's connections, without answers, and refuse new ones."""
         self._listeners.pop(broker_id)
         self.network.kill(f"broker-{broker_id}")
 
@@ -215,7 +215,7 @@ class ScriptedBrokers:
         return answer
 
     def grow(self, count: int) -> None:
-        """The topic has `count` partitions from now on."""
+        """Let the topic have `count` partitions from now on."""
         for number in range(len(self.logs), count):
             self.logs[TopicPartition(self.topic, number)] = ScriptedLog(self.brokers[0])
 
@@ -270,7 +270,7 @@ class ScriptedBrokers:
 
 
 def refuse(code: ErrorCode) -> Fault:
-    """Answer a produce or fetch with this error for every partition."""
+    """Return a fault that answers a produce or fetch with this error for every partition."""
 
     async def fault(broker_id: int, request: Any) -> Any:
         if isinstance(request, ProduceRequest):
