@@ -1,4 +1,4 @@
-"""A program that uses the client may start others, as PySpark starts Java: fork, then exec."""
+"""A program that uses the client may start others by fork and exec, as PySpark starts Java."""
 
 import subprocess
 import sys

@@ -18,7 +18,7 @@ TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 @dataclass
 class ManagerWorld:
-    """`settings` override the broker's defaults here: two log directories with small segments."""
+    """`settings` are added to those of a broker whose log directory is /data."""
 
     settings: dict[str, str] = field(default_factory=dict)
     disk: MemoryDisk = field(default_factory=MemoryDisk)

@@ -53,7 +53,7 @@ async def leader_of(cluster: SimulatedCluster) -> int:
 
 
 async def led_by(cluster: SimulatedCluster, key: TopicPartition, broker_id: int) -> None:
-    """Wait until a broker leads in ZooKeeper and by its own account."""
+    """Wait until a broker reports that it leads."""
     await until_replicas(
         cluster.bootstrap,
         key,
