@@ -64,7 +64,7 @@ class Chaos:
             await asyncio.sleep(self.random.uniform(0.0, 0.1))
 
     async def _consume(self) -> None:
-        """Read from every broker that acts as leader, deposed or not."""
+        """Read from random brokers; those that act as leader answer, deposed or not."""
         offset = 0
         while True:
             await asyncio.sleep(self.random.uniform(0.0, 0.2))

@@ -1,4 +1,4 @@
-"""ZooKeeper is down, or returns older than it was: every broker reports it, as an error, once."""
+"""ZooKeeper is down, or returns older than it was: every broker reports it as an event."""
 
 import asyncio
 
