@@ -118,7 +118,7 @@ async def test_an_old_tool_asks_in_zookeeper(cluster: LocalCluster) -> None:
     async def moved() -> bool:
         return (await replicas(cluster))[1] == [2, 3, 1]
 
-    await until(moved)  # brokers hear of it one by one
+    await until(moved)  # brokers learn it one by one
 
 
 async def test_what_is_wrong_is_said_with_kafkas_name(cluster: LocalCluster) -> None:
@@ -149,7 +149,7 @@ async def test_a_topic_grows(cluster: LocalCluster) -> None:
     assert row == {"topic": TOPIC, "partitions": 5}
 
     async def grown() -> bool:
-        return len(await replicas(cluster)) == 5  # brokers hear of it one by one
+        return len(await replicas(cluster)) == 5  # brokers learn it one by one
 
     await until(grown)
     assert all(len(set(ids)) == 3 for ids in await replicas(cluster))

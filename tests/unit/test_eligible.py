@@ -84,7 +84,7 @@ def test_a_last_member_that_had_flushed_all_lost_nothing(
     ("old_isr", "old_eligible", "new_isr", "min_isr", "eligible"),
     [
         ((1, 2, 3), (), (1, 2), 2, ()),  # the high watermark moves on without 3
-        ((1, 2), (), (1,), 2, (2,)),  # it stands still: 2 has all that is committed
+        ((1, 2), (), (1,), 2, (2,)),  # it does not move: 2 has everything committed
         ((1, 2, 3), (), (1,), 2, (2, 3)),
         ((1,), (2, 3), (1, 2), 2, ()),
         ((1,), (2, 3), (2,), 2, (3, 1)),  # an eligible replica leads
