@@ -126,7 +126,7 @@ async def prepare(world: ControlWorld) -> None:
 # ---- the steps
 
 Step = tuple[str, list[Callable[[Seen], bool]]]
-"""Its name in the guide, and what it does: all of it after all of the step before."""
+"""A step's name in the guide, and its actions, which all follow those of the step before."""
 
 
 def reads(path: str, watches: bool = True) -> Callable[[Seen], bool]:
@@ -175,7 +175,7 @@ STEPS: list[Step] = [
     ("states are read", [reads(state_of("led"), watches=False)]),
     ("deletion requests are watched and read", [reads(znodes.DELETE_TOPICS)]),
     (
-        "all brokers are told who is alive",
+        "all brokers receive the list of those that are alive",
         [sends(UpdateMetadataRequest, lambda request: request.partitions == [])],
     ),
     ("brokers that lost records leave the ISRs", [writes(state_of("lost-records"), b'"isr":[2]')]),

@@ -29,6 +29,7 @@ def reports(world: ControlWorld, path: str, broker_id: int = 9) -> list[str]:
 
 
 async def reported(world: ControlWorld, path: str, broker_id: int = 9) -> None:
+    """Wait until the broker has reported this znode as malformed."""
     await world.until(lambda: bool(reports(world, path, broker_id)))
 
 
@@ -42,6 +43,7 @@ async def other_goes_on(world: ControlWorld) -> None:
 
 
 def still_the_first(world: ControlWorld) -> None:
+    """Assert that broker 9 is still controller, in its first term."""
     assert world.controller() is world.brokers[9]
     assert world.brokers[9].controller.epoch == 1
 
@@ -51,6 +53,7 @@ async def raw(world: ControlWorld, path: str) -> bytes:
 
 
 async def raw_of(store: Store, path: str) -> bytes:
+    """Return a znode's data; fails if the znode does not exist."""
     found = await store.get(path)
     assert found is not None
     return found[0]

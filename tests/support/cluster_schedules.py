@@ -31,6 +31,7 @@ async def started_cluster(
 
 
 async def create_topic(cluster: SimulatedCluster, leader: int = 1) -> None:
+    """Create the schedules' topic of one partition on all brokers, led by `leader`."""
     replicas = [leader, *(b for b in cluster.broker_ids if b != leader)]
     async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
         await admin.create_topic(TP.topic, configs=GATED, assignments={0: replicas})

@@ -43,6 +43,7 @@ def seal(log: UnifiedLog) -> None:
 
 
 def records_in(log: UnifiedLog) -> list[KeyedRecord]:
+    """Return offset, key and value of every record in the log."""
     data = read_all(log)
     return [
         (record.offset, record.key, record.value)

@@ -30,6 +30,7 @@ async def write_raw(store: Store, entity: str, data: bytes) -> None:
 
 
 def log_of(cluster: SimulatedCluster, broker_id: int, partition: TopicPartition) -> UnifiedLog:
+    """Return a broker's open log of a partition; fails if there is none."""
     log = cluster.broker(broker_id).log_manager.get(partition)
     assert log is not None
     return log

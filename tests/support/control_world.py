@@ -238,6 +238,8 @@ class ControlWorld:
         return await self.until_some(reached)
 
     async def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait in virtual time until the condition holds; fails after `seconds`."""
+
         async def reached() -> bool | None:
             return condition() or None
 

@@ -131,4 +131,5 @@ class Stage:
 
 
 def numbers(prefix: str, count: int = 20) -> list[bytes]:
+    """Return `count` values: the prefix, then 0, 1, 2, ..."""
     return [f"{prefix}{number}".encode() for number in range(count)]

@@ -61,6 +61,7 @@ class ManagerWorld:
     async def open(
         self, manager: LogManager, name: str = "t", partition: int = 0, **topic: str
     ) -> UnifiedLog:
+        """Get or create a log; `topic` has topic settings, with _ for dots."""
         settings = {key.replace("_", "."): value for key, value in topic.items()}
         return await manager.get_or_create(
             TopicPartition(name, partition), TOPIC_ID, self.config.log_config(settings), is_new=True

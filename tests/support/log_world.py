@@ -21,6 +21,8 @@ FOLDER = "/data/t-0"
 
 @dataclass
 class FakeClock:
+    """A clock whose two times, both from `now_ms`, change only when a test sets them."""
+
     now_ms: int = NOW
 
     def monotonic(self) -> float:
@@ -56,6 +58,10 @@ class LogWorld:
     folder: str = FOLDER
 
     def open(self, checkpoint: LogCheckpoint | None = None, **config: object) -> UnifiedLog:
+        """Open the log as after an unclean shutdown, unless `checkpoint` says otherwise.
+
+        `config` replaces fields of `LogConfig`.
+        """
         self.config = replace(self.config, **config)  # type: ignore[arg-type]
         self.disk.make_directory(self.folder)
         context = LogContext(self.disk, self.clock, random.Random(1), self.host)
@@ -63,6 +69,7 @@ class LogWorld:
         return UnifiedLog(context, folder, checkpoint or LogCheckpoint())
 
     def reopen_clean(self, log: UnifiedLog) -> UnifiedLog:
+        """Close the log and open it as after a clean shutdown."""
         log.flush()
         log.close()
         return self.open(

@@ -122,6 +122,7 @@ def gaps(table: str, sections: Iterable[Section]) -> list[str]:
 
 
 def path_of(file: str, root: Path = ROOT) -> Path:
+    """Return the path of a file below one of `FOLDERS`. Raises ValueError unless it is unique."""
     (found,) = (root / folder / file for folder in FOLDERS if (root / folder / file).is_file())
     return found
 

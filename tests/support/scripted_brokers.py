@@ -141,6 +141,7 @@ class ScriptedBrokers:
         self.network.kill(f"broker-{broker_id}")
 
     def elect(self, partition: int, leader: int) -> None:
+        """Let a broker lead under a new leader epoch; the old epoch ends at the log's end."""
         log = self.log(partition)
         log.epoch_ends[log.epoch] = log.end
         log.leader, log.epoch = leader, log.epoch + 1
@@ -167,6 +168,7 @@ class ScriptedBrokers:
         return await faults.pop(0)(broker_id, request) if faults else None
 
     def produce(self, broker_id: int, request: ProduceRequest) -> ProduceResponse | None:
+        """Append as the broker would; None with acks=0."""
         answers = []
         for part in request.partitions:
             answer = ProducedPartition(part.topic, part.partition)
@@ -183,6 +185,7 @@ class ScriptedBrokers:
         return ProduceResponse(answers) if request.acks else None
 
     def changed(self) -> None:
+        """Wake the parked fetches."""
         self.change.set()
         self.change = asyncio.Event()
 

@@ -48,10 +48,12 @@ def import_cycles(files: Sequence[Source]) -> list[str]:
 
 
 def long_files(files: Sequence[Source]) -> list[str]:
+    """Return the files with more than `MOST_LINES` lines."""
     return [f"{file.path}: {file.lines} lines" for file in files if file.lines > MOST_LINES]
 
 
 def long_functions(files: Sequence[Source]) -> list[str]:
+    """Return the functions with more than `MOST_FUNCTION_LINES` lines, docstrings included."""
     faults = []
     for file in files:
         for node in ast.walk(file.tree):

@@ -70,11 +70,13 @@ SKIPPED = ("CHANGELOG.md",)
 
 
 def documents() -> list[Path]:
+    """Return the Markdown pages whose words are checked."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     return sorted(page for page in pages if page.name not in SKIPPED)
 
 
 def source() -> list[Path]:
+    """Return the Python and protobuf files of the packages."""
     python = [file for package in PACKAGES for file in package.rglob("*.py")]
     return sorted([*python, *(ROOT / "proto" / "barnabas").rglob("*.proto")])
 
