@@ -35,7 +35,7 @@ class ManagerWorld:
             self.clock,
             random.Random(1),
             InlineOffload(),
-            None,  # type: ignore[arg-type]  # a log manager talks to nobody
+            None,  # type: ignore[arg-type]  # a log manager uses no network
         )
         return LogManager(
             self.config,

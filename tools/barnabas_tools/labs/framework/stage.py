@@ -115,7 +115,7 @@ class LabCluster:
         began = now()
         try:
             async with asyncio.timeout(self._patience):
-                while not await condition():  # noqa: ASYNC110 - what is asked is another process
+                while not await condition():  # noqa: ASYNC110 - the condition asks another process
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError:
             return None
