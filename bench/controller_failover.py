@@ -112,6 +112,7 @@ async def fail_over(cluster: LocalCluster) -> Failover:
 
 
 async def measure(cluster: LocalCluster, partitions: int, kills: int) -> list[Failover]:
+    """Create the partitions, then kill and restart the controller's broker `kills` times."""
     console = Console()
     began = time.monotonic()
     await make_topics(cluster.bootstrap, partitions)
