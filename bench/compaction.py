@@ -46,6 +46,7 @@ def config_of(data: Path) -> Config:
 
 
 def batches(megabytes: int, record_bytes: int) -> list[bytes]:
+    """Return batches with records of `record_bytes`, in which keys occur four times on average."""
     chance = random.Random(1)
     records = megabytes * _MB // record_bytes
     per_batch = max(BATCH_BYTES // record_bytes, 1)
@@ -60,6 +61,7 @@ def batches(megabytes: int, record_bytes: int) -> list[bytes]:
 
 
 async def loop_delays(delays: list[float]) -> None:
+    """Sleep for a millisecond repeatedly, and append each delay in seconds; until cancelled."""
     while True:
         before = time.perf_counter()
         await asyncio.sleep(0.001)
@@ -67,6 +69,7 @@ async def loop_delays(delays: list[float]) -> None:
 
 
 async def measure(data: Path, megabytes: int, record_bytes: int, kafka: Path | None) -> None:
+    """Fill a log, compact it in one pass and print the figures; `kafka` is a folder for a copy."""
     reports: list[PassReport] = []
     offload = ThreadOffload()
     runtime = Runtime(SystemClock(), system_randomness(), offload, None)  # type: ignore[arg-type]

@@ -1,10 +1,10 @@
-"""How long a cluster with many partitions is without a controller, and partitions without a leader.
+"""How long a cluster with many partitions has no controller, and partitions have no leader.
 
     python bench/controller_failover.py [--partitions 1000] [--kills 5] [--json FILE]
 
 Three brokers, replication factor 3. The broker that is controller, and leads a third of the
-partitions, is killed with kill -9. Measured from the kill: until a survivor says that another
-broker is controller, and until a survivor knows a running leader for every partition.
+partitions, is killed with kill -9. Two times are measured from the kill: until a survivor says that
+another broker is controller, and until a survivor knows a running leader for every partition.
 """
 
 import argparse
@@ -69,7 +69,7 @@ async def make_topics(bootstrap: str, partitions: int) -> None:
 
 
 async def until_full(cluster: LocalCluster, partitions: int) -> float:
-    """Wait until a broker sees three in-sync replicas everywhere; the seconds it took."""
+    """Wait until a broker sees three in-sync replicas everywhere; returns the seconds it took."""
     watcher, began = Watcher(cluster, cluster.broker_ids[0]), time.monotonic()
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -84,6 +84,7 @@ async def until_full(cluster: LocalCluster, partitions: int) -> float:
 
 
 async def fail_over(cluster: LocalCluster) -> Failover:
+    """Kill the controller's broker, and wait until another is controller and all is led again."""
     async with Admin(cluster.bootstrap) as admin:
         controller = (await admin.describe_cluster()).controller_id
     survivor = next(broker for broker in cluster.broker_ids if broker != controller)
@@ -111,6 +112,7 @@ async def fail_over(cluster: LocalCluster) -> Failover:
 
 
 async def measure(cluster: LocalCluster, partitions: int, kills: int) -> list[Failover]:
+    """Create the partitions, then kill and restart the controller's broker `kills` times."""
     console = Console()
     began = time.monotonic()
     await make_topics(cluster.bootstrap, partitions)

@@ -87,6 +87,7 @@ def _counting_control(counts: Counter[str]) -> Iterator[None]:
 
 
 async def measure(partitions: int) -> Scale:
+    """Kill the controller's broker in a simulated cluster, and count until all is led again."""
     cluster = SimulatedCluster(seed=1, config={"auto.leader.rebalance.enable": "false"})
     await cluster.start()
     async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:

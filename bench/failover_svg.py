@@ -75,7 +75,7 @@ def _coloured(line: str) -> Text:
 
 
 def animated(svg: str, starts: list[int]) -> str:
-    """The picture, with each command and its output appearing at its time."""
+    """Return the picture, in which each command and its output appear at their time."""
     style = (
         "@keyframes appear { from { opacity: 0 } to { opacity: 1 } }\n"
         "    text[data-at] { animation: appear 0.2s both }\n"
@@ -93,7 +93,7 @@ def animated(svg: str, starts: list[int]) -> str:
 
 
 def victim(recording: Recording) -> tuple[int, int]:
-    """A partition and its leader, one that is not the controller too."""
+    """Return a partition and its leader, a broker that is not the controller."""
     controller = json.loads(recording.output_of("barnabas zk get /controller | head -1"))[
         "brokerid"
     ]

@@ -3,8 +3,8 @@
     python bench/false_alarms.py [--minutes M] [--pause SECONDS] [--seed N]
 
 A producer with acks=all saturates three brokers while random brokers are paused by SIGSTOP for a
-second. It counts suspicions, elections of leaders and controllers, and acknowledged records that
-are missing or out of order. All of them should be 0; exit code 1 otherwise.
+second. The script counts suspicions, elections of leaders and controllers, and acknowledged records
+that are missing or out of order. All counts should be 0; otherwise the exit code is 1.
 """
 
 import argparse
@@ -28,8 +28,8 @@ from report import console
 
 TOPIC = "busy"
 SIZE = 1024
-# The consumer checks while records arrive; the producer waits for it, so that nothing is deleted
-# unread however long it takes.
+# The consumer checks records while they arrive. The producer waits for it, so that retention
+# deletes no record unread, however long the run takes.
 MAX_UNREAD = 50_000
 TOPIC_CONFIG = {
     "min.insync.replicas": "2",
@@ -46,7 +46,10 @@ DRAIN_SECONDS = 60.0
 
 @dataclass
 class Tally:
-    """Values count up in each partition, so that a gap in what is read is a loss."""
+    """What was sent, acknowledged and read.
+
+    The values of each partition count up, so that a gap in what is read is a loss.
+    """
 
     sent: int = 0
     acked: dict[int, int] = field(default_factory=dict)

@@ -1,7 +1,8 @@
 """A real Apache Kafka 3.9.1 on this machine: ZooKeeper and three brokers, each its own JVM.
 
-The benchmarks measure beside it. Needs Java 17 and, for the first time, Maven; the jars are kept
-in `.cache/kafka-peer`. Everything listens on 127.0.0.1, on free ports, in a temporary folder.
+The benchmarks compare Barnabas with it. It needs Java 17 and, for the first time, Maven; the jars
+are kept in `.cache/kafka-peer`. Everything listens on 127.0.0.1, on free ports, in a temporary
+folder.
 
     with KafkaCluster() as kafka:
         kafka.create_topic("bench", partitions=6)
@@ -30,7 +31,7 @@ from machine import resident_mb
 VERSION = "3.9.1"
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "kafka-peer"
 POM = Path(__file__).resolve().parent / "kafka_peer" / "pom.xml"
-# What Kafka's own start script gives a broker.
+# The options that Kafka's own start script gives a broker.
 BROKER_JVM = ["-Xmx1g", "-Xms1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
 SERVING_TIMEOUT = 60.0
 _LOG4J = """\
@@ -128,7 +129,7 @@ class KafkaCluster:
     # Topics
 
     def create_topic(self, topic: str, partitions: int) -> None:
-        """Replication factor 3, min.insync.replicas 2; returns when the partitions have leaders."""
+        """Create a topic with three replicas, two of them required; wait until it has leaders."""
         asyncio.run(self._create_topic(topic, partitions))
 
     def leaders(self, topic: str) -> dict[int, int]:
@@ -149,7 +150,7 @@ class KafkaCluster:
     def produce(
         self, topic: str, *, records: int, size: int, batch_size: int = 65_536, linger_ms: int = 5
     ) -> ProduceResult:
-        """ProducerPerformance with acks=all, at full speed."""
+        """Run ProducerPerformance with acks=all, at full speed."""
         output = self.tool(
             "org.apache.kafka.tools.ProducerPerformance",
             *("--topic", topic, "--num-records", records, "--record-size", size),
@@ -168,7 +169,7 @@ class KafkaCluster:
         return parse_consumed(output)
 
     def latency(self, topic: str, records: int, size: int) -> tuple[float, float]:
-        """EndToEndLatency, one record in flight: p50 and p99 in ms (it prints whole ones)."""
+        """Run EndToEndLatency with one record in flight; returns p50 and p99 in whole ms."""
         output = self.tool(
             "org.apache.kafka.tools.EndToEndLatency",
             *(self.bootstrap, topic, records, "all", size),
@@ -176,7 +177,7 @@ class KafkaCluster:
         return parse_latency(output)
 
     def tool(self, main: str, *arguments: object) -> str:
-        """Run one of Kafka's tools to its end; KafkaUnavailable when it fails."""
+        """Run one of Kafka's tools and return its output; KafkaUnavailable if it fails."""
         done = subprocess.run(
             self.command(main, *arguments), capture_output=True, text=True, check=False
         )
@@ -316,7 +317,7 @@ def fetch_jars() -> Path:
 
 
 def parse_produced(output: str) -> ProduceResult:
-    """`N records sent, R records/sec (M MB/sec), ... , P ms 50th, ... , P ms 99th, ...`"""
+    """Parse `N records sent, R records/sec (M MB/sec), ... , P ms 50th, ... , P ms 99th, ...`."""
     line = next(line for line in reversed(output.splitlines()) if "99th" in line)
     parts = [part.strip() for part in line.split(",")]
     rate, _, megabytes, _ = parts[1].split()
@@ -327,13 +328,13 @@ def parse_produced(output: str) -> ProduceResult:
 
 
 def parse_consumed(output: str) -> float:
-    """The last column of `start, end, MB, MB/s, n, n/s, rebalance ms, fetch ms, MB/s, n/s`."""
+    """Return the last of `start, end, MB, MB/s, n, n/s, rebalance ms, fetch ms, MB/s, n/s`."""
     line = next(line for line in reversed(output.splitlines()) if line.count(",") >= 9)
     return float(line.split(",")[-1])
 
 
 def parse_latency(output: str) -> tuple[float, float]:
-    """`Percentiles: 50th = 1, 99th = 17, 99.9th = 21`"""
+    """Parse `Percentiles: 50th = 1, 99th = 17, 99.9th = 21`; returns p50 and p99 in ms."""
     line = next(line for line in output.splitlines() if line.startswith("Percentiles"))
     p50, p99 = (float(part.split("=")[1]) for part in line.split(",")[:2])
     return p50, p99

@@ -2,9 +2,10 @@
 
     python bench/zookeeper_recipes.py [--json FILE]
 
-Two questions. Who takes over when the owner of a role dies: with one znode that everybody watches,
-and with numbered znodes of which each contender watches the one before its own. And how brokers
-learn of new leaders: each watching the state of every partition, or told by one that watches.
+Two things are measured. The first is the handover of a role whose owner dies, with one znode that
+all contenders watch, and with numbered znodes, where each contender watches the one before its own.
+The second is how brokers learn of new leaders: all brokers watch the state of every partition, or
+one controller notifies them.
 """
 
 import argparse
@@ -36,7 +37,7 @@ SESSION_MS = 20_000
 
 @dataclass(frozen=True)
 class Handover:
-    """One end of an owner: watches that fired, requests after it, ms until the next owner."""
+    """The end of one owner: watches that fired, requests that followed, ms until the next owner."""
 
     recipe: str
     contenders: int
@@ -60,6 +61,7 @@ class Spreading:
 
 @asynccontextmanager
 async def sessions(address: str, count: int) -> AsyncIterator[list[Session]]:
+    """Open this many ZooKeeper sessions, and close them at the end of the block."""
     opened = await asyncio.gather(
         *(connect_kazoo(address)(SESSION_MS, SESSION_MS) for _ in range(count))
     )

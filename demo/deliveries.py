@@ -1,7 +1,7 @@
 """The outcome of every row: where and when it was acknowledged, and what was read back.
 
-The producer's callbacks fill `Deliveries`; `compare` judges. `compare` is tested on planted faults,
-because a check that cannot fail proves nothing.
+The producer's callbacks fill `Deliveries`, and `compare` checks them against the records read. It
+is tested on planted faults, because a check that cannot fail proves nothing.
 """
 
 import time
@@ -36,7 +36,7 @@ class Deliveries:
         self._began = self._clock()
 
     def callback(self, row: int) -> Callable[[RecordMetadata | None, BarnabasError | None], None]:
-        """Record the delivery of one row; an `on_delivery`."""
+        """Return the `on_delivery` callback that records the delivery of one row."""
         return partial(self._delivered, row)
 
     def _delivered(

@@ -18,7 +18,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def clean_up_on_interrupt() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt, and so do SIGTERM and SIGHUP."""
+    """Make Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt from now on."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
 

@@ -146,7 +146,7 @@ async def _kill(cluster: LocalCluster, producer: Producer, monitor: Monitor, scr
 
 
 async def _requests_in_flight(producer: Producer, wanted: int) -> None:
-    """Wait for that many records in flight together; for any, if that does not happen soon."""
+    """Wait until `wanted` requests are in flight together; after a second, until one is."""
     deadline = time.monotonic() + 1.0
     while producer.metrics().requests_in_flight < wanted:
         if time.monotonic() > deadline:

@@ -66,7 +66,7 @@ class Monitor:
         return self._killed is not None and self.election is None
 
     async def run(self) -> None:
-        """Ask until cancelled; separately for high watermarks, which dead brokers delay."""
+        """Ask until cancelled. Dead brokers delay high watermarks; another task asks for them."""
         async with Admin(bootstrap_servers=self._bootstrap) as admin:
             watermarks = asyncio.create_task(self._repeat(admin, self._look_at_watermarks))
             try:

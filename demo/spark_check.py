@@ -11,7 +11,7 @@ import pandas as pd
 from dataset import mean_delay_by_carrier
 
 _TAIL_BYTES = 2_000
-# A Java process of half a minute never earns back what its second compiler costs.
+# Java's second compiler does not pay off in a process that runs for half a minute.
 _SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 

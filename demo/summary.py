@@ -48,7 +48,7 @@ def summary(
 
 
 def _gap(deliveries: Deliveries, partition: int) -> str:
-    """Sixteen carriers need not reach every one of six partitions."""
+    """Format a partition's longest gap. The keys of 16 carriers may leave a partition empty."""
     gap = deliveries.longest_gap.get(partition)
     return "no rows" if gap is None else f"{gap:.2f} s"
 

@@ -1,11 +1,11 @@
-"""For all tests: where everything must run, a skip is a failure; and what may run side by side.
+"""For all tests: whether a skip is a failure, and which tests share a process.
 
-A machine without Docker or Java skips what needs them. `.ci/run` sets BARNABAS_REQUIRE_ALL=1, so
-that a proof cannot silently stop being run.
+Without Docker or Java the tests that need them are skipped. `.ci/run` sets BARNABAS_REQUIRE_ALL=1,
+so that no test can silently stop being run.
 
 With `--numprocesses` and `--dist loadscope`, the tests of a file share a process, because they
-share a cluster. Those of `docker`, `kafka_tools` and `spark` share one for the whole folder: each
-of these uses most of the machine. Labs share nothing.
+share a cluster. Those of `docker`, `kafka_tools` and `spark` share one process per folder, because
+each of these folders uses most of the machine. Labs share nothing.
 """
 
 import os
@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-# Read when gRPC is first loaded, which may be before `transport.grpc_network` sets it;
-# the tests of Spark fork this very process to start Java.
+# gRPC reads this when it is first loaded, which may be before `transport.grpc_network` sets it. The
+# tests of Spark fork this process to start Java.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 
-# A shell starts what it puts in the background deaf to Ctrl-C, and children inherit that; the tests
-# that press it need it heard.
+# A shell starts background processes with SIGINT ignored, and their children inherit that. The
+# tests of Ctrl-C need the signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Each process of a parallel run has ports of its own.
+# Each process of a parallel run has its own ports.
 _PORTS_OF_A_PROCESS = 2_500
 _worker = os.environ.get("PYTEST_XDIST_WORKER")
 if _worker is not None:
@@ -62,7 +62,7 @@ _FOLDERS_APART = ("labs",)
 
 
 class ByCluster(LoadScopeScheduling):
-    """Gives what shares a cluster, or a machine, to one process; see above."""
+    """Gives tests that share a cluster, or a machine, to one process; see above."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = PurePath(nodeid.partition("::")[0])

@@ -1,4 +1,4 @@
-"""Barnabas for PySpark: `spark.read.format("barnabas")`, found by Spark 4 by itself."""
+"""Barnabas for PySpark: `spark.read.format("barnabas")`, which Spark 4 finds by itself."""
 
 from pyspark_barnabas.source import DefaultSource
 

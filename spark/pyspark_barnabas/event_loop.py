@@ -13,7 +13,10 @@ T = TypeVar("T")
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The coroutine's result. Not for use where a loop runs already, or from two threads."""
+    """Run a coroutine and return its result.
+
+    Must not be called while an event loop runs in this thread, nor from two threads.
+    """
     return _runner().run(coroutine)
 
 

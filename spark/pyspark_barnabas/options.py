@@ -118,7 +118,7 @@ def _offsets(given: Mapping[str, str], name: str, default: str) -> Offsets:
 
 
 def _whole(number: object) -> int:
-    """Refuse 1.5 and true, which JSON has too."""
+    """Return the number. Raises ValueError for 1.5 and true, which JSON has too."""
     if type(number) is not int:
         raise ValueError(number)
     return number

@@ -46,7 +46,7 @@ def plan_ranges(
     fail_on_data_loss: bool,
     min_partitions: int = 0,
 ) -> list[OffsetRange]:
-    """One range per partition, more when `min_partitions` asks for it; empty ones are left out.
+    """Return one range per partition, or more if `min_partitions` asks for more; no empty ones.
 
     Raises OptionError if the offsets given do not name exactly the partitions read or run
     backwards, DataLossError if they lie outside what exists and `fail_on_data_loss` is set.

@@ -1,4 +1,4 @@
-"""One task's work: read offsets [start, end) of one partition, all of them or fail.
+"""One task's work: to read all offsets in [start, end) of one partition, or to fail.
 
 Called by `BatchReader.read` in Spark's Python workers. Between planning and reading the leader may
 have changed: a new leader's high watermark may still be below the planned end, or there may be no
@@ -42,7 +42,7 @@ _FETCH_BYTES = 4 * 1024 * 1024
 
 
 def read_range(options: ReadOptions, planned: OffsetRange) -> Iterator[Any]:
-    """Arrow batches of all records in the planned range.
+    """Yield Arrow batches of all records in the planned range.
 
     Raises DataLossError if records of the range cannot be read.
     """
@@ -77,7 +77,7 @@ class RangeReader:
         )
 
     async def open(self) -> None:
-        """Find the cluster; `NoBrokerReachableError` within seconds if no broker answers."""
+        """Find the cluster. Raises NoBrokerReachableError within seconds if no broker answers."""
         await self._consumer.start()
         self._consumer.assign([self._tp])
         self._consumer.seek(self._tp, self._planned.start)
@@ -86,7 +86,10 @@ class RangeReader:
         await self._consumer.close()
 
     async def next_table(self) -> "pa.Table | None":
-        """The next records of the range; None once its end is reached."""
+        """Return the next records of the range; None once its end is reached.
+
+        Raises DataLossError if planned records are gone, or nothing moves for `pollTimeoutMs`.
+        """
         position = await self._consumer.position(self._tp)
         deadline = self._deadline()
         while position < self._planned.end:
@@ -133,7 +136,7 @@ class RangeReader:
         self._consumer.seek(self._tp, min(earliest, self._planned.end))
 
     def _cut(self, table: "pa.Table") -> "pa.Table":
-        """The rows below the planned end, in Spark's types. Offsets rise."""
+        """Return the rows below the planned end, in Spark's types. Offsets rise within a table."""
         if table["offset"][-1].as_py() >= self._planned.end:
             below = pc.sum(pc.less(table["offset"], self._planned.end)).as_py()
             table = table.slice(0, below)

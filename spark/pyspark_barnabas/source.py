@@ -46,7 +46,7 @@ class DefaultSource(DataSource):
         return "barnabas"
 
     def schema(self) -> str:
-        """Called by `load()`, so that it reports a bad option, and not the first action."""
+        """Return Spark's schema string. `load()` calls this, so that it reports a bad option."""
         parse_options(self.options)
         return SCHEMA
 
@@ -66,8 +66,11 @@ class DefaultSource(DataSource):
 
 
 class NoStreamReader(DataSourceStreamReader):
-    """Refuses when it is first asked: Spark stops the reader it has asked for, even if asking for
-    it failed, and would report only that there is none to stop."""
+    """Refuses at its first call.
+
+    If `streamReader` raised instead, Spark would still stop the reader that it asked for, and
+    report only that there is none.
+    """
 
     def initialOffset(self, *_: Any) -> NoReturn:
         raise NotOffered(_NO_STREAMS)
@@ -82,7 +85,7 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """One range per partition that has records, up to the high watermarks seen now.
+        """Return one range per partition that has records, up to the high watermarks seen now.
 
         Spark needs at least one partition: an empty topic is one empty range.
         """
@@ -97,13 +100,13 @@ class BatchReader(DataSourceReader):
         return list(ranges) or [OffsetRange("", 0, 0, 0)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Arrow batches of exactly the planned offsets, or an error."""
+        """Yield Arrow batches of exactly the planned offsets, or raise."""
         assert isinstance(partition, OffsetRange)
         yield from read_range(self._options, partition)
 
 
 async def _bounds(options: ReadOptions) -> dict[TopicPartition, Bounds]:
-    """The first offset and the high watermark of every partition that is to be read."""
+    """Return the first offset and the high watermark of every partition to be read."""
     async with Consumer(
         bootstrap_servers=options.bootstrap_servers,
         allow_auto_create_topics=False,

@@ -29,13 +29,13 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embed
 
 @pytest.fixture
 def real_ensemble(zookeeper_server: EmbeddedZooKeeper) -> RealEnsemble:
-    """The real ZooKeeper, for what only its adapter has."""
+    """The real ZooKeeper, for promises of its adapter alone."""
     return RealEnsemble(zookeeper_server, f"/test/{next(_chroots)}")
 
 
 @pytest.fixture(params=["real", "memory"])
 def ensemble(request: pytest.FixtureRequest) -> Ensemble:
-    """The ZooKeeper a contract test runs against: each test runs on both."""
+    """The ZooKeeper that a contract test runs against; each test runs on both."""
     if request.param == "memory":
         return MemoryEnsemble()
     server = request.getfixturevalue("zookeeper_server")

@@ -1,6 +1,6 @@
 """A peer for the network's contract tests: its handler does what the request's topic says.
 
-Also runs as a process of its own (`python network_peer.py PORT`), to be killed.
+It also runs as a separate process (`python network_peer.py PORT`) that a test can kill.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ SAMPLES: dict[Any, Any] = {int: 7, str: "t", bytes: b"b", bool: True}
 
 @dataclass
 class ScriptedPeer:
-    """Handlers for every service, and what they have seen."""
+    """Handlers for every service, and the requests that they received."""
 
     received: list[Any] = field(default_factory=list)
     senders: list[Peer] = field(default_factory=list)
@@ -60,7 +60,7 @@ class ScriptedPeer:
 
 
 def filled(cls: type[Any]) -> Any:
-    """A message of this class without one empty field."""
+    """Return a message of this class in which no field is empty."""
     hints = get_type_hints(cls)
     return cls(**{each.name: _sample(hints[each.name]) for each in fields(cls)})
 

@@ -1,4 +1,4 @@
-"""The two networks behind one face, so that one suite of tests holds for both."""
+"""The two networks behind one interface, so that the same tests run on both."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ LIMITS = Limits(max_message_bytes=1024 * 1024)
 
 
 class World(Protocol):
-    """Listeners, channels, and a peer in another process, to be killed."""
+    """Listeners, channels, and a peer in another process that a test can kill."""
 
     async def listen(
         self, peer: ScriptedPeer, *services: Service, port: int = 0, limits: Limits = LIMITS
@@ -70,7 +70,10 @@ class GrpcWorld:
         return await self._network.probe(address, timeout)
 
     async def silent_address(self) -> Address:
-        """A listener that accepts nothing, its queue full: the kernel drops what comes then."""
+        """A listener that accepts nothing and whose queue is full:
+
+        the kernel drops new connections.
+        """
         full = socket.create_server(("127.0.0.1", 0), backlog=0)
         address = Address("127.0.0.1", full.getsockname()[1])
         self._sockets.append(full)

@@ -1,4 +1,4 @@
-"""What the log relies on in a file system: the real one, the one that forgets, the simulator's."""
+"""What the log relies on in a file system: the real, the volatile and the simulator's disk."""
 
 import errno
 import resource
@@ -38,7 +38,7 @@ def root(disk: Disk, tmp_path: Path) -> str:
 
 @pytest.fixture
 def room(disk: Disk) -> Limit:
-    """A context in which a file can grow to so many bytes and no more."""
+    """Return a context in which a file can grow only up to so many bytes."""
 
     @contextmanager
     def posix(size: int) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""A program that uses the client may start others, as PySpark starts Java: fork, then exec."""
+"""A program that uses the client may start others by fork and exec, as PySpark starts Java."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ async def main():
         await channel.call(MetadataRequest(), 5.0)
     except NotApplied:
         pass
-    # A preexec_fn makes it a real fork; without one it is a vfork, of which nobody is told.
+    # A preexec_fn makes it a real fork; without one it is a vfork, which runs no fork handlers.
     codes = {subprocess.run(["true"], preexec_fn=int).returncode for _ in range(20)}
     await channel.close()
     print(codes)

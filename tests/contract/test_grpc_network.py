@@ -1,4 +1,4 @@
-"""What only gRPC on real sockets can show: raw frames, host names, uvloop, the way to the port."""
+"""What only gRPC on real sockets can show: raw frames, host names, uvloop, probes of a port."""
 
 import asyncio
 import logging
@@ -154,17 +154,17 @@ def test_the_c_library_can_be_told_to_keep_memory() -> None:
     assert keep_freed_memory()
 
 
-# ---- knocking
+# ---- probes
 
 
 async def test_a_probe_by_name_is_answered_if_any_address_of_it_is(listener: Listener) -> None:
-    """The listener has 127.0.0.1 alone; `localhost` may stand for ::1 too, which refuses."""
+    """The listener has 127.0.0.1 only; `localhost` may also stand for ::1, which refuses."""
     address = Address("localhost", listener.address.port)
     assert await GrpcNetwork().probe(address, timeout=5) is ProbeResult.ANSWERED
 
 
 async def test_a_probe_at_an_unknown_name_is_no_refusal() -> None:
-    """What it is depends on the resolver: no such name, or no answer."""
+    """The outcome depends on the resolver: no such name, or no answer."""
     probe = await GrpcNetwork().probe(Address("no-such-host.invalid", 1), timeout=5)
     assert probe in (ProbeResult.FAILED, ProbeResult.SILENT)
 

@@ -1,6 +1,7 @@
-"""A real ZooKeeper session whose event loop stands still: it is given up, in time, and only then.
+"""A real ZooKeeper session whose event loop stalls is given up, but not before its time.
 
-The session lives as long as kazoo's threads do, so without the watchdog it would outlive any stall.
+The session lasts as long as kazoo's threads run, so without the watchdog it would survive any
+stall.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What every network promises, held against gRPC on real sockets and the memory network alike."""
+"""What every network promises: gRPC on real sockets and the memory network alike."""
 
 import asyncio
 import errno
@@ -17,7 +17,7 @@ from barnabas_common.runtime import Address, Channel, Listener, ProbeResult, Ser
 from tests.contract.network_peer import ScriptedPeer, filled, produce
 from tests.contract.network_worlds import LIMITS, GrpcWorld, MemoryWorld, World
 
-# Milliseconds on an idle machine, far less than any deadline here that could stand for it.
+# This takes milliseconds on an idle machine. It must be far less than the deadlines used here.
 SOON = 3.0
 
 
@@ -116,7 +116,7 @@ async def test_a_send_needs_no_answer(peer: ScriptedPeer, channel: Channel) -> N
     assert [request.partitions[0].partition for request in peer.received] == [0, 1, 2]
 
 
-# ---- refused: certainly not applied
+# ---- refused: certainly not executed
 
 
 async def test_where_no_one_listens_a_call_is_refused_at_once(world: World) -> None:
@@ -162,7 +162,7 @@ async def test_a_closed_channel_refuses(channel: Channel) -> None:
         await channel.call(produce("echo"), timeout=5)
 
 
-# ---- maybe applied: nobody knows
+# ---- broken: the outcome is unknown
 
 
 async def test_no_answer_in_time_means_maybe_applied(peer: ScriptedPeer, channel: Channel) -> None:
@@ -180,7 +180,7 @@ async def test_when_the_peer_dies_every_call_in_flight_is_maybe_applied_at_once(
     await channel.call(produce("echo"), timeout=5)
     calls = [asyncio.create_task(channel.call(produce("wait", n), 30)) for n in range(5)]
     await asyncio.sleep(0)
-    # Requests are begun in order: with this answer the five have arrived.
+    # Requests are started in order, so with this answer the five have arrived.
     await channel.call(produce("echo"), timeout=5)
     await world.kill_mortal()
     before = time.monotonic()

@@ -1,4 +1,4 @@
-"""The fixed znodes hold null, as Kafka writes them: it takes even empty data for content."""
+"""The fixed znodes hold null, as Kafka writes them, because it treats empty data as content."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.contract.zookeeper_servers import RealEnsemble
 
 
 def raw(ensemble: RealEnsemble, path: str) -> bytes | None:
-    """The data as the server has it; null is None."""
+    """Return the data as the server has it; null is None."""
     client = KazooClient(hosts=ensemble.server.connect_string + ensemble.chroot)
     client.start()
     try:

@@ -1,6 +1,4 @@
-"""The life of a ZooKeeper session, on real ZooKeeper and on the in-memory one: attaching, expiry,
-broken connections.
-"""
+"""ZooKeeper sessions, on the real server and in memory: resuming, expiry, broken connections."""
 
 import asyncio
 import time
@@ -97,7 +95,7 @@ async def test_a_session_and_its_watches_survive_a_restart_of_the_server(
 
 
 async def test_a_change_missed_while_disconnected_fires_first(ensemble: Ensemble) -> None:
-    """The watcher's connection breaks, the znode changes meanwhile, the watcher comes back."""
+    """The watcher's connection breaks, the znode changes meanwhile, the watcher reconnects."""
     session, writer = await ensemble.session(), await ensemble.session()
     states, events = Events(), Events()
     session.on_state(states)
@@ -113,7 +111,7 @@ async def test_a_change_missed_while_disconnected_fires_first(ensemble: Ensemble
 
 
 async def test_what_was_answered_before_the_connection_broke_was_done(ensemble: Ensemble) -> None:
-    """The others fail with ConnectionLoss, or wait for the server to come back."""
+    """The other requests fail with ConnectionLoss, or wait until the server is back."""
     session = await ensemble.session()
     await session.create("/a")
     names = [f"n{number:03}" for number in range(450)]
@@ -124,7 +122,8 @@ async def test_what_was_answered_before_the_connection_broke_was_done(ensemble: 
     creates = begin(names[:400])
     await creates[20]
     if isinstance(ensemble, MemoryEnsemble):
-        # It may have answered all in one turn of a late event loop; these it has not.
+        # It may have answered all of them in one turn of a late event loop; it has not answered
+        # these.
         creates += begin(names[400:])
         await asyncio.sleep(0)
     await ensemble.stop()

@@ -14,7 +14,7 @@ from tests.contract.zookeeper_servers import Ensemble, Events
 
 
 async def rolled_back(ensemble: Ensemble) -> None:
-    """Create /old, take a copy, create /new, and put the copy back."""
+    """Create /old, take a copy, create /new, and restore the copy."""
     first = await ensemble.session()
     await first.create("/old")
     await first.close()

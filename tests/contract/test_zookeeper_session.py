@@ -1,4 +1,4 @@
-"""The ZooKeeper seam: real ZooKeeper and the in-memory one answer alike."""
+"""The ZooKeeper seam: the real server and the one in memory answer alike."""
 
 import asyncio
 

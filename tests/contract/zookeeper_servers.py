@@ -1,4 +1,4 @@
-"""The two ZooKeepers under test, behind one set of handles: real (embedded) and in memory."""
+"""The two ZooKeepers under test behind one interface: real (embedded), and in memory."""
 
 import asyncio
 import itertools
@@ -19,12 +19,12 @@ _copies = itertools.count()
 
 
 class Ensemble(Protocol):
-    """A ZooKeeper with an empty tree of its own for one test."""
+    """A ZooKeeper with a separate, empty tree for one test."""
 
     async def session(self, attach: tuple[int, bytes] | None = None) -> Session: ...
 
     async def unreachable(self, connection_timeout_ms: int) -> Session:
-        """Try to connect where nobody answers."""
+        """Try to connect to an address where no server answers."""
         ...
 
     async def stop(self) -> None:
@@ -34,11 +34,11 @@ class Ensemble(Protocol):
     async def start(self) -> None: ...
 
     async def copy(self) -> object:
-        """A copy of what the stopped server has on its disk."""
+        """Return a copy of the stopped server's data on disk."""
         ...
 
     async def restore(self, copy: object) -> None:
-        """Put such a copy in the place of what the stopped server has on its disk."""
+        """Replace the stopped server's data on disk by such a copy."""
         ...
 
     async def connect(self, timeout_ms: int, last_zxid: int) -> Session:
@@ -130,7 +130,7 @@ class Events:
             self._changed.notify_all()
 
     async def until(self, predicate: Callable[[list[WatchEvent | State]], bool]) -> None:
-        """Wait until what was seen satisfies the predicate; at most ten seconds."""
+        """Wait at most ten seconds until the events seen satisfy the predicate."""
         async with asyncio.timeout(10), self._changed:
             await self._changed.wait_for(lambda: predicate(self.seen))
 

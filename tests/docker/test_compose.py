@@ -32,7 +32,7 @@ HEALTHY_SECONDS = 90.0
 
 
 class Compose:
-    """`docker-compose` with this repository's file, under a project name of its own."""
+    """`docker-compose` with this repository's file, under a separate project name."""
 
     def __init__(self) -> None:
         plugin = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)

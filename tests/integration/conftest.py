@@ -12,7 +12,7 @@ from tests.support.real_cluster import real_cluster
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Three brokers with short timeouts; what a test kills it must restart."""
+    """Three brokers with short timeouts; a test must restart the brokers that it kills."""
     directory: Path = tmp_path_factory.mktemp("cluster")
     config = {
         "zookeeper.session.timeout.ms": "2000",
@@ -25,8 +25,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 @pytest.fixture(autouse=True)
 def whole(request: pytest.FixtureRequest) -> None:
-    """A test begins with every broker awake, registered and known to all, whatever the one before
-    it left: a failure must not bring others with it."""
+    """Before each test every broker runs, is registered and is known to all others.
+
+    The test before may have failed, and its failure must not cause others.
+    """
     if "cluster" not in request.fixturenames:
         return
     cluster: LocalCluster = request.getfixturevalue("cluster")

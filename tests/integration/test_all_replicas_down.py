@@ -1,5 +1,8 @@
-"""All replicas are down, with real processes: wait for the one that has everything (the default),
-or take the first that returns (unclean.leader.election.enable), which loses what it never had."""
+"""All replicas are down, with real processes: wait for a complete one, or take the first.
+
+By default the partition waits for the replica that has everything. With
+`unclean.leader.election.enable` the first that returns leads, and the records it lacks are lost.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -13,7 +16,7 @@ pytestmark = pytest.mark.integration
 
 
 async def produce(bootstrap: str, topic: str, numbers: range) -> None:
-    """Each number as a record, acknowledged by all that are in sync."""
+    """Produce each number as a record, acknowledged by all in-sync replicas."""
     async with Producer(bootstrap_servers=bootstrap) as producer:
         for number in numbers:
             await producer.send_and_wait(topic, b"%d" % number, partition=0)
@@ -31,7 +34,7 @@ async def read_back(bootstrap: str, topic: str) -> list[int]:
 
 
 async def led_by(bootstrap: str, topic: str, broker_id: int) -> None:
-    """A broker that has just started knows no topic before it hears from a controller."""
+    """Wait until a broker leads. One that has just started knows no topic before UpdateMetadata."""
     async with asyncio.timeout(30), Admin(bootstrap_servers=bootstrap) as admin:
         while True:
             with suppress(UnknownTopicOrPartitionError):
@@ -41,7 +44,7 @@ async def led_by(bootstrap: str, topic: str, broker_id: int) -> None:
 
 
 async def only_2_is_back(cluster: LocalCluster, topic: str) -> None:
-    """Broker 1 alone had the records 20 to 39 when it died, the last of the three."""
+    """Only broker 2 runs. Broker 1, the last to die, alone has the records 20 to 39."""
     bootstrap = cluster.bootstrap
     async with Admin(bootstrap_servers=bootstrap) as admin:
         await admin.create_topic(

@@ -1,4 +1,4 @@
-"""Bad input to a real cluster: Kafka's error for each, and the cluster serves on afterwards."""
+"""Bad input to a real cluster: Kafka's error for each, and the cluster continues to serve."""
 
 import asyncio
 import time
@@ -44,7 +44,7 @@ TOPIC = "bad-input"
 
 @pytest_asyncio.fixture(autouse=True)
 async def serves_afterwards(cluster: LocalCluster) -> AsyncIterator[None]:
-    """After every test the cluster still takes a record on each partition and gives it back."""
+    """After every test, records can still be produced to each partition and consumed."""
     async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
         if TOPIC not in await admin.list_topics():
             await create_topic(cluster.bootstrap, TOPIC, 3)
@@ -216,7 +216,7 @@ async def test_acks_must_be_one_of_three(cluster: LocalCluster, acks: int) -> No
 async def test_acks_0_has_no_answer_and_a_failed_append_ends_the_connection(
     cluster: LocalCluster,
 ) -> None:
-    """How a producer that asked for nothing learns that something is wrong."""
+    """The closed connection tells a producer that expects no answers that something is wrong."""
     network = GrpcNetwork(max_message_bytes=1 << 20)
     channel = network.connect(await leader_of(cluster), Service.DATA)
 
@@ -296,7 +296,7 @@ async def test_an_offset_out_of_range_is_refused(cluster: LocalCluster) -> None:
                     await consumer.poll(timeout_ms=500)
 
 
-# Doors
+# Listeners
 
 
 async def test_replication_and_control_are_not_offered_to_clients(cluster: LocalCluster) -> None:

@@ -1,7 +1,7 @@
-"""Nonsense in the znodes of a real cluster: no broker stumbles, and mending the znode heals.
+"""Malformed znodes in a real cluster: no broker fails, and repairing the znode is enough.
 
 The tables of all znodes are in `tests/simulation/test_bad_znodes.py` and
-`test_bad_partition_states.py`; here is the same on real processes.
+`test_bad_partition_states.py`; this file has some of the cases on real processes.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 
 async def works(cluster: LocalCluster, topic: str) -> None:
-    """Records can be written, in every partition."""
+    """Assert that records can be written to every partition."""
     async with Producer(bootstrap_servers=cluster.bootstrap) as producer:
         for partition in range(3):
             await producer.send_and_wait(topic, b"still here", partition=partition)
@@ -55,7 +55,8 @@ async def test_spoilt_znodes_stop_nothing_else_and_can_be_mended(cluster: LocalC
             while victim in (await leaders(cluster.bootstrap, "healthy")).values():
                 await asyncio.sleep(0.05)
         await works(cluster, "healthy")
-        # Its settings are not known to a broker that starts: not even a healthy state is served.
+        # A broker that starts does not know the topic's settings, and serves not even a valid
+        # state.
         await asyncio.to_thread(cluster.restart, victim)
         await wait_until_in_sync(cluster.bootstrap, "healthy")
         assert (await session.get(state))[0].startswith(b'{"leader":9'), "nobody was elected by it"

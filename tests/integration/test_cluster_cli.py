@@ -1,4 +1,4 @@
-"""`barnabas cluster` and what a person does with it, from a shell, with real processes."""
+"""`barnabas cluster` and the commands that a user runs with it, from a shell, on real processes."""
 
 import json
 import signal
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 
 class OwnCluster(Shell):
-    """With ports of its own, for a cluster that is started in the folder."""
+    """A shell with its own ports, for a cluster that is started in the folder."""
 
     def __init__(self, folder: Path) -> None:
         self.port = consecutive_ports(3)
@@ -32,7 +32,7 @@ class OwnCluster(Shell):
 
 
 def consecutive_ports(count: int) -> int:
-    """A port that is free, with its successors, and so are those ten thousand above."""
+    """Return the first of `count` consecutive free ports whose internal ports are free too."""
     from barnabas_tools.local.ports import is_taken
 
     while True:
@@ -153,7 +153,7 @@ def test_elections_are_held_on_request(shell: OwnCluster) -> None:
     assert [row["result"] for row in rows] == ["ELECTION_NOT_NEEDED"] * 3
     row = shell.rows("topic", "describe", "elected")[0]
     preferred = str(row["leader"])
-    shell.ok("cluster", "restart", preferred)  # others lead now; it may come back by itself
+    shell.ok("cluster", "restart", preferred)  # others lead now; leadership may return by itself
     deadline = time.monotonic() + 60
     while shell.rows("topic", "describe", "elected")[0]["leader"] != int(preferred):
         assert time.monotonic() < deadline
@@ -163,7 +163,7 @@ def test_elections_are_held_on_request(shell: OwnCluster) -> None:
 
 
 def until(condition: Callable[[], bool], within: float = 60.0) -> None:
-    """Wait for what brokers hear of one by one; a single command may take seconds."""
+    """Wait for a condition: updates reach brokers one by one, and a command may take seconds."""
     deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline
@@ -298,7 +298,7 @@ def test_a_taken_port_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_on_a_volatile_disk_a_kill_is_a_power_loss(tmp_path: Path) -> None:
-    """One replica that nobody asked to flush, and pause points in a folder of the cluster."""
+    """The topic has one replica that flushes nothing; pause points are in the cluster's folder."""
     shell = OwnCluster(tmp_path)
     options = ("--brokers", "1", "--disk", "volatile", "--pause-points")
     shell.ok("cluster", "start", "--port", str(shell.port), *options)

@@ -1,8 +1,8 @@
 """More connections than descriptors, against brokers that may open 1,024 files.
 
-Connections over the limit are closed; the brokers, their replication and the clients that are
-connected go on; new clients are served once there is room. And where descriptors do run out, no
-disk has failed.
+Connections over the limit are closed. The brokers, their replication and the connected clients
+continue, and new clients are served once there is room. Where descriptors run out nevertheless, no
+log directory fails.
 """
 
 import asyncio
@@ -183,7 +183,7 @@ async def test_settings_of_connections(tmp_path: Path) -> None:
             ) as idle:
                 await asyncio.to_thread(_wait, lambda: 8 <= idle.still_open() <= 12)
                 await producer.send_and_wait("t", b"2", partition=0)
-                # neither a client that asks for nothing nor one that never was a client stays
+                # neither an idle client nor a connection without HTTP/2 stays
                 await asyncio.to_thread(idle.wait_until_open, 0)
             await asyncio.to_thread(_wait, lambda: _established(cluster, 1) == 0)
             await producer.send_and_wait("t", b"3", partition=0)
@@ -207,7 +207,7 @@ def _value(number: int) -> bytes:
 
 
 def _segments(cluster: LocalCluster, topic: str) -> list[int]:
-    """How many there are on each broker."""
+    """Return the number of segments on each broker."""
     folders = [cluster.layout.data_directory(b) / f"{topic}-0" for b in cluster.broker_ids]
     return [len(list(folder.glob("*.log"))) for folder in folders]
 
@@ -217,7 +217,7 @@ def _clients(cluster: LocalCluster, broker: int) -> Address:
 
 
 async def _serves(address: Address) -> bool:
-    """Whether a client that comes now gets an answer."""
+    """Whether a new client gets an answer."""
     channel = GrpcNetwork().connect(address, Service.DATA)
     try:
         await channel.open(2.0)

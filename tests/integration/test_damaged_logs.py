@@ -1,4 +1,4 @@
-"""Bytes of a segment change on the disk of one real broker; the others have sound copies."""
+"""Bytes of a segment change on the disk of one real broker; the others have valid copies."""
 
 import asyncio
 import os
@@ -43,7 +43,7 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
 
 
 async def _written(cluster: LocalCluster, topic: str, replication_factor: int = 3) -> int:
-    """One batch for each of the offsets below BATCHES; who leads."""
+    """Write one batch for each of the offsets below BATCHES; returns the leader."""
     await create_topic(cluster.bootstrap, topic, 1, replication_factor=replication_factor)
     await _write(cluster, topic, range(BATCHES))
     return (await leaders(cluster.bootstrap, topic))[0]
@@ -60,7 +60,7 @@ def _folder(cluster: LocalCluster, broker_id: int, topic: str) -> Path:
 
 
 def _damage(cluster: LocalCluster, broker_id: int, topic: str) -> None:
-    """Change a byte of the record at offset DAMAGED, where the broker has it open."""
+    """Change a byte of the record at offset DAMAGED in the file that the broker has open."""
     (segment,) = segments(_folder(cluster, broker_id, topic))
     data = segment.read_bytes()
     end = next(p + h.size for p, h in batches(data) if h.last_offset == DAMAGED)
@@ -86,7 +86,7 @@ async def _all_values(cluster: LocalCluster, topic: str) -> list[bytes]:
 
 
 async def _sound_copy(cluster: LocalCluster, broker_id: int, other: int, topic: str) -> None:
-    """Wait until both hold the same bytes."""
+    """Wait until both brokers' logs have the same bytes."""
     async with asyncio.timeout(20.0):
         while True:
             mended = content(_folder(cluster, broker_id, topic))
@@ -133,7 +133,7 @@ async def test_a_leader_that_finds_damage_hands_over_and_mends_its_log(
 async def test_a_leader_whose_follower_refuses_what_it_is_sent_hands_over_too(
     cluster: LocalCluster,
 ) -> None:
-    """The follower was away while the batch was written, so that it gets it from the disk."""
+    """The follower was down while the batch was written, so that its copy comes from the disk."""
     topic = "sent"
     await create_topic(cluster.bootstrap, topic, 1)
     await _write(cluster, topic, range(DAMAGED - 5))
@@ -180,7 +180,7 @@ async def test_the_only_member_cuts_nothing_and_its_readers_can_go_past(
 async def test_damage_found_at_the_start_never_shortens_what_the_others_hold(
     cluster: LocalCluster,
 ) -> None:
-    """The damaged replica is back first, alone, and a member of the ISR."""
+    """The damaged replica returns first, alone, and is a member of the ISR."""
     topic = "restarted"
     broker_id = await _written(cluster, topic)
     await _until_checkpointed(cluster, broker_id, topic)
@@ -214,7 +214,7 @@ async def test_the_only_member_does_not_cut_at_its_start_either(cluster: LocalCl
 
 
 async def _kill_all_at_once(cluster: LocalCluster) -> None:
-    """No broker sees another one die, so the ISR stays; ends when no broker is registered."""
+    """Kill all brokers so that the ISR stays: none sees another die. Wait for their sessions."""
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for broker_id in cluster.broker_ids:
             await asyncio.to_thread(cluster.signal, broker_id, number)

@@ -1,4 +1,4 @@
-"""Registrations of running brokers are deleted from a real ZooKeeper: the cluster heals itself."""
+"""Registrations of running brokers are deleted from a real ZooKeeper: they register again."""
 
 import asyncio
 

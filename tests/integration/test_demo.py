@@ -1,4 +1,4 @@
-"""`make demo`, as a person runs it: it ends well, and Ctrl-C leaves nothing behind."""
+"""`make demo`, as a user runs it: it succeeds, and Ctrl-C leaves nothing behind."""
 
 import os
 import re
@@ -20,12 +20,12 @@ STOP_LIMIT = 30.0
 
 
 def environment(tmp_path: Path) -> dict[str, str]:
-    """The demo's folder lies in `tmp_path`, so that its processes can be told by it."""
+    """The demo's folder is in `tmp_path`, which identifies the demo's processes."""
     return os.environ | {"TMPDIR": str(tmp_path), "COLUMNS": "160", "PYTHONUNBUFFERED": "1"}
 
 
 def processes_of(folder: Path) -> list[str]:
-    """The command lines of all processes that name the folder."""
+    """Return the command lines of all processes that name the folder."""
     found = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:

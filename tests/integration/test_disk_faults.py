@@ -1,7 +1,7 @@
-"""A full disk and a disk that turns read-only, under one broker of three, under load.
+"""A full disk and a disk that becomes read-only, under one broker of three, under load.
 
-The broker whose only data directory has failed stops with one line; the others go on; nothing that
-was acknowledged is lost; and once the disk is well again the broker comes back into the ISR.
+The broker whose only data directory has failed stops with one line, and the others continue.
+Nothing that was acknowledged is lost. Once the disk is repaired the broker joins the ISR again.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ Disks = dict[int, SmallDisk | FragileDisk]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Broker 1 lives on a small disk, broker 2 on a fragile one, broker 3 on this machine's."""
+    """Broker 1 is on a small disk, broker 2 on a fragile one, broker 3 on the machine's disk."""
     folder = tmp_path_factory.mktemp("disks")
     config = {
         "zookeeper.session.timeout.ms": "2000",
@@ -61,7 +61,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 def _disks(cluster: LocalCluster) -> Disks:
-    """The disks by broker; making them anew finds those that are mounted."""
+    """Return the disks by broker; new objects find the disks that are mounted."""
     layout = cluster.layout
     image = cluster.directory.parent / "ext4.img"
     return {
@@ -129,7 +129,7 @@ def _wait_until_gone(cluster: LocalCluster, broker: int, within: float = 30.0) -
 
 
 def _assert_said_why(cluster: LocalCluster, broker: int) -> None:
-    """The last line names the directory, and nothing before it is a traceback."""
+    """Assert that the last line names the directory, and that there is no traceback before it."""
     member = cluster.broker(broker)
     last = member.last_line()
     assert last.startswith("barnabas broker: "), last
@@ -201,7 +201,7 @@ async def _lose_one_of_two(
 
 
 async def _until_2_leads_only(cluster: LocalCluster, topic: str, kept: set[int]) -> None:
-    """As the asked broker sees it, which may be the last to hear."""
+    """Wait until the asked broker knows it; it may be the last that UpdateMetadata reaches."""
     async with asyncio.timeout(20):
         while True:
             led = await leaders(cluster.bootstrap, topic)

@@ -1,4 +1,4 @@
-"""`barnabas explain` and `barnabas watch` on real processes, from a shell: the cause is named."""
+"""`barnabas explain` and `barnabas watch` name the cause, on real processes and from a shell."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ from tests.support.workload import Workload
 
 pytestmark = pytest.mark.integration
 
-# What a terminal is told on the way in and out of a screen of its own.
+# The escape sequences with which a program enters and leaves the alternate screen.
 ALTERNATE_SCREEN, OWN_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"
 COMMAND = [sys.executable, "-m", "barnabas_tools.cli.main"]
 
@@ -66,7 +66,7 @@ def watching(
 
 
 def ask(cluster: LocalCluster, *arguments: str) -> str:
-    """What a command prints; it must succeed."""
+    """Run a command that must succeed; returns its output."""
     done = subprocess.run(
         [*COMMAND, *arguments],
         env=environment(cluster),
@@ -97,7 +97,7 @@ async def until_said(cluster: LocalCluster, topic: str, about: str, words: str) 
 
 
 async def new_topic(cluster: LocalCluster, topic: str) -> dict[str, Any]:
-    """A topic of one partition with all replicas in sync, and its explanation: nothing happened."""
+    """Create a topic of one partition; returns its explanation once all replicas are in sync."""
     await create_topic(cluster.bootstrap, topic, 1)
     await wait_until_in_sync(cluster.bootstrap, topic)
     before = explain(cluster, topic)
@@ -136,7 +136,7 @@ async def test_a_stopped_leader_is_named_as_such(cluster: LocalCluster) -> None:
 async def test_a_follower_that_stands_still_is_named(cluster: LocalCluster) -> None:
     topic = "paused"
     before = await new_topic(cluster, topic)
-    # Not the controller: without one no ISR can change, until its session ends 20 s later.
+    # Not the controller: without it no ISR can change until its session ends 20 s later.
     spared = {before["leader"], await controller_id(cluster.bootstrap)}
     follower = next(b for b in before["replicas"] if b not in spared)
     async with Workload(topic, 1, cluster.bootstrap) as workload:

@@ -1,6 +1,6 @@
-"""Failure detection with real processes: deaths are seen at once, and a pause is no death.
+"""Failure detection with real processes: a death is noticed immediately, a pause is not one.
 
-The ZooKeeper session lasts 18 s, so whatever recovers within 10 s did so on evidence. Each test
+The ZooKeeper session lasts 18 s, so a recovery within 10 s was caused by a suspicion. Each test
 checks every acknowledged record by value, at its offset, in order.
 """
 
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.integration
 
 PARTITIONS = 6
 SESSION_SECONDS = 18.0
-# A session ends at least 12 s after its broker's death, for a sign of life comes every 6 s. What is
-# meant takes a moment; but other tests share the machine.
+# A session ends at least 12 s after its broker's death, because a heartbeat is sent every 6 s. The
+# recovery itself takes a moment, but other tests share the machine.
 SOON = 10.0
 
 
@@ -46,7 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 @pytest.fixture(scope="module")
 def watched_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """With a session short enough that a test can outlast the watchdog's patience."""
+    """A cluster whose sessions are so short that a test can stall a loop for longer."""
     directory: Path = tmp_path_factory.mktemp("watched")
     with real_cluster(directory, {"zookeeper.session.timeout.ms": "4000"}) as running:
         yield running
@@ -116,10 +116,10 @@ async def test_a_pause_of_a_second_is_no_evidence(cluster: LocalCluster, victim:
 async def test_a_stalled_event_loop_gives_its_session_up_and_joins_again(
     watched_cluster: LocalCluster,
 ) -> None:
-    """Its other threads run, kazoo's heartbeats too: only the watchdog can end the session."""
+    """Its other threads run, kazoo's heartbeats included: only the watchdog can end the session."""
     cluster, topic = watched_cluster, "stalled"
     await create_topic(cluster.bootstrap, topic, PARTITIONS)
-    # What is on its way to the stalled broker gets no answer, and its connection stands.
+    # Requests in flight to the stalled broker get no answer, and their connection stays open.
     async with Workload(topic, PARTITIONS, cluster.bootstrap, request_timeout_ms=2000) as workload:
         await workload.acked_in_every_partition(20)
         broker = (await leaders(cluster.bootstrap, topic))[0]
@@ -145,13 +145,13 @@ async def test_a_stalled_event_loop_gives_its_session_up_and_joins_again(
 
 
 async def epochs(bootstrap: str, topic: str) -> list[tuple[int, int]]:
-    """Leader and leader epoch of each partition."""
+    """Return leader and leader epoch of each partition."""
     async with Admin(bootstrap_servers=bootstrap) as admin:
         description = await admin.describe_topic(topic)
     return [(p.leader_id, p.leader_epoch) for p in description.partitions]
 
 
 def suspicions(cluster: LocalCluster) -> dict[int, int]:
-    """How often each broker has suspected another."""
+    """Return how often each broker has suspected another."""
     logs = {b: cluster.broker(b).log_file.read_text() for b in cluster.broker_ids}
     return {b: len(re.findall(r"broker-suspected|controller-deposed", logs[b])) for b in logs}

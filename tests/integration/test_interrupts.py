@@ -1,7 +1,7 @@
-"""Ctrl-C ends each command that runs for long: soon, with exit code 130, and without a traceback.
+"""Ctrl-C ends each long-running command soon, with exit code 130 and without a traceback.
 
-It may come at any moment, so a command is also interrupted while it starts. Only while Python
-itself starts is there a traceback, and it is Python's.
+It may come at any moment, so a command is also interrupted while it starts. A traceback is allowed
+only while Python itself starts, because it is Python's.
 """
 
 import re
@@ -56,7 +56,7 @@ def start(
 
 
 def first_line(stream: IO[str]) -> str:
-    """The first line of a command's output; it must come within a minute."""
+    """Return the first line of a command's output, which must come within a minute."""
     ready, _, _ = select.select([stream], [], [], 60)
     assert ready, "nothing was printed"
     return stream.readline()
@@ -71,7 +71,7 @@ def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
     return out, err
 
 
-# What to wait for on stdout or stderr: from then on the command is in the midst of its work.
+# The text to wait for on stdout or stderr: after it the command is at work.
 LONG_COMMANDS = {
     "consume": (("consume", TOPIC, "--from-beginning"), "stdout"),
     "watch": (("watch", TOPIC, "--events-only", "--from-beginning"), "stdout"),
@@ -93,7 +93,7 @@ def test_a_long_command_in_the_midst_of_its_work(cluster: LocalCluster, name: st
 @pytest.mark.parametrize("delay_ms", range(0, 1000, 50))
 def test_a_command_that_has_just_started(cluster: LocalCluster, delay_ms: int) -> None:
     process = start(cluster, "consume", TOPIC, module="barnabas_tools.entry")
-    time.sleep(delay_ms / 1000)  # any moment will do: this chooses which
+    time.sleep(delay_ms / 1000)  # the delay chooses the moment
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)

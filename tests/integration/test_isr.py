@@ -1,7 +1,7 @@
-"""Followers that stand still: the ISR shrinks and grows, and nobody sees what is not replicated.
+"""Followers are paused: the ISR shrinks and grows, and consumers see only replicated records.
 
-A broker is stopped with SIGSTOP. Its ZooKeeper session outlives these tests' stops, so that it is
-the leader who notices, by `replica.lag.time.max.ms`.
+A broker is stopped with SIGSTOP. Its ZooKeeper session lasts longer than the pause, so that only
+the leader notices, by `replica.lag.time.max.ms`.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 @asynccontextmanager
 async def stopped(cluster: LocalCluster, *brokers: int) -> AsyncIterator[None]:
-    """These brokers stand still meanwhile."""
+    """Pause these brokers during the block."""
     for broker in brokers:
         cluster.signal(broker, signal.SIGSTOP)
     try:
@@ -49,9 +49,9 @@ async def stopped(cluster: LocalCluster, *brokers: int) -> AsyncIterator[None]:
 
 
 async def led_by_controller(cluster: LocalCluster, topic: str) -> list[int]:
-    """A topic of one partition, led by the controller's broker; returns the two followers.
+    """Create a topic of one partition, led by the controller's broker; returns the two followers.
 
-    The controller must go on: it is the one who writes a new ISR.
+    The controller must not be paused, because it writes a new ISR.
     """
     leader = await controller_id(cluster.bootstrap)
     followers = [broker for broker in cluster.broker_ids if broker != leader]
@@ -105,7 +105,8 @@ async def test_two_followers_stand_still_and_producers_are_told(cluster: LocalCl
         for number in range(50):
             await producer.send_and_wait(topic, b"before %d" % number, partition=0)
     async with stopped(cluster, *followers):
-        # Who has all there is keeps its place: it takes a record to see that somebody is behind.
+        # A replica that has every record keeps its place: only a new record shows that one is
+        # behind.
         async with Producer(running_brokers, acks=1) as producer:
             await producer.send_and_wait(topic, b"to be behind of", partition=0)
         await until_in_sync_are(running_brokers, topic, [leader])
@@ -151,7 +152,7 @@ async def test_consumers_see_nothing_above_the_high_watermark(cluster: LocalClus
 
 
 async def offsets_of_leader(bootstrap: str, topic: str, leader: int) -> tuple[int, int]:
-    """The leader's high watermark and log end offset."""
+    """Return the leader's high watermark and log end offset."""
     from barnabas_common.messages.replicas import DescribeReplicasRequest
     from barnabas_common.runtime import Address, Service
 

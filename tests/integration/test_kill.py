@@ -64,7 +64,7 @@ async def test_kill_all_brokers_under_load(cluster: LocalCluster) -> None:
 async def test_a_broker_sleeps_past_its_session_under_load(
     cluster: LocalCluster, sleeper: str
 ) -> None:
-    """It wakes believing that it still leads; nothing it does then may count."""
+    """It resumes as if it still led; no record that it appends then may be acknowledged."""
     topic = f"sleep-{sleeper}"
     await create_topic(cluster.bootstrap, topic, PARTITIONS)
     async with Workload(topic, PARTITIONS, cluster.bootstrap) as workload:
@@ -85,7 +85,7 @@ async def test_a_broker_sleeps_past_its_session_under_load(
 
 
 async def test_zookeeper_is_killed_under_load(cluster: LocalCluster) -> None:
-    """Records flow on without it; what needs it works again when it is back."""
+    """Records continue to flow without it; everything else works again when it is back."""
     topic = "without-zookeeper"
     await create_topic(cluster.bootstrap, topic, PARTITIONS)
     pids = [cluster.pid(broker) for broker in cluster.broker_ids]
@@ -107,7 +107,7 @@ async def test_zookeeper_is_killed_under_load(cluster: LocalCluster) -> None:
 
 
 async def _create_once_all_are_registered(bootstrap: str, topic: str) -> None:
-    """A broker that finds ZooKeeper again too late for its session registers anew soon after."""
+    """Create a topic as soon as all brokers are registered; one may have to register again."""
     async with asyncio.timeout(30):
         while True:
             try:

@@ -1,8 +1,8 @@
-"""The last replica standing loses power, on real processes whose disks forget at kill -9.
+"""The last replica standing loses power, on real processes whose disks lose data at kill -9.
 
-The followers sleep (SIGSTOP), so their page caches stay; the leader stands alone and is killed. As
-told on virtual time, and with both positions of each switch, in
-`tests/simulation/test_last_replica_standing.py`.
+The followers are paused by SIGSTOP, so their page caches stay. The leader is alone in the ISR and
+is killed. `tests/simulation/test_last_replica_standing.py` has the same schedules on virtual time,
+with both positions of each switch.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ async def _state(session: Session) -> LeaderAndIsr:
 
 
 async def test_after_kill_9_of_all_the_first_to_return_leads_at_once(tmp_path: Path) -> None:
-    """Intact disks: no wait for anybody better, for nobody can be."""
+    """The disks are intact: there is no wait for a better replica, because none can be better."""
     config = {"zookeeper.session.timeout.ms": "2000", "eligible.leader.replicas.wait.ms": "600000"}
     with real_cluster(tmp_path, config) as cluster:
         async with Admin(bootstrap_servers=cluster.bootstrap) as admin:

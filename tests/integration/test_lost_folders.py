@@ -1,4 +1,4 @@
-"""Real brokers that come back to less than they left: a folder gone, checkpoints scribbled over."""
+"""Real brokers that return to damaged directories: a missing folder, overwritten checkpoints."""
 
 import asyncio
 import shutil
@@ -49,7 +49,7 @@ async def test_after_all_were_killed_a_lost_folder_and_damaged_files_cost_no_rec
             ):
                 await asyncio.sleep(0.05)
         await asyncio.to_thread(cluster.kill_all)
-        # Broker 1 leads partition 0 or follows it; either way its seat in the ISR is still there.
+        # Broker 1 leads partition 0 or follows it; either way it is still in the ISR.
         shutil.rmtree(cluster.layout.data_directory(1) / f"{topic}-0")
         _scribble(cluster.layout.data_directory(2), topic)
         await asyncio.to_thread(cluster.start)
@@ -61,7 +61,7 @@ async def test_after_all_were_killed_a_lost_folder_and_damaged_files_cost_no_rec
 
 
 def _scribble(data: Path, topic: str) -> None:
-    """Every checkpoint there is: the offsets' cut short, the epochs' overwritten."""
+    """Damage every checkpoint: shorten those of offsets, overwrite those of epochs."""
     for name in OFFSET_FILES:
         file = data / name
         if file.exists():

@@ -31,7 +31,7 @@ RECORDS = Counter(f"record {number}".encode() for number in range(1, 501))
 
 @pytest.fixture(scope="module")
 def old_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """The archived cluster, unpacked elsewhere and on other ports."""
+    """The archived cluster, unpacked in another folder and on other ports."""
     folder = tmp_path_factory.mktemp("old")
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder, filter="data")

@@ -55,7 +55,7 @@ async def test_an_older_copy_put_back_after_all_were_killed_loses_nothing(
             await asyncio.to_thread(cluster.kill, broker_id)
         shutil.rmtree(data)
         shutil.copytree(copy, data)
-        # Alone for a while: what it holds must not become the truth.
+        # It is alone for a while: the others must not truncate to its log.
         await asyncio.to_thread(cluster.start_broker, victim, False)
         await until_stamped(cluster, victim, copied + 3)
         await asyncio.to_thread(cluster.start)

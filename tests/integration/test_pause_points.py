@@ -1,4 +1,4 @@
-"""Real brokers held at each pause point: what has and what has not happened there."""
+"""Real brokers are held at each pause point: what has happened there, and what has not."""
 
 import asyncio
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ async def _topic_led_by(cluster: LocalCluster, leader: int, name: str) -> TopicP
 async def test_the_leader_knows_of_a_commit_one_round_before_its_follower(
     cluster: LocalCluster,
 ) -> None:
-    """Held between a fetch's effect and its answer, the two high watermarks differ for long."""
+    """The leader is held between a fetch's effect and its answer; the high watermarks differ."""
     key = await _topic_led_by(cluster, 1, "one-round")
     async with Producer(bootstrap_servers=cluster.bootstrap) as producer:
         await producer.send_and_wait(key.topic, b"m1", partition=0)

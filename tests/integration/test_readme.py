@@ -17,7 +17,7 @@ ADDRESS = "localhost:9092"
 
 
 def snippet() -> str:
-    """The first block of Python, for the address of a cluster on the ports of the README."""
+    """Return the first block of Python, which uses the ports of the README."""
     (first, *_) = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.M | re.S)
     return first
 

@@ -1,4 +1,4 @@
-"""Partitions move between real brokers, told by the command line, while records flow."""
+"""Partitions move between real brokers by the command line while records flow."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 def folders(cluster: LocalCluster, broker_id: int) -> list[str]:
-    """The topic's folders of a broker, those about to be deleted included."""
+    """Return the topic's folders on a broker, including those about to be deleted."""
     directory = cluster.layout.data_directory(broker_id)
     return sorted(path.name for path in directory.glob(f"{TOPIC}-*"))
 
@@ -90,7 +90,7 @@ async def test_a_broker_is_emptied_under_load_and_filled_again(cluster: LocalClu
         settings = await asyncio.to_thread(shell.rows, "config", "describe", "--topic", TOPIC)
         assert not [s for s in settings if "throttled" in str(s["name"]) and s["value"]]
 
-        # Back again, and the controller dies meanwhile.
+        # The partition moves back, and the controller dies meanwhile.
         moves = ["--move", f"{TOPIC}-0=1,2,3", "--move", f"{TOPIC}-2=3,1,2"]
         await asyncio.to_thread(shell.ok, "reassign", "execute", *moves)
         controller = await controller_id(cluster.bootstrap)
@@ -118,7 +118,7 @@ async def test_an_old_tool_asks_in_zookeeper(cluster: LocalCluster) -> None:
     async def moved() -> bool:
         return (await replicas(cluster))[1] == [2, 3, 1]
 
-    await until(moved)  # brokers hear of it one by one
+    await until(moved)  # brokers learn it one by one
 
 
 async def test_what_is_wrong_is_said_with_kafkas_name(cluster: LocalCluster) -> None:
@@ -149,7 +149,7 @@ async def test_a_topic_grows(cluster: LocalCluster) -> None:
     assert row == {"topic": TOPIC, "partitions": 5}
 
     async def grown() -> bool:
-        return len(await replicas(cluster)) == 5  # brokers hear of it one by one
+        return len(await replicas(cluster)) == 5  # brokers learn it one by one
 
     await until(grown)
     assert all(len(set(ids)) == 3 for ids in await replicas(cluster))

@@ -1,7 +1,7 @@
-"""A killed broker on its own directory: back at once, with a log that is whole again.
+"""A killed broker restarts on its own directory: it serves immediately, and its log is recovered.
 
-The session timeout is far longer than these tests: whatever they see happen within it happens
-because the restarted broker closed its predecessor's ZooKeeper session.
+The session timeout is far longer than these tests, so everything that they observe happens because
+the restarted broker closed its predecessor's ZooKeeper session.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ async def test_a_killed_broker_serves_again_long_before_its_session_ends(
             assert before is not None and after is not None and after > before
             await wait_until_in_sync(cluster.bootstrap, topic)
         assert (await leaders(cluster.bootstrap, topic))[0] != BROKER
-    # A second on two idle cores; what else the machine does now is not the broker's.
+    # A second on two idle cores; the machine may be busy with other work.
     assert max(took) < SESSION_SECONDS / 3, took
     assert [value for _, value in (await read_all(cluster.bootstrap, [tp]))[tp]] == [
         b"0",
@@ -75,7 +75,7 @@ async def test_a_killed_broker_serves_again_long_before_its_session_ends(
 
 
 async def _until_it_serves(cluster: LocalCluster, broker_id: int) -> None:
-    """The broker itself knows that it is in the cluster, and the controller."""
+    """Wait until the broker itself knows that it is in the cluster, and knows the controller."""
     address = f"127.0.0.1:{cluster.layout.ports(broker_id)[0]}"
     async with asyncio.timeout(30):
         while True:
@@ -93,7 +93,7 @@ async def _until_it_serves(cluster: LocalCluster, broker_id: int) -> None:
 
 
 async def _written(cluster: LocalCluster, topic: str) -> None:
-    """A topic of one partition that every broker has several segments of."""
+    """Write a topic of one partition of which every broker has several segments."""
     await create_topic(cluster.bootstrap, topic, 1)
     async with Producer(cluster.bootstrap, batch_size=1000) as producer:
         for number in range(600):
@@ -198,7 +198,7 @@ async def test_recovery_says_what_it_cut(cluster: LocalCluster) -> None:
 
 
 async def _replicas_agree(cluster: LocalCluster, topic: str, within: float = 20.0) -> None:
-    """Every broker has the same bytes of the partition, however they are split into segments."""
+    """Wait until the bytes of the partition are equal on every broker, whatever its segments."""
     async with asyncio.timeout(within):
         while True:
             contents = {

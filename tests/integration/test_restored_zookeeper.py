@@ -1,4 +1,4 @@
-"""ZooKeeper's data folder is replaced by an older copy: all say so, and a restart loses nothing."""
+"""ZooKeeper's data folder is replaced by an older copy: all report it, a restart loses nothing."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""A broker that cannot start says why in one line, exits with 1, and disturbs nobody."""
+"""A broker that cannot start says why in one line, exits with 1, and disturbs no other."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ SESSION_SECONDS = 2.0
 
 @pytest_asyncio.fixture(autouse=True)
 async def undisturbed(cluster: LocalCluster) -> AsyncIterator[None]:
-    """The three brokers live on as the same processes, and serve."""
+    """After each test the three brokers are the same processes, and serve."""
     pids = [cluster.pid(broker_id) for broker_id in cluster.broker_ids]
     yield
     assert [cluster.pid(broker_id) for broker_id in cluster.broker_ids] == pids
@@ -56,7 +56,7 @@ async def start(cluster: LocalCluster, tmp_path: Path, **changes: str | None) ->
     return await asyncio.to_thread(run_broker, properties, tmp_path)
 
 
-# Somebody else has it
+# Something that another process has
 
 
 async def test_a_second_broker_with_the_same_id_waits_one_session(
@@ -105,7 +105,7 @@ async def test_the_directory_of_a_living_broker(cluster: LocalCluster, tmp_path:
     outcome.assert_one_line(str(data))
 
 
-# A directory that is not this broker's
+# A directory of another broker or cluster
 
 
 async def test_the_directory_of_another_cluster(cluster: LocalCluster, tmp_path: Path) -> None:

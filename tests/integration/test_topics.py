@@ -1,4 +1,4 @@
-"""Topics from their birth to their end: by hand, by themselves, deleted, and emptied by age."""
+"""Topics from creation to deletion: created by hand and automatically, deleted, and retention."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """What happens in minutes by default happens at once here."""
+    """A cluster whose periodic tasks run at intervals of milliseconds instead of minutes."""
     config = {
         "zookeeper.session.timeout.ms": "2000",
         "replica.lag.time.max.ms": "3000",
@@ -62,7 +62,7 @@ async def values_of(cluster: LocalCluster, topic: str) -> list[bytes]:
 
 
 def folders(cluster: LocalCluster, topic: str) -> list[Path]:
-    """The topic's folders on all brokers, those about to be deleted included."""
+    """Return the topic's folders on all brokers, including those about to be deleted."""
     return [
         path
         for broker in cluster.broker_ids
@@ -70,11 +70,11 @@ def folders(cluster: LocalCluster, topic: str) -> list[Path]:
     ]
 
 
-# Birth
+# Creation
 
 
 async def test_a_topic_written_to_zookeeper_by_hand_comes_alive(cluster: LocalCluster) -> None:
-    """As Kafka's own tools once did it; without a topic id, which the controller adds."""
+    """Kafka's own tools did so once, without a topic id; the controller adds it."""
     topic = "by-hand"
     content = {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}}
     async with zookeeper(cluster) as session:
@@ -97,7 +97,7 @@ async def test_nonsense_written_to_zookeeper_disturbs_no_one(cluster: LocalClust
         await session.delete("/brokers/topics/nonsense")
 
 
-# Death
+# Deletion
 
 
 async def test_a_deleted_topic_leaves_nothing(cluster: LocalCluster) -> None:
@@ -132,7 +132,7 @@ async def test_deletion_waits_for_a_broker_that_is_down(cluster: LocalCluster) -
 
 
 async def _until_gone(cluster: LocalCluster, topic: str, within: float = 20.0) -> None:
-    """No folder on any broker, and no znode of it."""
+    """Wait until no broker has a folder of the topic, and ZooKeeper has no znode of it."""
     paths = [
         f"/brokers/topics/{topic}",
         f"/config/topics/{topic}",
@@ -143,7 +143,7 @@ async def _until_gone(cluster: LocalCluster, topic: str, within: float = 20.0) -
             await asyncio.sleep(0.05)
 
 
-# Age
+# Retention
 
 
 @pytest.mark.parametrize("by", ["size", "time"])
@@ -201,7 +201,7 @@ async def test_a_consumer_whose_offset_was_deleted_starts_at_the_beginning(
 
 
 async def _until_log_start_moved(cluster: LocalCluster, topic: str) -> int:
-    """The log start offset once all three brokers have the same one, above 0."""
+    """Wait until all three brokers have the same log start offset above 0, and return it."""
     async with asyncio.timeout(20):
         while True:
             starts = await _log_starts(cluster, topic)
@@ -254,7 +254,7 @@ async def test_the_topics_own_codec_beats_the_producers(cluster: LocalCluster) -
 
 
 async def _stored_codecs(cluster: LocalCluster, topic: str) -> set[str]:
-    """The codecs of the batches on every broker's disk, once all have them all."""
+    """Return the codecs of the batches on the brokers' disks, once every broker has all batches."""
     async with asyncio.timeout(20):
         while True:
             contents = {
@@ -273,7 +273,7 @@ async def _stored_codecs(cluster: LocalCluster, topic: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def lenient_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """One broker: topics make themselves, and cannot be deleted."""
+    """One broker, where topics are created automatically and cannot be deleted."""
     config = {
         "auto.create.topics.enable": "true",
         "delete.topic.enable": "false",
@@ -295,7 +295,7 @@ async def test_topics_make_themselves_where_that_is_allowed(
     async with Admin(bootstrap_servers=lenient_cluster.bootstrap) as admin:
         assert await admin.list_topics() == ["made-itself"]
         assert len((await admin.describe_topic("made-itself")).partitions) == 2
-        # To look is not to create.
+        # Asking for a topic does not create it.
         with pytest.raises(UnknownTopicOrPartitionError):
             await admin.describe_topic("only-looked-at")
         assert await admin.list_topics() == ["made-itself"]
@@ -314,7 +314,7 @@ async def test_deletion_can_be_forbidden(lenient_cluster: LocalCluster) -> None:
         await admin.create_topic("kept", partitions=1, replication_factor=1)
         with pytest.raises(TopicDeletionDisabledError):
             await admin.delete_topics(["kept"])
-        # Nor by hand: the controller takes the wish away.
+        # Nor by hand: the controller removes the request.
         async with zookeeper(lenient_cluster) as session:
             await session.create("/admin/delete_topics/kept")
             async with asyncio.timeout(10):

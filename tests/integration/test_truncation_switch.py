@@ -1,8 +1,8 @@
 """Kafka before 0.11 and after, the same schedule under both rules, on real processes.
 
-Brokers are held at pause points where a race must be exact. In the second story the disks are
-volatile, so that a killed process has lost power. The same stories are told on virtual time in
-`tests/simulation/test_truncation_switch.py`.
+Brokers are held at pause points where a race must be exact. In the second schedule the disks are
+volatile, so that a kill is a power loss. `tests/simulation/test_truncation_switch.py` plays the
+same schedules on virtual time.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ KEY = TopicPartition("story", 0)
 
 
 class RealStage:
-    """A `Stage` of processes."""
+    """The stage of `truncation_stories`, with real processes."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
@@ -48,7 +48,7 @@ class RealStage:
         await asyncio.to_thread(self._cluster.kill, broker_id)
 
     async def lose_power(self, flushed: int, unflushed: int) -> None:
-        """On volatile disks a kill is enough; neither may see the other die."""
+        """Kill both, which is enough on volatile disks; neither may see the other die."""
         for broker_id in (flushed, unflushed):
             self._cluster.signal(broker_id, signal.SIGSTOP)
         for broker_id in (flushed, unflushed):
@@ -81,7 +81,7 @@ def _cluster(directory: Path, rule: str, brokers: int, **more: str) -> LocalClus
         "replica.truncation": rule,
         "zookeeper.session.timeout.ms": "2000",
         "auto.leader.rebalance.enable": "false",
-        # Who lost its power leads at once, as in Kafka: nobody waits for who holds more.
+        # A broker that lost power leads immediately, as in Kafka, without a wait for a better one.
         "eligible.leader.replicas.enable": "false",
         "replica.high.watermark.checkpoint.interval.ms": "200",
         "pause.directory": str(pause_directory(directory)),
@@ -106,7 +106,7 @@ async def test_logs_fork_by_high_watermark_and_agree_by_epochs(rule: str, tmp_pa
 
 
 def _flush_every_record(cluster: LocalCluster, broker_id: int) -> None:
-    """From its next start on, which is now."""
+    """Restart a broker with a setting that makes it flush every record."""
     with cluster.layout.properties_file(broker_id).open("a") as properties:
         properties.write("log.flush.interval.messages=1\n")
     cluster.restart(broker_id)

@@ -1,4 +1,4 @@
-"""A process on a volatile disk, really killed: only what it had flushed is left."""
+"""A process on a volatile disk is really killed: only what it had flushed remains."""
 
 import signal
 import subprocess

@@ -9,7 +9,7 @@ from tests.kafka_tools import harness
 
 @pytest.fixture(scope="session", autouse=True)
 def kafka_tools() -> None:
-    """Kafka's jars are there, or the tests are skipped."""
+    """Skip the tests unless Kafka's jars are there."""
     try:
         harness.kafka_jars()
     except harness.Unavailable as error:
@@ -18,7 +18,7 @@ def kafka_tools() -> None:
 
 @pytest.fixture(scope="session")
 def kafka_log(kafka_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a partition's log that Kafka wrote; not to be changed by a test."""
+    """The folder of a partition's log that Kafka wrote; tests must not change it."""
     directory = tmp_path_factory.mktemp("kafka") / "written-0"
     directory.mkdir()
     harness.write_segments(directory)

@@ -1,7 +1,7 @@
-"""Apache Kafka's own tools and classes, run on files of ours.
+"""Apache Kafka's own tools and classes, run on Barnabas's files.
 
-Maven fetches the jars once into `.cache/kafka-tools` (or KAFKA_TOOLS_DIR). Without Java, its
-compiler, or Maven and a network to fetch them with, `Unavailable` says what is missing.
+Maven fetches the jars once into `.cache/kafka-tools` (or KAFKA_TOOLS_DIR). `Unavailable` says which
+of Java, its compiler, Maven or a network is missing.
 """
 
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 JARS = "libs"
-# What DumpLogSegments prints of a file in which it finds no fault. Any other line is one.
+# The lines that DumpLogSegments prints for a file without faults. Any other line is a fault.
 _HARMLESS = re.compile(
     r"Dumping .*|Log starting offset: \d+|.* passed sanity check\.|.*index is empty\.|"
 )
@@ -30,7 +30,7 @@ class Unavailable(Exception):
 
 @dataclass
 class Dump:
-    """What DumpLogSegments said. Batches and records are its `name: value` fields, as text."""
+    """The output of DumpLogSegments. Batches and records are its `name: value` fields, as text."""
 
     batches: list[dict[str, str]] = field(default_factory=list)
     records: list[dict[str, str]] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Dump:
 
 
 def kafka_jars() -> Path:
-    """The folder with Kafka's jars, fetched if need be; raises Unavailable."""
+    """Return the folder with Kafka's jars, fetched if necessary; raises Unavailable."""
     cache = Path(os.environ.get("KAFKA_TOOLS_DIR") or HERE.parents[1] / ".cache" / "kafka-tools")
     jars = cache / JARS
     if jars.is_dir():
@@ -61,7 +61,7 @@ def kafka_jars() -> Path:
 
 
 def run_java(what: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a class of Kafka's, or a source file of `java/`, with Kafka on the class path."""
+    """Run a class of Kafka, or a source file in `java/`, with Kafka on the class path."""
     source = HERE / "java" / f"{what}.java"
     command = [
         "java",
@@ -78,7 +78,7 @@ def run_java(what: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def read_leader_epochs(directory: Path) -> list[tuple[int, int]]:
-    """What Kafka's LeaderEpochCheckpointFile reads there: epoch and start offset."""
+    """Return what Kafka's LeaderEpochCheckpointFile reads: pairs of epoch and start offset."""
     done = run_java("ReadLeaderEpochs", str(directory))
     if done.returncode:
         raise AssertionError(f"Kafka cannot read the leader-epoch-checkpoint:\n{done.stderr}")
@@ -93,7 +93,7 @@ def write_segments(directory: Path) -> None:
 
 
 def compact_log(directory: Path, segment_bytes: int, passes: int, map_bytes: int) -> int:
-    """Let Kafka's cleaner compact a log that was shut down in order; the milliseconds it took."""
+    """Let Kafka's cleaner compact a cleanly closed log; returns the milliseconds that it took."""
     numbers = map(str, (segment_bytes, passes, map_bytes))
     done = run_java("CompactLog", str(directory), *numbers)
     if done.returncode:
@@ -102,7 +102,7 @@ def compact_log(directory: Path, segment_bytes: int, passes: int, map_bytes: int
 
 
 def dump_log_segments(files: Iterable[Path], *options: str) -> Dump:
-    """Run Kafka's DumpLogSegments on log and index files, with every record looked at."""
+    """Run Kafka's DumpLogSegments on log and index files, with deep iteration over the records."""
     names = ",".join(map(str, files))
     done = run_java("kafka.tools.DumpLogSegments", "--deep-iteration", *options, "--files", names)
     dump = parse_dump(done.stdout)
@@ -113,7 +113,7 @@ def dump_log_segments(files: Iterable[Path], *options: str) -> Dump:
 
 
 def parse_dump(text: str) -> Dump:
-    """Sort the tool's lines; whatever is not known to be harmless is a fault."""
+    """Sort the tool's lines; a line that is not known to be harmless is a fault."""
     dump = Dump()
     for line in map(str.strip, text.splitlines()):
         if line.startswith("baseOffset: "):

@@ -1,4 +1,4 @@
-"""The records that `java/WriteSegments.java` writes: by their number, as its own rule says."""
+"""The records that `java/WriteSegments.java` writes, by number and by the same rule."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
-"""Our record batches and Kafka's: each side reads what the other wrote, with every codec.
+"""Barnabas's record batches and Kafka's: each side reads the other's, with every codec.
 
-The harness itself is held to planted faults: a check that finds nothing anywhere proves nothing.
+The harness itself is tested on planted faults, because a check that never finds any proves nothing.
 """
 
 import shutil
@@ -32,7 +32,7 @@ SEGMENT = "00000000000000000000"
 
 
 def segment_of(codec: str) -> str:
-    """The log file that Kafka wrote with this codec."""
+    """Return the name of the log file that Kafka wrote with this codec."""
     return f"{CODECS.index(codec) * RECORDS_PER_SEGMENT:020}.log"
 
 

@@ -1,4 +1,4 @@
-"""Segments that are compacted here hold what Kafka's own cleaner leaves of the same log."""
+"""Segments that Barnabas compacts hold the same records as after Kafka's own cleaner."""
 
 import asyncio
 import random
@@ -57,7 +57,7 @@ def pairs(chance: random.Random) -> list[Pair]:
 
 
 async def with_manager(data: Path, passes: int, fill: random.Random | None = None) -> None:
-    """Write a log, or run passes over the one that is there; shut down in order."""
+    """Write a log, or run passes over the existing one; then shut down cleanly."""
     offload = ThreadOffload()
     runtime = Runtime(SystemClock(), system_randomness(), offload, None)  # type: ignore[arg-type]
     config = settings(data)
@@ -82,7 +82,7 @@ async def with_manager(data: Path, passes: int, fill: random.Random | None = Non
 
 
 async def served(data: Path) -> list[KeyedRecord]:
-    """What readers get of a log that Kafka compacted and closed."""
+    """Return what readers get from a log that Kafka compacted and closed."""
     (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":-1}')
     offload = ThreadOffload()
     runtime = Runtime(SystemClock(), system_randomness(), offload, None)  # type: ignore[arg-type]
@@ -111,7 +111,10 @@ def content(folder: Path) -> tuple[list[BatchHeader], list[Record]]:
 
 
 def in_common(header: BatchHeader) -> tuple[int, ...]:
-    """What the two cleaners must agree on; the bytes of compressed records differ."""
+    """Return the header fields on which the two cleaners must agree.
+
+    The bytes of compressed records differ.
+    """
     return (
         header.base_offset,
         header.last_offset,
@@ -123,8 +126,11 @@ def in_common(header: BatchHeader) -> tuple[int, ...]:
 
 
 def with_values(records: list[Record]) -> list[Record]:
-    """Compressed sizes differ, and with them the segments that become one; where a map takes only a
-    part of the log, that decides in which pass a tombstone gets its delete horizon."""
+    """Return the records without tombstones, on which the two cleaners may differ.
+
+    Compressed sizes differ, and with them the segments that are joined. If the map holds only a
+    part of the log, this decides in which pass a tombstone gets its delete horizon.
+    """
     return [record for record in records if record.value is not None]
 
 

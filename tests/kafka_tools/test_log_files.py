@@ -1,4 +1,4 @@
-"""A whole partition log: Kafka's tools read ours and find no fault; ours reads Kafka's."""
+"""A whole partition log: Kafka's tools read Barnabas's without faults, and the reverse."""
 
 import shutil
 from pathlib import Path
@@ -29,7 +29,7 @@ from tests.kafka_tools.kafka_records import (
 pytestmark = pytest.mark.kafka
 
 BATCHES = RECORDS // RECORDS_PER_BATCH
-# Each epoch and the number of its first batch; with gaps, as elections that wrote nothing leave.
+# Each epoch and the number of its first batch, with gaps as after leaders that wrote nothing.
 EPOCHS = {0: 0, 3: 15, 4: 30, 9: 45, 10: 60, 11: 75, 20: 90}
 SMALL = LogConfig(segment_bytes=8_000, index_interval_bytes=1000)
 
@@ -50,7 +50,7 @@ def batch(first_offset: int, codec: str) -> bytes:
 
 
 def fill(log: UnifiedLog) -> None:
-    """`RECORDS` records: batches of all codecs in turn, a new epoch where `EPOCHS` says."""
+    """Append `RECORDS` records: batches of all codecs in turn, with new epochs as in `EPOCHS`."""
     epoch = -1
     starts = {first: epoch for epoch, first in EPOCHS.items()}
     for number in range(BATCHES):
@@ -68,7 +68,7 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def our_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log written here and closed in order; not to be changed by a test."""
+    """A log that Barnabas wrote and closed cleanly; tests must not change it."""
     folder = tmp_path_factory.mktemp("ours") / "written-0"
     folder.mkdir()
     log = open_log(folder)
@@ -85,7 +85,7 @@ def files(directory: Path, suffix: str) -> list[Path]:
 
 
 def dump_all(directory: Path) -> Dump:
-    """Every file, with its records; the indexes' sanity as a starting broker checks it, too."""
+    """Dump every file with its records, and check the indexes as a starting broker does."""
     indexes = [*files(directory, "index"), *files(directory, "timeindex")]
     dump = dump_log_segments([*files(directory, "log"), *indexes], "--print-data-log")
     dump.faults += dump_log_segments(indexes, "--index-sanity-check").faults

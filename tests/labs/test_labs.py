@@ -1,7 +1,7 @@
-"""Every lab is right on the real thing, and notices when what it teaches is broken.
+"""Every lab passes on a real cluster, and fails when the mechanism that it teaches is broken.
 
-A lab that would pass against the fault it is about teaches nothing. The fault is a setting where
-there is one (`Lab.switch`), else a mistake planted into the lab's processes.
+A lab that passes despite the fault that it is about teaches nothing. The fault is a setting if
+there is one (`Lab.switch`), and otherwise a mistake planted into the lab's processes.
 """
 
 import json
@@ -23,7 +23,7 @@ PLANTED = Path(__file__).parent / "planted"
 LIMIT_SECONDS = 90
 BARNABAS = [sys.executable, "-m", "barnabas_tools.cli.main"]
 
-# What fails in each lab against its fault: a claim, or what it waited for in vain (patterns).
+# What fails in each lab with its fault: a claim, or a condition that never came (patterns).
 FAILS = {
     "hw-advance": "its high watermark is 2",
     "isr-shrink": "acks=all still works with two replicas",
@@ -41,10 +41,10 @@ FAILS = {
     "all-replicas-down": "the patient topic has none",
     "reassign": "in vain until only the new brokers have it|the ISR was never smaller than before",
 }
-# How long to wait for what, with the fault, never comes.
+# How long to wait for a condition that never comes with the fault.
 PATIENCE = ("--patience", "8")
 
-# The labs that no setting breaks, with the mistake that does.
+# The labs that no setting breaks, each with the mistake that does.
 MISTAKES = {
     "hw-advance": "leader_commits_alone",
     "acks": "acks_all_at_once",
@@ -59,7 +59,7 @@ MISTAKES = {
 
 
 def play(lab: Lab, *options: str, mistake: str | None = None) -> tuple[int, dict[str, Any]]:
-    """The exit code of `barnabas lab`, and its one line of JSON."""
+    """Run `barnabas lab`; returns its exit code and its one line of JSON."""
     environment = dict(os.environ)
     if mistake is not None:
         before = environment.get("PYTHONPATH")

@@ -1,7 +1,7 @@
-"""All members of the ISR are gone for good, and an eligible replica is there.
+"""All members of the ISR are gone permanently, and there is an eligible replica.
 
-Seed 810056 of a campaign found it: the last leader of a partition was paused for ever after it had
-asked for an ISR of its own. The others had all that was acknowledged, and none of them ever led.
+Seed 810056 of a campaign found the case: the last leader of a partition was paused forever after it
+had proposed an ISR of itself alone. The others had every acknowledged record, and none ever led.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Stage(Scene):
         return self.cluster.zookeeper.tree.find(znodes.broker_path(broker_id)) is not None
 
     async def until_session_ended(self) -> float:
-        """Returns when the registration of the last member vanished."""
+        """Wait until the registration of the last member vanishes; returns that time."""
         await self.until(lambda: not self.is_registered(self.leader))
         return self.now()
 
@@ -56,7 +56,7 @@ class Stage(Scene):
         return self.state().leader
 
     async def assert_nobody_leads(self, seconds: float) -> None:
-        """From when the controller has judged until that time is over."""
+        """Assert for `seconds` that no other replica leads, and that the ISR stays."""
         end = self.now() + seconds
         while self.now() < end:
             await asyncio.sleep(0.1)
@@ -64,13 +64,13 @@ class Stage(Scene):
             assert self.state().isr == (self.leader,)
 
     async def assert_kept(self, values: Iterable[bytes]) -> None:
-        """All that was acknowledged is still read, when all replicas are in sync again."""
+        """Assert that everything acknowledged can be read once all replicas are in sync again."""
         self.rejoin_leader()
         await self.until_isr(self.leader, self.follower, self.second)
         assert set(values) <= {value for _, value in await read_back(self.cluster)}
 
     async def until_minimum(self, size: int) -> None:
-        """Until the leader has read it."""
+        """Wait until the leader has read the minimum."""
         log = log_of(self.cluster, self.leader, TP)
         await self.until(lambda: log.config.min_insync_replicas == size)
 
@@ -159,7 +159,7 @@ def test_a_second_absence_begins_a_wait_of_its_own() -> None:
 
 
 def test_no_one_leads_who_lost_something() -> None:
-    """Of two eligible replicas the sound one leads; with no sound one the partition waits on."""
+    """Of two eligible replicas the one that lost nothing leads; without one the partition waits."""
 
     async def story(stage: Stage) -> None:
         for broker_id in (stage.follower, stage.second):

@@ -17,7 +17,7 @@ Story = Callable[[SimulatedCluster, Admin, History], Awaitable[None]]
 
 
 def run_story(story: Story, seed: int = 1) -> None:
-    """Broker 1 alone is in the ISR and has the last records; then it dies too, and 2 returns."""
+    """Broker 1 alone is in the ISR and has the last records. Then it dies too, and 2 returns."""
 
     async def main() -> None:
         cluster = SimulatedCluster(seed)
@@ -39,7 +39,7 @@ def run_story(story: Story, seed: int = 1) -> None:
 
 
 async def leaderless(cluster: SimulatedCluster) -> None:
-    """The controller has tried, and said why it could not."""
+    """Wait until the controller has tried to elect, and has reported why it could not."""
 
     def refused() -> bool:
         events = cluster.broker(2).events.since(0)

@@ -1,4 +1,4 @@
-"""What a leader answers a follower, and what it then knows of it: one fetch at a time."""
+"""What a leader answers a follower, and what it knows about it then: one fetch at a time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

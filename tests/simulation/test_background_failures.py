@@ -1,4 +1,4 @@
-"""Work in the background that fails once is done again; a controller that fails is replaced."""
+"""A background task that fails once is repeated; a controller that fails is replaced."""
 
 import asyncio
 

@@ -1,6 +1,6 @@
-"""Nonsense in the state znode of a partition: an event that names it, and no election from it.
+"""Malformed data in a partition's state znode: an event names it, and nothing is elected from it.
 
-The other partitions go on, and this one has a leader again once the znode is mended.
+The other partitions continue, and this one has a leader again once the znode is repaired.
 """
 
 import pytest
@@ -24,7 +24,7 @@ STATE = znodes.state_path(FLIGHTS)
 
 
 def spoilt(**fields: object) -> bytes:
-    """A well-formed state that cannot be true."""
+    """Return a well-formed state that cannot be true."""
     said = {"leader": 1, "leader_epoch": 0, "isr": [1, 2, 3], "controller_epoch": 1, "version": 1}
     return str({**said, **fields}).replace("'", '"').encode()
 
@@ -46,7 +46,7 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize("data", NONSENSE + IMPOSSIBLE)
 def test_by_a_state_that_cannot_be_true_no_one_is_elected(data: bytes) -> None:
-    """Found when the controller would write the next state."""
+    """The controller finds it when it writes the next state."""
 
     async def test(world: ControlWorld) -> None:
         await start_cluster(world)
@@ -92,7 +92,7 @@ def test_a_new_controller_leaves_out_what_it_cannot_believe(data: bytes) -> None
 
 
 def leaders_told(world: ControlWorld, broker_id: int, since: int) -> set[int]:
-    """The leaders of FLIGHTS in the requests to a broker, from number `since` on."""
+    """Return the leaders of FLIGHTS in the requests to a broker, from number `since` on."""
     return {
         p.leader
         for request in world.brokers[broker_id].told[since:]
@@ -107,7 +107,7 @@ def led(world: ControlWorld, broker_id: int, partition: TopicPartition) -> int |
 
 
 def test_a_believable_state_of_others_is_taken_over_as_before() -> None:
-    """An old leader, or a person, may shrink an ISR by hand."""
+    """An old leader, or an operator, may shrink an ISR."""
 
     async def test(world: ControlWorld) -> None:
         await start_cluster(world)

@@ -1,8 +1,8 @@
-"""Nonsense in the znodes of topics, brokers, and the controller: an event that says what and where.
+"""Malformed znodes of topics, brokers and the controller: an event says what is wrong and where.
 
-The cluster stays in a safe state, everything else goes on, and all is well once the znode is
-mended. Partition states are in `test_bad_partition_states.py`; what brokers read (`/config`) is in
-`test_dynamic_configs.py`.
+The cluster stays in a safe state, everything else continues, and the cluster recovers once the
+znode is repaired. Partition states are in `test_bad_partition_states.py`, and `/config`, which
+brokers read, is in `test_dynamic_configs.py`.
 """
 
 import asyncio
@@ -126,7 +126,7 @@ def test_a_broker_that_cannot_be_understood_or_talked_to_is_left_out(
         await reported(world, path)
         await other_goes_on(world)
         assert not {7, 99999999999999} & world.brokers[9].live_brokers()
-        if name == "7":  # the registration is mended
+        if name == "7":  # the registration is repaired
             good = await raw(world, znodes.broker_path(2))
             await rogue.set(path, good.replace(b"host2", b"host7"))
             await world.until(lambda: 7 in world.brokers[9].live_brokers())
@@ -135,7 +135,7 @@ def test_a_broker_that_cannot_be_understood_or_talked_to_is_left_out(
 
 
 def test_a_rogue_id_at_an_address_where_no_one_listens_gets_nothing_to_lead() -> None:
-    """It has no replica of any partition, and nothing waits for it."""
+    """It has no replicas, and nothing waits for it."""
 
     async def test(world: ControlWorld) -> None:
         await start_cluster(world)
@@ -190,7 +190,7 @@ def test_a_broker_that_moves_is_told_of_to_all() -> None:
 def test_a_rogue_controller_keeps_others_from_ruling_until_it_is_gone(data: bytes) -> None:
     async def test(world: ControlWorld) -> None:
         await start_cluster(world)
-        # Only an attacker does this: without a pause, so that no election comes between.
+        # Only an attacker does this: there is no pause in which an election could happen.
         await world.store.session.delete(znodes.CONTROLLER)
         await world.store.session.create(znodes.CONTROLLER, data)
         await reported(world, znodes.CONTROLLER)
@@ -282,7 +282,7 @@ def test_a_topic_whose_settings_cannot_be_understood_has_no_unclean_election(dat
 
 
 def test_an_epoch_that_was_set_back_does_not_stop_the_next_controller() -> None:
-    """Brokers refuse a controller of an epoch below one they have obeyed."""
+    """Brokers refuse a controller whose epoch is below one that they have accepted."""
 
     async def main() -> None:
         cluster = SimulatedCluster(1)

@@ -1,4 +1,4 @@
-"""A broker whose ZooKeeper session is over and whose next is not open yet."""
+"""A broker whose ZooKeeper session has ended and whose next is not open yet."""
 
 import asyncio
 import errno
@@ -12,7 +12,7 @@ from barnabas_simulator.loop import run
 
 
 def test_a_topic_whose_settings_cannot_be_read_is_not_served_with_the_defaults() -> None:
-    """`min.insync.replicas` would be 1, and acks=all promise less than it says."""
+    """With the default `min.insync.replicas` of 1, acks=all would promise less than it must."""
 
     async def story() -> None:
         cluster = SimulatedCluster()
@@ -33,7 +33,7 @@ def test_a_topic_whose_settings_cannot_be_read_is_not_served_with_the_defaults()
 
 
 def test_a_broker_without_descriptors_rejoins_when_it_has_some() -> None:
-    """The new session's file cannot be written at first; that ends no broker."""
+    """The new session's file cannot be written at first, which must not end the broker."""
 
     async def story() -> None:
         cluster = SimulatedCluster()
@@ -59,7 +59,7 @@ def test_a_broker_without_descriptors_rejoins_when_it_has_some() -> None:
 
 
 def test_a_broker_that_shuts_down_does_not_rejoin(caplog: pytest.LogCaptureFixture) -> None:
-    """Its session ends when half of its parts are closed."""
+    """Its session ends while half of its components are closed."""
 
     async def story() -> None:
         cluster = SimulatedCluster()

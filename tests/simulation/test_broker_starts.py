@@ -17,7 +17,7 @@ CONFIG = {"zookeeper.session.timeout.ms": str(int(1000 * SESSION_TIMEOUT_SECONDS
 
 
 async def registrations(store: Store, broker_id: int) -> list[WatchEvent]:
-    """A list that grows with the first event of the broker's registration."""
+    """Return a list that gets the first watch event of the broker's registration."""
     events: list[WatchEvent] = []
     await store.ensure(znodes.BROKER_IDS)
     await store.exists(znodes.broker_path(broker_id), events.append)
@@ -80,7 +80,7 @@ def test_a_broker_whose_session_ended_registers_again_with_its_logs() -> None:
 
 
 def test_a_broker_stops_in_the_reverse_order_of_its_start() -> None:
-    """Its logs are closed and marked clean before it is registered no more."""
+    """Its logs are closed and marked clean before its registration ends."""
 
     async def story() -> None:
         cluster = SimulatedCluster(brokers=1)

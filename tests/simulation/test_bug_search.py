@@ -6,7 +6,7 @@ from tests.support import seeded_bugs
 from tests.support.bug_search import BUDGET, ELEVEN, Found, Judge, campaign, find, random_faults
 from tests.support.seeded_bugs import SEEDED_BUGS, SeededBug
 
-HARD = ("M3", "M4")  # need an order, or a high watermark, that is late by milliseconds
+HARD = ("M3", "M4")  # these need a request, or a high watermark, that is late by milliseconds
 
 
 @pytest.mark.slow

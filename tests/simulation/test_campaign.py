@@ -1,4 +1,4 @@
-"""Campaigns: schedules hold, one seed is one run, a planted fault is found and made small."""
+"""Campaigns: schedules pass, one seed gives one run, a planted fault is found and shrunk."""
 
 import os
 import random
@@ -70,7 +70,7 @@ def test_fifty_seeds_are_fifty_runs_under_any_hash_seed() -> None:
     assert traces(500, 50, "1") == traces(500, 50, "2")
 
 
-# ---- what failed is made small and kept
+# ---- a failed run is shrunk and saved
 
 
 def test_delta_debugging_finds_the_few_faults_that_matter() -> None:
@@ -89,7 +89,7 @@ def test_delta_debugging_finds_the_few_faults_that_matter() -> None:
 
 
 def _commit_alone(patch: pytest.MonkeyPatch) -> None:
-    """The high watermark follows the leader's own log end."""
+    """Plant the fault that the high watermark follows the leader's own log end."""
 
     def wrong(progress: Progress) -> int:
         return max(progress.high_watermark, progress.end_offset)
@@ -100,7 +100,7 @@ def _commit_alone(patch: pytest.MonkeyPatch) -> None:
 def test_a_planted_fault_is_found_and_shrinks_to_the_fault_that_shows_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Acknowledged before it is replicated: hidden until the leader is lost with its tail."""
+    """Records are acknowledged too early, which shows only when the leader loses its log's end."""
     options = Options(seed=3, chaos_seconds=20.0, producers=1, has_admin=False, pause=0.1)
     quiet = [Fault(n * 0.5, FaultKind.LOSE_ANSWER, "follower") for n in range(10)]
     quiet += [Fault(5 + n * 0.5, FaultKind.RESET, "2", "3") for n in range(9)]
@@ -153,7 +153,7 @@ def test_a_fault_shows_in_what_the_brokers_tell(kind: FaultKind, seen: list[Even
 
 
 def test_every_life_of_a_producer_is_judged() -> None:
-    """What is not acknowledged may be there or not; what is, must be."""
+    """Unacknowledged records may be there or not; acknowledged ones must be."""
     tp = TopicPartition("flights", 0)
     dead = History(sent=[b"p/0", b"p/1", b"p/2"], acked={b"p/0": 0})
     histories = {"p": {tp: dead}, "p.2": {tp: History(sent=[b"p.2/0"])}}

@@ -1,4 +1,4 @@
-"""What befalls a simulated broker's process and machine, one fault at a time."""
+"""The faults of a simulated broker's process and machine, one at a time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ def simulate(scenario: Scenario) -> None:
 
 
 def registered(cluster: SimulatedCluster, broker_id: int) -> int | None:
-    """The broker's epoch in ZooKeeper."""
+    """Return the broker's epoch in ZooKeeper; None while it is not registered."""
     node = cluster.zookeeper.tree.find(znodes.broker_path(broker_id))
     return None if node is None else node.czxid
 
@@ -113,7 +113,7 @@ def test_a_clock_that_is_wrong_stamps_what_a_broker_records_and_the_story_puts_i
 
 
 def test_a_broker_that_has_heard_nothing_yet_denies_no_topic() -> None:
-    """A client that happened to ask it would take the topic for deleted."""
+    """A client that asks this broker would otherwise conclude that the topic was deleted."""
 
     async def scenario(cluster: SimulatedCluster) -> None:
         async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:

@@ -1,4 +1,4 @@
-"""A compacted topic on a whole cluster: every replica compacts alone, and copies what is left."""
+"""A compacted topic on a whole cluster: each replica compacts its own log, and logs stay equal."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,7 +33,7 @@ async def create(cluster: SimulatedCluster, **changes: str) -> None:
 
 
 async def produce(cluster: SimulatedCluster, numbers: range) -> list[KeyedRecord]:
-    """Keyed records, one after the other; what was acknowledged."""
+    """Produce keyed records one after the other; returns those acknowledged."""
     sent: list[KeyedRecord] = []
     async with Producer(cluster.bootstrap, runtime=cluster.client_runtime("producer")) as producer:
         for number in numbers:
@@ -90,7 +90,7 @@ async def in_sync(cluster: SimulatedCluster) -> None:
 
 
 def check(found: list[KeyedRecord], sent: list[KeyedRecord]) -> None:
-    """Nothing but what was sent, where it was acknowledged, and the newest of each key."""
+    """Check that only sent records were found, at their offsets, and the newest of each key."""
     assert set(found) <= set(sent)
     assert set(newest(sent)) <= set(found)
     assert len(found) < len(sent)

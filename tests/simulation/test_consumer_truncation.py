@@ -1,4 +1,4 @@
-"""A consumer that has read what an unclean election threw away (KIP-320), on a whole cluster."""
+"""A consumer has read records that an unclean election discarded (KIP-320), on a whole cluster."""
 
 import pytest
 from barnabas import Admin, Consumer, LogTruncationError
@@ -12,7 +12,7 @@ KEY = TopicPartition("read", 0)
 
 
 async def _story(policy: str) -> tuple[list[bytes], list[bytes]]:
-    """Values read before and after broker 2, which has the first record only, leads uncleanly."""
+    """Return the values read before and after broker 2, with one record, leads uncleanly."""
     cluster = SimulatedCluster(seed=4, config={"auto.leader.rebalance.enable": "false"})
     await cluster.start()
     settings = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
@@ -50,7 +50,7 @@ def test_without_a_reset_policy_the_application_is_told_where_the_logs_part() ->
 
 
 def test_with_one_it_goes_on_where_the_logs_part() -> None:
-    """Nothing of the new leader is skipped, although its offsets were read once."""
+    """No record of the new leader is skipped, although their offsets have been read already."""
     before, after = run(_story("earliest"), seed=4, max_time=300.0)
     assert before == [b"kept", b"gone-1", b"gone-2"]
     assert after == [b"new-%d" % number for number in range(5)]

@@ -57,7 +57,7 @@ def test_a_created_topic_comes_alive_with_its_configuration() -> None:
 
 
 class Writing:
-    """A session that writes down what is created or set through it."""
+    """A session that records the creates and sets made through it."""
 
     def __init__(self, session: Any) -> None:
         self._session = session

@@ -116,7 +116,8 @@ def test_a_broker_that_restarts_faster_than_anyone_looks_is_treated_as_dead_and_
     async def test(world: ControlWorld) -> None:
         await three_brokers_and_a_topic(world)
         first = world.brokers[1].epoch
-        world.zookeeper.client(world.brokers[9].node).disconnect()  # the controller looks away
+        # the controller is disconnected from ZooKeeper
+        world.zookeeper.client(world.brokers[9].node).disconnect()
         await world.kill_and_expire(1)
         await world.start_broker(1)
         assert world.brokers[1].epoch > first

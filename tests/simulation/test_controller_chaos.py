@@ -1,7 +1,7 @@
-"""Brokers and controllers come and go at random: what must never happen, and what must in the end.
+"""Brokers and controllers start and die at random; safety at every step, convergence at the end.
 
-Watched at every step is what brokers are told and what ZooKeeper holds: one leader per epoch,
-epochs that only grow, an ISR that is never empty and that nobody enters unasked.
+At every step the requests to brokers and the states in ZooKeeper are checked: one leader per epoch,
+epochs that only grow, an ISR that is never empty and that no replica joins without a request.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ PARTITIONS = {0: [1, 2, 3], 1: [2, 3, 4], 2: [3, 4, 1], 3: [4, 1]}
 
 
 class Violation(AssertionError):
-    """The controller did what it must never do."""
+    """The controller broke a rule of safety."""
 
 
 class Watcher:
-    """Checks every LeaderAndIsr that any broker was told."""
+    """Checks every LeaderAndIsr that any broker received."""
 
     def __init__(self) -> None:
         self._leaders: dict[tuple[str, TopicPartition, int], int] = {}
@@ -52,7 +52,10 @@ class Watcher:
                 raise Violation(f"{partition}: two leaders in epoch {said.leader_epoch}")
 
     def check_state(self, topic_id: str, partition: TopicPartition, state: LeaderAndIsr) -> None:
-        """A state read from ZooKeeper; no leader asks for anything, so ISRs only shrink."""
+        """Check a state read from ZooKeeper.
+
+        No leader sends AlterPartition, so ISRs only shrink.
+        """
         version, before = self._isrs.get((topic_id, partition), (0, state))
         if state.partition_epoch < version or state.leader_epoch < before.leader_epoch:
             raise Violation(f"{partition}: went back from {before} to {state}")
@@ -62,7 +65,7 @@ class Watcher:
 
 
 class Chaos:
-    """Random deeds upon a world."""
+    """Random actions on a `ControlWorld`."""
 
     def __init__(self, world: ControlWorld, seed: int) -> None:
         self.world = world
@@ -109,7 +112,7 @@ class Chaos:
 
 
 async def converged(world: ControlWorld) -> bool | None:
-    """Whether every partition has a leader that was told so, and is known to every broker."""
+    """True if every partition has a leader that received its role and that every broker knows."""
     for partition in (TopicPartition("flights", p) for p in PARTITIONS):
         state = await world.state(partition)
         if state is None or state.leader not in world.brokers:

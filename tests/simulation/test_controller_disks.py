@@ -1,4 +1,4 @@
-"""A broker loses one of its disks and lives on: its replicas there go, the others stay."""
+"""A broker loses one of its disks and continues: its replicas there go offline, others stay."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Elections on request, by administrators and by the znode of old tools; notes about ISRs."""
+"""Elections on request, by admins and by the znode of old tools; notifications about ISRs."""
 
 import asyncio
 from dataclasses import replace
@@ -22,7 +22,7 @@ MALFORMED = EventKind.ZNODE_MALFORMED
 async def elect(
     world: ControlWorld, kind: str, *partitions: TopicPartition
 ) -> dict[TopicPartition, str]:
-    """The codes by name; all partitions where none is named."""
+    """Request elections, of all partitions if none is named; returns the codes by name."""
     controller = world.controller()
     assert controller is not None
     names = [PartitionName(*partition) for partition in partitions]
@@ -46,7 +46,7 @@ async def drifted(world: ControlWorld) -> None:
 
 
 async def rejoin(world: ControlWorld, isr: tuple[int, ...]) -> None:
-    """As if the leader had let somebody into the ISR."""
+    """Write a state with this ISR, as if the leader had added a replica by itself."""
     state = await world.state(FLIGHTS)
     assert state is not None
     data = znodes.encode_state(LeaderAndIsr(state.leader, state.leader_epoch, isr, 1))
@@ -108,7 +108,7 @@ def test_an_unclean_election_takes_the_one_that_lives_and_only_where_no_one_lead
 
 
 def test_a_refused_election_is_told_once_for_as_long_as_nothing_about_it_changes() -> None:
-    """Brokers that have no replica of a partition come and go: the news is not repeated."""
+    """Brokers without a replica of the partition start and stop: the event is not repeated."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3, 4)
@@ -163,7 +163,7 @@ def test_the_legacy_znode_is_acted_on_and_taken_away() -> None:
         await world.store.ensure(znodes.PREFERRED_REPLICA_ELECTION, note(unknown, FLIGHTS))
         await world.until_state(FLIGHTS, lambda s: s.leader == 2)
         await gone(world)
-        # The watch is armed anew: a second one works as well, and so does one of nonsense.
+        # The watch is armed again: a second znode works as well, and so does a malformed one.
         await world.store.ensure(znodes.PREFERRED_REPLICA_ELECTION, b"nonsense")
         await gone(world)
         await world.store.ensure(znodes.PREFERRED_REPLICA_ELECTION, b"")
@@ -241,7 +241,7 @@ def test_the_rebalance_can_be_switched_on_while_a_controller_rules() -> None:
 
 
 def test_every_wait_for_a_better_leader_is_a_whole_one() -> None:
-    """A topic is deleted while its partition waits; one of the same name waits as long again."""
+    """A topic is deleted while its partition waits; a new one of its name waits the whole time."""
     config = replace(QUIET, eligible_leader_replicas_wait=20.0, min_insync_replicas=2)
 
     async def test(world: ControlWorld) -> None:

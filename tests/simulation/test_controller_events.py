@@ -1,4 +1,4 @@
-"""One event at a time, and nothing of an earlier term: the controller's queue and its state."""
+"""The controller's queue and state: one event at a time, and no state of an earlier term."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ def active_of(world: ControlWorld) -> ActiveController:
 
 
 def noting(into: list[str], name: str) -> Callable[[], Awaitable[None]]:
-    """A handler that takes a second."""
+    """Return a handler that takes a second and notes its start and end."""
 
     async def handle() -> None:
         into.append(f"{name} begins")
@@ -103,7 +103,7 @@ def test_a_first_leader_is_announced_to_its_isr_as_new_and_to_no_other_replica()
 
 
 def test_an_answer_about_an_earlier_topic_or_by_an_earlier_incarnation_is_ignored() -> None:
-    """It failed on a disk; the topic that has the name now is on another."""
+    """The earlier replica failed on one disk; that of the topic with the name now is on another."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2)

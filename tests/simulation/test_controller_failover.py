@@ -1,4 +1,4 @@
-"""Who is controller, what it does first, and what becomes of one that no longer is."""
+"""Which broker is controller, what it does first, and what happens to a former controller."""
 
 import asyncio
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def test_the_first_broker_becomes_controller_with_epoch_1() -> None:
 
 
 def test_an_election_above_an_epoch_that_has_grown_meanwhile_is_lost() -> None:
-    """Another broker was elected and resigned between the reading and the writing."""
+    """Another broker was elected and resigned between the read and the write."""
 
     async def test(world: ControlWorld) -> None:
         await world.store.ensure(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(4))
@@ -105,7 +105,7 @@ def test_a_failover_finishes_what_the_dead_controller_left() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)
         await world.create_topic("flights", {0: [3, 2]})
-        await world.kill_and_expire(2, 3, 1)  # nobody is left to move the leadership
+        await world.kill_and_expire(2, 3, 1)  # no broker is left to move the leadership
         topic = b'{"version":1,"partitions":{"0":[4]}}'
         await world.store.ensure(znodes.topic_path("written-meanwhile"), topic)
         await world.store.ensure("/isr_change_notification/isr_change_0000000000")
@@ -194,7 +194,7 @@ def test_requests_waiting_for_their_turn_are_answered_when_the_term_ends() -> No
 
 
 class BrokenNetwork:
-    """Cannot even open a channel to one address: a fault nobody foresaw."""
+    """Raises an unforeseen error when a channel to one address is opened."""
 
     def __init__(self, network: Any, bad_host: str) -> None:
         self._network = network
@@ -217,7 +217,7 @@ def test_a_controller_that_fails_unforeseen_gives_up_its_term() -> None:
         await world.until(lambda: world.controller() is not None)
         await world.start_broker(2)
         await world.create_topic("flights", {0: [2, 1]})
-        await world.start_broker(3)  # whom broker 1 cannot handle
+        await world.start_broker(3)  # broker 1 cannot open a channel to it
         await world.until(lambda: world.brokers[1].controller.epoch == 0)
         resigned = world.clock.monotonic()
         await world.until(lambda: world.controller() not in (None, world.brokers[1]))
@@ -253,7 +253,7 @@ def test_a_failover_that_fails_everywhere_says_why_and_does_not_spin() -> None:
         await world.until(lambda: world.controller() is not None)
         await world.create_topic("flights", {0: [1, 2, 3]})
 
-    run_world(test, replace(QUIET, suspects_on_evidence=False))  # else watching fails too
+    run_world(test, replace(QUIET, suspects_on_evidence=False))  # otherwise the detector fails too
 
 
 def test_after_a_long_term_the_next_fault_costs_a_short_pause() -> None:
@@ -286,7 +286,7 @@ def test_a_malformed_controller_epoch_elects_no_one_until_it_is_mended() -> None
 
 
 class Unheard:
-    """A session that does not hear the answer to its first transaction."""
+    """A session that loses the answer to its first transaction."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -332,7 +332,7 @@ def test_a_crown_left_over_on_the_same_session_is_given_up_and_won_again() -> No
 
 
 def test_a_broker_that_lost_power_while_no_one_ruled_leads_and_counts_no_more() -> None:
-    """Its disk has lost what it had not stored: as leader it would have others truncate."""
+    """Its disk has lost what was not flushed: as leader it would make others truncate."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)
@@ -355,7 +355,10 @@ def test_a_broker_that_lost_power_while_no_one_ruled_leads_and_counts_no_more() 
 
 
 def test_a_broker_that_was_killed_while_no_one_ruled_keeps_its_place() -> None:
-    """It has all it had, and who seems to be there may be dead: nobody must wait for that one."""
+    """It lost nothing.
+
+    A broker that is still registered may be dead, and must not be waited for.
+    """
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)

@@ -1,4 +1,4 @@
-"""Reassignment at the controller: who is told what, in which order, and what ZooKeeper says."""
+"""Reassignment at the controller: which broker receives what, in which order, and the znodes."""
 
 from dataclasses import replace
 
@@ -26,14 +26,14 @@ FLIGHTS = TopicPartition("flights", 0)
 
 
 async def assignment(world: ControlWorld) -> ReplicaAssignment:
-    """As ZooKeeper has it."""
+    """Return the assignment in ZooKeeper."""
     topic = await world.store.topic("flights")
     assert topic is not None
     return topic.partitions[0]
 
 
 async def reassign(world: ControlWorld, target: list[int] | None) -> ErrorCode:
-    """Ask the controller; the partition's error code."""
+    """Request a reassignment from the controller; returns the partition's error code."""
     controller = world.controller()
     assert controller is not None
     response = await controller.controller.handle(
@@ -44,7 +44,7 @@ async def reassign(world: ControlWorld, target: list[int] | None) -> ErrorCode:
 
 
 async def ask_isr(world: ControlWorld, isr: list[int]) -> None:
-    """What the leader does once these are in sync."""
+    """Send the AlterPartition that the leader sends once these replicas are in sync."""
     state = await world.state(FLIGHTS)
     assert state is not None
     controller = world.controller()
@@ -63,7 +63,7 @@ async def until_home(world: ControlWorld, *replicas: int) -> None:
 
 
 def kinds(world: ControlWorld) -> list[EventKind]:
-    """What the controllers alive now recorded of reassignments."""
+    """Return the kinds of reassignment events that the running controllers recorded."""
     found = [e for b in world.brokers.values() for e in b.events.since(0)]
     return [e.kind for e in found if "reassign" in e.kind or "removed" in e.kind]
 
@@ -76,7 +76,7 @@ def test_a_partition_moves_to_three_other_brokers() -> None:
         moving = ReplicaAssignment((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
         assert await assignment(world) == moving
         await world.until(lambda: world.brokers[6].role(FLIGHTS) is not None)
-        await world.settle()  # it is told twice
+        await world.settle()  # it receives the request twice
         role, leader = world.brokers[6].role(FLIGHTS), world.brokers[1].role(FLIGHTS)
         assert role is not None and leader is not None
         assert (role.leader, role.leader_epoch, role.is_new) == (1, 1, True)
@@ -114,8 +114,10 @@ def test_a_partition_moves_to_three_other_brokers() -> None:
 
 
 def test_the_isr_loses_the_old_replicas_in_the_write_that_takes_the_lead_from_them() -> None:
-    """Between two writes a controller could die, and the old ones be elected without the records
-    that the new leader took without waiting for them."""
+    """With two writes a controller could die in between, and an old replica could be elected.
+
+    It would lack records for which the new leader did not wait for it.
+    """
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)
@@ -212,7 +214,7 @@ def test_a_cancel_that_cannot_be_written_leaves_the_reassignment_as_it_was() -> 
 
 
 def test_a_cancel_that_would_delete_the_last_in_sync_replica_is_refused() -> None:
-    """Only the newcomer has every record: Kafka would delete it."""
+    """Only the added replica has every record; Kafka would delete it."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2, 3)
@@ -257,7 +259,7 @@ def test_while_its_state_is_in_doubt_nothing_of_a_partition_is_deleted() -> None
 
 
 def test_a_newcomer_that_is_in_sync_already_is_new_no_more() -> None:
-    """What it is told as new it may begin with an empty log, and it is counted on."""
+    """A replica that is new may begin with an empty log, but this one is in the ISR."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2, 3, 4)
@@ -362,7 +364,7 @@ def test_a_new_controller_goes_on_where_the_previous_one_was() -> None:
             return role is not None and role.leader_epoch == told.leader_epoch
 
         await world.until(told_again)
-        # The ISR grows, and before anything follows from that, the controller is dead again.
+        # The ISR grows, and the controller dies again before it acts on that.
         grown = replace(told, isr=(*told.isr, 8))
         await world.store.put(znodes.state_path(FLIGHTS), znodes.encode_state(grown))
         await world.store.remove(znodes.CONTROLLER)
@@ -391,7 +393,7 @@ def test_a_target_that_is_in_sync_and_dead_is_waited_for() -> None:
 
 
 def test_a_topic_to_be_deleted_is_led_until_its_reassignment_is_over() -> None:
-    """Nobody elected a leader for it, so that its reassignment and its deletion waited for ever."""
+    """Without an election of its leader, its reassignment and its deletion would wait forever."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 3)

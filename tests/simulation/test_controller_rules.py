@@ -1,4 +1,4 @@
-"""Rules of the controller that are part of no longer story; `docs/rules-controller.md` has all."""
+"""Rules of the controller that no longer scenario covers; `docs/rules-controller.md` has all."""
 
 import asyncio
 import dataclasses
@@ -68,7 +68,7 @@ def test_a_state_that_must_not_follow_is_left_out_and_the_others_go_on() -> None
 
 
 class SlowBroker:
-    """Takes a while for each order, and notes if two come at once."""
+    """Takes a while for each request, and notes whether two overlap."""
 
     def __init__(self) -> None:
         self.orders: list[int] = []
@@ -102,14 +102,14 @@ def test_orders_reach_a_broker_one_by_one_in_order_and_again_until_it_answers() 
         channels.add(Broker(1, (Endpoint("PLAINTEXT", *address),)))
         for number in range(1, 6):
             channels.send(1, UpdateMetadataRequest(9, number, 1))
-        await asyncio.sleep(0.45)  # nobody listens yet
+        await asyncio.sleep(0.45)  # no listener is open yet
         listener = await node.listen("PLAINTEXT", address, {Service.CONTROL: slow.handle})
         await world.until(lambda: answered == [1, 2, 3, 4, 5])
         assert slow.orders == [1, 2, 3, 4, 5]
         assert slow.at_once == 1
         await listener.close(0)
         channels.send(1, UpdateMetadataRequest(9, 6, 1))
-        await channels.remove(1)  # its registration is gone: what it was to be told is dropped
+        await channels.remove(1)  # its registration is gone: its pending requests are dropped
         await node.listen("PLAINTEXT", address, {Service.CONTROL: slow.handle})
         await world.settle()
         assert slow.orders == [1, 2, 3, 4, 5]
@@ -249,7 +249,7 @@ def test_a_broker_without_replicas_is_told_of_when_it_dies() -> None:
 
 
 def test_a_follower_outside_the_isr_that_dies_changes_no_state() -> None:
-    """LeaderAndIsr of a known epoch would be ignored; but all must know that it is offline."""
+    """LeaderAndIsr with a known epoch would be ignored, but all brokers must know it is offline."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2, 3)
@@ -321,7 +321,7 @@ def test_the_first_rebalance_comes_five_seconds_after_a_failover() -> None:
 
 
 def test_followers_are_told_of_an_election_by_metadata_wherever_they_are() -> None:
-    """A new partition's orders go to its ISR alone, what they mean to every broker."""
+    """LeaderAndIsr of a new partition goes to its ISR only, UpdateMetadata to every broker."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)
@@ -339,7 +339,7 @@ def test_followers_are_told_of_an_election_by_metadata_wherever_they_are() -> No
 
 
 class Vanishing:
-    """A session whose registration is refused for a znode that is gone when it is looked at."""
+    """A session whose registration is refused because of a znode that is gone at the next read."""
 
     def __init__(self, session: Any, world: ControlWorld, path: str) -> None:
         self._session, self._world, self._path = session, world, path

@@ -1,4 +1,4 @@
-"""Topics appear, grow and are deleted; what stands in ZooKeeper is what counts."""
+"""Topics appear, grow and are deleted, as ZooKeeper's znodes say."""
 
 import dataclasses
 import json
@@ -143,7 +143,7 @@ def test_a_deleted_topic_leaves_nothing_behind() -> None:
 
 
 def test_the_wish_to_delete_goes_last() -> None:
-    """A controller that dies before that leaves it for the next one."""
+    """A controller that dies earlier leaves the request for the next one."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2)
@@ -221,7 +221,7 @@ def test_a_broker_that_dies_while_it_deletes_is_waited_for(evidence: bool) -> No
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)
         await world.create_topic("flights", {0: [2, 3]})
-        world.kill(3)  # dead, but its session lives: it is asked and does not answer
+        world.kill(3)  # dead, but its session is open: it gets the request and does not answer
         await ask_to_delete(world, "flights")
         await world.settle(seconds=10)
         assert await world.store.exists(znodes.topic_path("flights")) is not None

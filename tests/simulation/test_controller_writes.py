@@ -1,4 +1,4 @@
-"""Lost answers: a write that was applied counts as done, one that was not is made."""
+"""Lost answers: a write that was applied counts as done, and one that was not is repeated."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -228,7 +228,7 @@ def test_an_isr_change_is_refused_to_strangers_and_on_top_of_unknown_states() ->
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             ErrorCode.NONE,
         ]
-        # Changed by hand behind the controller's back: the write is on an old version.
+        # The state was changed by hand: the controller's write expects an old version.
         state = await world.state(FLIGHTS)
         assert state is not None
         await world.store.put(znodes.state_path(FLIGHTS), znodes.encode_state(state))

@@ -1,4 +1,4 @@
-"""A broker that can reach no other one, and ZooKeeper all the same, has evidence against everybody.
+"""A broker that reaches ZooKeeper but no other broker has reason to suspect all of them.
 
 Connections to it and from it are reset, as by a firewall.
 """
@@ -37,7 +37,7 @@ def cut_off(world: ControlWorld, broker_id: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_who_deposed_a_controller_because_it_is_cut_off_itself_does_not_rule(seed: int) -> None:
-    """It could tell nobody anything, and nobody would ever have had a stream to it."""
+    """It could notify no broker, and no broker would ever have had a stream to it."""
 
     async def test(world: ControlWorld) -> None:
         await brokers_and_a_topic(world)
@@ -58,7 +58,7 @@ def test_who_deposed_a_controller_because_it_is_cut_off_itself_does_not_rule(see
 def test_a_controller_that_is_cut_off_takes_nothing_from_the_others(
     min_in_sync: int, seed: int
 ) -> None:
-    """If it did, and then died, they would wait for it for ever."""
+    """If it did, and then died, the partitions would wait for it forever."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2)
@@ -75,7 +75,7 @@ def test_a_controller_that_is_cut_off_takes_nothing_from_the_others(
 
 
 def test_a_second_death_while_the_first_is_only_suspected_is_seen_as_fast() -> None:
-    """That one died before does not mean that the controller is cut off."""
+    """An earlier death does not mean that the controller is cut off."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2)
@@ -92,7 +92,7 @@ def test_a_second_death_while_the_first_is_only_suspected_is_seen_as_fast() -> N
 
 
 def test_two_deaths_at_once_wait_for_a_session() -> None:
-    """With nobody left to talk to the controller cannot tell it from its own isolation."""
+    """With no other broker left the controller cannot distinguish this from its own isolation."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2)
@@ -137,7 +137,7 @@ def is_controller(cluster: SimulatedCluster, broker_id: int) -> bool:
 
 
 def part(world: ControlWorld, one: int, other: int) -> None:
-    """The connections between two brokers break, and new ones are not answered: no evidence."""
+    """Break the connections between two brokers; new ones get no answer, so none is suspected."""
     here, there = world.brokers[one].node, world.brokers[other].node
     world.network.cut(here, there)
     world.network.cut(there, here)
@@ -157,7 +157,7 @@ def test_no_one_hands_over_to_a_broker_that_cannot_be_told() -> None:
         await world.settle()
         part(world, 9, 2)
         await world.settle()
-        assert sorted(world.brokers[9].live_brokers()) == [1, 2, 9]  # nobody is suspected
+        assert sorted(world.brokers[9].live_brokers()) == [1, 2, 9]  # no broker is suspected
         controller = world.brokers[9].controller
         answer = await controller.handle(ControlledShutdownRequest(1, world.brokers[1].epoch))
         assert [(p.topic, p.partition) for p in answer.remaining] == [FLIGHTS]
@@ -168,7 +168,7 @@ def test_no_one_hands_over_to_a_broker_that_cannot_be_told() -> None:
 
 
 def test_who_could_not_be_told_of_a_handover_is_told_when_it_is_back() -> None:
-    """It follows nobody until then, and no later event would make it follow the new leader."""
+    """Otherwise it would follow no leader, and no later event would make it follow the new one."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2)

@@ -52,7 +52,7 @@ async def consumed(cluster: SimulatedCluster, count: int) -> list[bytes | None]:
 
 
 async def delete_registrations(cluster: SimulatedCluster, *broker_ids: int) -> None:
-    """What `zookeeper-shell delete /brokers/ids/N` does."""
+    """Delete registrations, as `zookeeper-shell delete /brokers/ids/N` does."""
     client = cluster.zookeeper.client("operator")
     session = await client.connect(6000, 1000)
     for broker_id in broker_ids:

@@ -1,4 +1,4 @@
-"""Settings that change while the cluster runs: who has them when, and what keeps a bad one out."""
+"""Settings change while the cluster runs: which broker has them when, and why bad ones are not."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,7 +36,7 @@ Story = Callable[[SimulatedCluster, Store], Awaitable[None]]
 
 
 def run_story(story: Story, configs: dict[str, str] | None = None, seed: int = 1) -> None:
-    """Three brokers and a topic with a replica on each of them."""
+    """Play a scenario on three brokers and a topic with a replica on each of them."""
 
     async def main() -> None:
         cluster = SimulatedCluster(seed)
@@ -92,7 +92,7 @@ def test_a_change_missed_for_want_of_a_session_is_read_with_the_next_one() -> No
         cluster.part_from_zookeeper(3)
         await write_overrides(store, ENTITY, {"retention.ms": "5000"})
         await write_overrides(store, BROKER_DEFAULT, {"message.max.bytes": "2000"})
-        for name in await store.children(CONFIG_CHANGES):  # expired: nothing tells of them any more
+        for name in await store.children(CONFIG_CHANGES):  # expired: no notification is left
             await store.remove(f"{CONFIG_CHANGES}/{name}")
         await asyncio.sleep(20)
         assert log_of(cluster, 3, FLIGHTS).config.retention_ms == 604800000
@@ -206,7 +206,7 @@ def test_notifications_are_taken_away_after_fifteen_minutes() -> None:
 
 
 def test_brokers_whose_clocks_are_fast_take_no_notification_away_early() -> None:
-    """Another broker may have yet to read it."""
+    """Another broker may not have read it yet."""
 
     async def story(cluster: SimulatedCluster, store: Store) -> None:
         cluster.zookeeper._wall_ms = lambda: cluster.clock.wall_ms() - 3_600_000
@@ -238,7 +238,7 @@ def test_a_lower_minimum_frees_the_high_watermark_at_once() -> None:
 
 
 def test_a_log_whose_settings_cannot_be_read_is_left_out_until_they_can() -> None:
-    """Broker 2 comes back and finds nonsense: nobody may lead by settings that nobody knows."""
+    """Broker 2 restarts and finds malformed settings: no replica may lead with unknown settings."""
 
     async def story(cluster: SimulatedCluster, store: Store) -> None:
         await write_raw(store, ENTITY, b"nonsense")

@@ -1,4 +1,4 @@
-"""Orders for an earlier process of a broker, at the same address, are not obeyed by the next."""
+"""A broker refuses requests for its earlier incarnation at the same address."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ ORDERS: list[Message] = [
 
 
 async def answer_at_birth(cluster: SimulatedCluster, order: Message) -> int:
-    """Send an order again and again, as a controller does, until a broker answers it."""
+    """Send a request repeatedly, as a controller does, until a broker answers it."""
     network = cluster.client_runtime("old controller").network
     while True:
         channel = network.connect(Address("broker-1", INTERNAL_PORT), Service.CONTROL)

@@ -1,4 +1,4 @@
-"""Zxids as an ensemble of ZooKeeper servers gives them: above 32 bits from the first."""
+"""Zxids of an ensemble of ZooKeeper servers, which exceed 32 bits from the first on."""
 
 import pytest
 from barnabas_common.events import EventKind

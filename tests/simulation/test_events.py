@@ -1,4 +1,4 @@
-"""The stream of events of a whole cluster: who reads it learns what happened, and why."""
+"""The stream of a whole cluster's events, which tells its readers what happened and why."""
 
 import asyncio
 import re
@@ -39,7 +39,7 @@ def in_cluster(story: Callable[[SimulatedCluster, Admin], Coroutine[Any, Any, An
 async def read_while(
     admin: Admin, what: Callable[[], Awaitable[Any]], seconds: float = 15.0, **options: Any
 ) -> News:
-    """What the stream has to tell during `what` and for some seconds after."""
+    """Return what the stream yields during `what` and for some seconds afterwards."""
     news: News = []
 
     async def read() -> None:
@@ -91,7 +91,7 @@ def test_a_reader_sees_why_a_leader_changed_and_a_killed_broker_come_back() -> N
     said = [each.what for each in news if isinstance(each, Interruption)]
     assert any("does not answer" in what for what in said)
     assert f"broker {first} answers again" in said
-    for broker_id in (1, 2, 3):  # the first events of one that is back may come late
+    for broker_id in (1, 2, 3):  # the first events of a restarted broker may come late
         assert in_order([each for each in news if each.broker_id == broker_id])
 
 
@@ -133,7 +133,7 @@ def test_a_reader_that_is_too_slow_is_told_what_it_missed() -> None:
         busy = cluster.broker(1).events
 
         async def flood() -> None:
-            for number in range(25_000):  # in one turn: more than the ring remembers
+            for number in range(25_000):  # in one turn of the loop: more than the ring holds
                 busy.record(EventKind.REQUEST_FENCED, str(number), TP)
 
         return await read_while(admin, flood)

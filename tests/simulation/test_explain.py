@@ -1,7 +1,7 @@
 """`explain` names what was done to a cluster, and does not name it where it was not done.
 
-Each scenario runs twice: once with the fault, once without it. What the explanation must say of the
-fault, in answer to the right question, it must not say in the other run.
+Each scenario runs twice, with the fault and without it. The explanation must name the fault in
+answer to the right question, and must not name it in the other run.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ SLOW_SESSION = {"zookeeper.session.timeout.ms": "60000"}
 
 @dataclass(frozen=True)
 class Scenario:
-    """`names` gives patterns, by question, that must be found after `inject` and only then."""
+    """`names` has patterns, by question, that must be found after `inject` and only then."""
 
     inject: Callable[[Scene], Coroutine[Any, Any, None]]
     names: Callable[[Scene], Mapping[About, str]]
@@ -100,7 +100,7 @@ async def pause_leader(scene: Scene) -> None:
 )
 async def keep_leader_in_the_dark(scene: Scene) -> None:
     scene.isolate_leader()
-    await scene.produce(3)  # which nobody else has: it will want to remove the others
+    await scene.produce(3)  # which no other replica has: the leader will propose to remove them
     scene.cluster.pauses.hold(scene.leader, PausePoint.ROLE_BEFORE_CHANGE)
     scene.cluster.expire_session(scene.leader)
     await scene.until_led_by_another(scene.leader)
@@ -369,7 +369,7 @@ async def explained(told: Scenario, inject: bool) -> tuple[Explanation, Mapping[
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_with_half_of_the_memory_gone_it_says_what_is_left_and_never_fails(name: str) -> None:
-    """Rings forget and brokers die in any combination: `explain` must answer all the same."""
+    """Rings drop events and brokers die in any combination: `explain` must answer nevertheless."""
 
     async def seen() -> PartitionView:
         told = SCENARIOS[name]

@@ -1,7 +1,7 @@
 """Every sentence of `explain` is true: compared with what was done, in sequences of operations.
 
-The truth is the events of all processes, ended ones included, and the operations; `explain` knows
-only what the running brokers still remember.
+It is compared with the operations and the events of all processes, including ended ones; `explain`
+has only the events that the running brokers still hold.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ SEQUENCES = 30
 MAX_SECONDS = 3_000.0
 LED = re.compile(r"(?:broker (\d) (?:has )?led|there was no leader) (?:since|from) epoch (\d+)")
 ABOUT_BROKER = re.compile(r"broker (\d)")
-# What ends or replaces a process, or takes it out of the cluster.
+# Events that end or replace a process, or take it out of the cluster.
 _ENDS = r"vanished|stopped|is shutting down|is suspected|restarted|was no longer registered"
 GONE = re.compile(rf"broker (\d) (?:{_ENDS}|began to shut down|started|rejoined)")
 
 
 @dataclass
 class Sequence:
-    """Carries out random operations on a scene, and remembers them."""
+    """Carries out random operations on a scene, and records them."""
 
     scene: Scene
     random: Random
@@ -84,7 +84,7 @@ class Sequence:
         await self.scene.restart(broker)
 
     async def restart_all(self) -> None:
-        """`cluster stop; cluster start`."""
+        """Stop and start all brokers, as `cluster stop` and `cluster start` do."""
         brokers = list(self.scene.cluster.broker_ids)
         self.ended.update(brokers)
         await asyncio.gather(*map(self.scene.cluster.stop_broker, brokers))
@@ -121,7 +121,7 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Oracle:
-    """What may be said: from the decisions of all controllers, and from what was done."""
+    """The sentences that may be said, by the decisions of all controllers and the operations."""
 
     decisions: Mapping[int, Event]
     causes: frozenset[str]
@@ -159,7 +159,7 @@ class Oracle:
         assert times == sorted(times, reverse=True), "a later event is told before an earlier one"
 
     def _check_causes(self, sentence: Sentence) -> None:
-        """What is told of an ISR is the cause of an event that there was."""
+        """Check that a sentence about an ISR states the cause of an event that was recorded."""
         said = re.search(r"(?:out of|left|rejoined) the ISR: (.*)", sentence.text)
         if said is not None:
             assert any(said[1] in cause for cause in self.causes), sentence.text

@@ -1,8 +1,8 @@
-"""A failed flush: what the page cache still shows is not on the disk, and nobody vouches for it.
+"""A failed flush: the page cache still has records that are not on the disk.
 
-Linux takes the pages of a failed fsync for clean. Whole clusters on virtual time, one broker of
-which restarts on such a disk; each half of the remedy is taken away once, and then records that
-were acknowledged are lost.
+Linux marks the pages of a failed fsync clean. Here one broker of a whole cluster restarts on such a
+disk, on virtual time. Each half of the remedy is removed once, and then acknowledged records are
+lost.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ CHECKPOINT_SECONDS = 70.0
 
 
 async def fail_a_flush(stage: Stage, broker_id: int) -> None:
-    """Its log is rolled, the flush fails, and the broker, whose only disk that was, ends."""
+    """Roll the broker's log; the flush fails, and the broker ends because it has no other disk."""
     disk = stage.cluster.disks[broker_id]
     disk.fail_next_flush = True
     stage.log(broker_id).roll()
@@ -34,8 +34,10 @@ async def fail_a_flush(stage: Stage, broker_id: int) -> None:
 
 
 async def trusted_alone(seed: int) -> set[bytes]:
-    """A broker restarts on the disk, becomes the last of the ISR, and loses power; the others, who
-    never lost anything, follow it. What is missing."""
+    """A broker restarts on the disk, becomes the last of the ISR, and loses power.
+
+    The others, which never lost anything, follow it. Returns the missing values.
+    """
     stage = Stage(seed, {}, min_isr=2)
     await stage.open()
     acknowledged = await stage.produce(numbers("all-"))
@@ -58,8 +60,10 @@ async def trusted_alone(seed: int) -> set[bytes]:
 
 
 async def evicted(seed: int) -> set[bytes]:
-    """As the flush fails all are killed; the page cache lets go of what it need not keep, and the
-    broker with that disk is the first that is back. What is missing."""
+    """All brokers are killed when the flush fails, and the page cache evicts the clean pages.
+
+    The broker with that disk is the first to return. Returns the missing values.
+    """
     stage = Stage(seed, {}, min_isr=2)
     await stage.open()
     acknowledged = await stage.produce(numbers("all-"))
@@ -78,8 +82,10 @@ async def evicted(seed: int) -> set[bytes]:
 
 
 async def passed_by(seed: int) -> set[bytes]:
-    """A later flush succeeds, the recovery point passes, and then the power goes. What the broker's
-    own log lacks, before it has fetched anything."""
+    """A later flush succeeds, the recovery point passes the data, and then the power fails.
+
+    Returns the values that the broker's own log lacks before it has fetched anything.
+    """
     stage = Stage(seed, {}, min_isr=2)
     await stage.open()
     acknowledged = await stage.produce(numbers("all-"))

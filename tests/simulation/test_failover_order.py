@@ -1,7 +1,7 @@
-"""The whole order of a controller's failover, as `docs/guide/controller.md` tells it.
+"""The whole order of a controller's failover, as `docs/guide/controller.md` describes it.
 
-The cluster has one of everything that a dead controller may leave. What the new one asks ZooKeeper
-for and sends is written down in the order in which it happens.
+The cluster has one of everything that a dead controller may leave. The new controller's reads,
+writes and requests are recorded in their order.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
 
 class Recording:
-    """A session that writes down what it is asked."""
+    """A session that records its requests."""
 
     def __init__(self, session: Any, trace: list[Seen]) -> None:
         self._session = session
@@ -69,7 +69,7 @@ class Recording:
         return await self._session.multi(operations)
 
 
-# ---- the cluster that is found: brokers 1 to 3 run, broker 4 does not
+# ---- the cluster before the failover: brokers 1 to 3 run, broker 4 does not
 
 ASSIGNED = {
     "led": ReplicaAssignment((1, 2)),
@@ -86,7 +86,7 @@ STATES = {
     "led": LeaderAndIsr(1, 0, (1, 2), 1),
     "follower-gone": LeaderAndIsr(1, 0, (1, 4), 1),
     "leader-gone": LeaderAndIsr(4, 0, (4, 2), 1),
-    # Broker 3 proved in its first life what it has, and has registered again since.
+    # Broker 3 proved in its first incarnation what it has, and has registered again since.
     "lost-records": LeaderAndIsr(3, 0, (3, 2), 1, proved_at={3: 1}),
     "moving": LeaderAndIsr(1, 0, (1,), 1),
     "to-be-moved": LeaderAndIsr(1, 0, (1,), 1),
@@ -126,7 +126,7 @@ async def prepare(world: ControlWorld) -> None:
 # ---- the steps
 
 Step = tuple[str, list[Callable[[Seen], bool]]]
-"""Its name in the guide, and what it does: all of it after all of the step before."""
+"""A step's name in the guide, and its actions, which all follow those of the step before."""
 
 
 def reads(path: str, watches: bool = True) -> Callable[[Seen], bool]:
@@ -175,7 +175,7 @@ STEPS: list[Step] = [
     ("states are read", [reads(state_of("led"), watches=False)]),
     ("deletion requests are watched and read", [reads(znodes.DELETE_TOPICS)]),
     (
-        "all brokers are told who is alive",
+        "all brokers receive the list of those that are alive",
         [sends(UpdateMetadataRequest, lambda request: request.partitions == [])],
     ),
     ("brokers that lost records leave the ISRs", [writes(state_of("lost-records"), b'"isr":[2]')]),

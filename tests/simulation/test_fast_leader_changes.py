@@ -1,11 +1,11 @@
-"""KIP-279 with the real controller: three elections, and no replica sees the records of the other.
+"""KIP-279 with the real controller: three elections, and no replica gets the other's records.
 
     offset     0 .. 9      10 .. 14          10 .. 19
     broker 1   epoch 0                       a later epoch, led alone
     broker 2   epoch 0     led alone         and now leads again
 
-Broker 1 must find that they part at 10. The leader's answer to its last epoch is an end of 15, in
-another epoch: with the offset alone, 1 would keep its own 10 to 14.
+Broker 1 must find that the logs diverge at 10. The leader's answer for its last epoch is the end 15
+of another epoch: with the offset alone, broker 1 would keep its own 10 to 14.
 """
 
 import pytest
@@ -29,7 +29,7 @@ OF_ONE = [b"one-%d" % number for number in range(10)]
 
 
 async def _story(lookup: str) -> tuple[list[bytes], list[bytes]]:
-    """The values of both replicas in the end."""
+    """Return the values of both replicas at the end."""
     config = {"replica.truncation.lookup": lookup, "auto.leader.rebalance.enable": "false"}
     cluster = SimulatedCluster(seed=3, config=config)
     await cluster.start()

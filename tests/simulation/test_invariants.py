@@ -1,6 +1,6 @@
-"""Each invariant is broken on purpose, by hand, and must be the one that trips; nothing else may.
+"""Each invariant is broken on purpose, and this one must be violated and no other.
 
-The calm run that all of these begin with breaks none.
+All tests begin with the same run, which violates none.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ MAX_SECONDS = 600.0
 
 
 async def calm(tamper: Tamper | None = None) -> Invariants:
-    """Three replicas, two leader epochs, three committed records; then the tampering, and rest."""
+    """Run three replicas with two leader epochs and three committed records; tamper; rest."""
     world = ReplicationWorld()
     await world.start(1, 2, 3)
     checker = watched(world)
@@ -147,7 +147,7 @@ async def recovery_point(world: ReplicationWorld, _: Invariants) -> None:
 
 
 async def one_uncommitted(world: ReplicationWorld) -> None:
-    """A fourth record on 1 and 2, which 3 does not get."""
+    """Append a fourth record on 1 and 2, which 3 does not get."""
     world.cut(1, 3)
     await world.produce(b"3", acks=1)
     leader = world.partition(1).lead()
@@ -232,7 +232,7 @@ async def set_high_watermark(world: ReplicationWorld, broker_id: int, offset: in
 async def rewrite_last(
     world: ReplicationWorld, broker_id: int, epoch: int, value: bytes, at: int = 2
 ) -> None:
-    """Put another record in the place of the one at an offset; all in one turn."""
+    """Replace the record at an offset by another one, within one turn of the loop."""
     log = world.log(broker_id)
     known = log.high_watermark
     log.truncate_to(at)

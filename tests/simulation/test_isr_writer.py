@@ -1,4 +1,4 @@
-"""A leader's own write of its ISR: what it is fenced by."""
+"""A leader's own write of its ISR, and what fences it."""
 
 import pytest
 from barnabas_broker.server.isr_writer import LeaderFacts, ZooKeeperIsrWriter

@@ -1,4 +1,4 @@
-"""The classic failures by name: none happens, and each does with the bug that Kafka once had."""
+"""The classic failures by name: none happens, but each does with the bug that Kafka once had."""
 
 import pytest
 from barnabas_simulator.invariants import InvariantViolation

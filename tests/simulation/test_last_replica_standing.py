@@ -1,6 +1,6 @@
-"""The last replica standing, told as schedules: with Kafka's behaviour each loses, by ours none.
+"""Schedules of the last replica standing: Kafka's behaviour loses records in each, ours in none.
 
-Whole clusters on virtual time, their disks forgetting at a power loss what was not flushed.
+Whole clusters run on virtual time. At a power loss their disks lose what was not flushed.
 """
 
 import asyncio
@@ -22,7 +22,10 @@ NO_GATE = {"high.watermark.min.isr.gate.enable": "false"}
 
 
 async def alone(seed: int, config: Mapping[str, str], min_isr: int) -> set[bytes]:
-    """Followers fall behind, the leader stands alone, loses power and returns; what is missing."""
+    """Followers fall behind; the leader is alone, loses power, returns.
+
+    Returns the missing values.
+    """
     stage = Stage(seed, config, min_isr)
     await stage.open()
     acknowledged = await stage.produce(numbers("all-"))
@@ -45,7 +48,7 @@ def test_a_last_replica_that_flushed_returns_with_everything(seed: int, min_isr:
 
 @pytest.mark.parametrize("min_isr", [1, 2])
 def test_a_last_replica_that_trusts_its_page_cache_loses(min_isr: int) -> None:
-    """How much of a page cache survives is chance: one of some schedules shows it."""
+    """How much of a page cache survives is random: one of several schedules shows the loss."""
     wanted = b"all-" if min_isr == 2 else b"alone-"  # even acks=all records, with two
     assert any(
         wanted in value
@@ -55,8 +58,10 @@ def test_a_last_replica_that_trusts_its_page_cache_loses(min_isr: int) -> None:
 
 
 async def exposed(seed: int, config: Mapping[str, str]) -> tuple[set[bytes], set[bytes]]:
-    """A record written with acks=1 to a thin ISR is lost: what of it was consumed before, and what
-    of that is gone."""
+    """Records written with acks=1 while the ISR is below the minimum are lost.
+
+    Returns those that were consumed before, and those of them that are gone.
+    """
     stage = Stage(seed, {**KAFKA, **config}, min_isr=2)
     await stage.open()
     await stage.produce(numbers("all-"))
@@ -91,9 +96,11 @@ def test_without_the_gate_a_consumed_record_vanishes() -> None:
 async def all_gone(
     seed: int, config: Mapping[str, str], order: str, pause: float, returning: int = 3
 ) -> tuple[set[bytes], float]:
-    """The last member of the ISR loses power, the others' processes were killed with their disks
-    intact; after a pause they return one by one, `last` or `others` first. What is missing, and
-    how long it took until a leader was there."""
+    """The last member of the ISR loses power; the others were killed, and their disks are intact.
+
+    After a pause they return one by one, `last` or `others` first. Returns the missing values, and
+    the seconds until there was a leader.
+    """
     stage = Stage(seed, {**NO_FSYNC, **config}, min_isr=2)
     await stage.open()
     acknowledged = await stage.produce(numbers("all-"))
@@ -137,7 +144,7 @@ def test_by_the_isr_alone_the_last_member_rules_over_those_who_have_more(order: 
 def test_no_one_is_waited_for_longer_than_was_said(
     rate: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others never return: after the wait the last member leads, with what it has.
+    """The others never return: after the wait the last member leads with the records it has.
 
     A timer of uvloop may fire up to a millisecond before the clock says that it is due.
     """
@@ -149,7 +156,7 @@ def test_no_one_is_waited_for_longer_than_was_said(
 
 
 async def triple_fault(seed: int, config: Mapping[str, str]) -> set[bytes]:
-    """Before any controller can act it dies, one member restarts, and another loses power."""
+    """Before any controller can act, it dies, one member restarts, and another loses power."""
     stage = Stage(seed, config, min_isr=2)
     await stage.open()
     acknowledged = await stage.produce(numbers("all-"))
@@ -178,7 +185,7 @@ def test_of_two_that_restarted_kafka_takes_the_first() -> None:
 def test_after_kill_9_of_all_every_order_brings_the_partition_back_at_once(
     seed: int, thin: bool
 ) -> None:
-    """Intact disks: the first member of the ISR to return leads, and nobody else is waited for."""
+    """The disks are intact: the first member of the ISR to return leads, without any wait."""
 
     async def story() -> None:
         stage = Stage(seed, {}, min_isr=2)
@@ -205,7 +212,7 @@ def test_after_kill_9_of_all_every_order_brings_the_partition_back_at_once(
 
 
 def test_one_replica_is_all_there_ever_was() -> None:
-    """RF 1: nothing is flushed for its sake, and after a loss of power it is back at once."""
+    """With one replica nothing is flushed specially, and it leads again after a power loss."""
 
     async def story() -> None:
         stage = Stage(1, {}, min_isr=1, replicas=1)
@@ -224,8 +231,10 @@ def test_one_replica_is_all_there_ever_was() -> None:
 
 
 async def window(seed: int, config: Mapping[str, str], min_isr: int) -> set[bytes]:
-    """The controller thins the ISR, for the others died; the leader loses power before it has
-    flushed what it is now the last to have. The others return first, their disks intact."""
+    """The controller removes the others, which died; the leader loses power before its flush ends.
+
+    The others return first, with intact disks. Returns the missing values.
+    """
     stage = Stage(seed, config, min_isr)
     await stage.open()
     acknowledged = await stage.produce(numbers("all-"))
@@ -247,13 +256,13 @@ def test_before_the_last_member_has_flushed_those_who_just_left_are_eligible(see
 
 @pytest.mark.parametrize(("config", "min_isr"), [(NO_ELIGIBLE, 2), ({}, 1)])
 def test_flushing_alone_leaves_a_window(config: Mapping[str, str], min_isr: int) -> None:
-    """So does a minimum ISR of 1: nobody can stand in, for the high watermark may have moved on."""
+    """So does a minimum ISR of 1: no replica is eligible, as the high watermark may have moved."""
     runs = [run(window(s, config, min_isr), seed=s, max_time=MAX_SECONDS) for s in SEEDS]
     assert any(runs)
 
 
 async def told(seed: int) -> list[tuple[str, str]]:
-    """Kinds and causes of what a cluster tells of a last replica."""
+    """Return kinds and causes of the events about a last replica."""
     stage = Stage(seed, {}, min_isr=2)
     await stage.open()
     await stage.produce(numbers("all-"))
@@ -293,12 +302,12 @@ def test_a_broker_tells_a_loss_of_power_from_a_kill() -> None:
     run(story(), seed=1, max_time=MAX_SECONDS)
 
 
-@pytest.mark.parametrize(
-    "free_bytes", [0, 50, 60, 100]
-)  # it fails at another step of the start each
+@pytest.mark.parametrize("free_bytes", [0, 50, 60, 100])  # each fails at another step of the start
 def test_a_broker_whose_disks_all_fail_at_its_start_is_not_taken_for_empty(free_bytes: int) -> None:
-    """If it registered without having seen them it would say that all is lost that lies there, and
-    nobody would wait for it. A full disk keeps what it has."""
+    """If it registered without its disks it would count as having lost everything.
+
+    No broker would then wait for it, but a full disk still has its data.
+    """
 
     async def story() -> None:
         stage = Stage(0, {}, min_isr=2)
@@ -309,7 +318,8 @@ def test_a_broker_whose_disks_all_fail_at_its_start_is_not_taken_for_empty(free_
         await stage.until_isr(stage.leader, stage.others[1])
         cluster.disks[one].free_bytes = free_bytes
         cluster.start_broker(one)
-        await stage.until(lambda: one not in registered(cluster))  # the session of its last life
+        # the session of its last incarnation
+        await stage.until(lambda: one not in registered(cluster))
         while one in cluster.running_brokers:
             told = registered(cluster).get(one)
             assert told is None or told.unbroken_since >= 0
@@ -323,7 +333,7 @@ def test_a_broker_whose_disks_all_fail_at_its_start_is_not_taken_for_empty(free_
 
 
 def test_where_all_lost_something_one_leads_and_the_others_prove_themselves_again() -> None:
-    """Else they would be in sync and never fit to lead again."""
+    """Otherwise they would stay in sync, but could never lead again."""
 
     async def story() -> None:
         stage = Stage(0, {}, min_isr=2)

@@ -1,7 +1,7 @@
 """A request about a deleted topic arrives when another topic has its name; a replica vanishes.
 
 The connection was half open: its frames wait until the link is back, and the controller has used
-another connection meanwhile. The topic id tells the two topics apart; no epoch does.
+another connection meanwhile. Only the topic id distinguishes the two topics, not an epoch.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ async def create(admin: Admin, partitions: int = 1) -> None:
 
 
 async def create_again(admin: Admin) -> None:
-    """The broker that is asked may not know yet that the old topic is gone."""
+    """Create the topic again; the broker that is asked may still know the old one."""
     while True:
         with contextlib.suppress(TopicAlreadyExistsError):
             return await create(admin)
@@ -75,7 +75,7 @@ def leader(cluster: SimulatedCluster) -> int:
 
 
 async def until(condition: Callable[[], bool], within: float) -> float:
-    """Wait for a condition; the seconds it took."""
+    """Wait for a condition; returns the seconds it took."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with asyncio.timeout(within):
@@ -92,7 +92,7 @@ def kinds(cluster: SimulatedCluster, broker_id: int, kind: EventKind) -> list[st
 async def late_stop_replica(
     cluster: SimulatedCluster, victim: int, delete: bool
 ) -> AsyncIterator[asyncio.Event]:
-    """The next such StopReplica to a broker is under way when its link is cut."""
+    """Cut a broker's link while the next such StopReplica to it is in flight."""
     boss, real, sent = state.controller(cluster), _RequestSender._until_answered, asyncio.Event()
     assert boss is not None
 
@@ -112,7 +112,7 @@ async def late_stop_replica(
 
 
 def heal_with_late_frames(cluster: SimulatedCluster, victim: int, seconds: float) -> None:
-    """What the cut held back arrives that late; the controller has given its connections up."""
+    """Heal the link, deliver its frames `seconds` later, and break the controller's connections."""
     boss, network = state.controller(cluster), cluster.network
     assert boss is not None
     conditions = network.links.conditions
@@ -146,7 +146,7 @@ def topic_id(cluster: SimulatedCluster, broker_id: int) -> str:
 
 
 async def only_alive(cluster: SimulatedCluster, broker_id: int) -> None:
-    """Kill the other brokers, and bring them back when this one has had time to lead."""
+    """Kill the other brokers, and restart them when this one has had time to lead."""
     others = [other for other in cluster.broker_ids if other != broker_id]
     for other in others:
         cluster.kill(other)
@@ -209,7 +209,7 @@ def test_a_late_alter_partition_leaves_the_isr_of_the_topic_that_has_the_name_no
 
 
 async def remove_replica(cluster: SimulatedCluster, victim: int) -> None:
-    """Remove it behind the controller's back, by a StopReplica that nothing can refuse."""
+    """Remove a replica without the controller, by a StopReplica that no check can refuse."""
     epoch = cluster.zookeeper.tree.node(f"/brokers/ids/{victim}").czxid
     boss = state.controller(cluster)
     assert boss is not None
@@ -231,7 +231,7 @@ def test_a_replica_that_vanishes_trips_i24() -> None:
 
 @pytest.mark.parametrize("others", [0, 3], ids=["its only partition", "one of four"])
 def test_a_member_that_hosts_nothing_leaves_the_isr_and_comes_back(others: int) -> None:
-    """Its broker does not notice what happened to it, but its fetch session says so."""
+    """Its broker does not notice the loss, but its fetch session shows it to the leader."""
 
     async def test(cluster: SimulatedCluster, admin: Admin) -> None:
         if others:
@@ -257,7 +257,7 @@ def test_a_member_that_hosts_nothing_leaves_the_isr_and_comes_back(others: int) 
 
 
 def test_a_vanished_replica_does_not_lead_with_an_empty_log() -> None:
-    """All other members are killed before its absence is found out."""
+    """All other members are killed before its absence is noticed."""
 
     async def test(cluster: SimulatedCluster, admin: Admin) -> None:
         history = History()

@@ -1,7 +1,7 @@
-"""A leader whose link to the controller is cut, while ZooKeeper hears both.
+"""A leader's link to the controller is cut, while both reach ZooKeeper.
 
-It removes a late member from the ISR by a conditional write of its own, or it could commit nothing
-for as long as the cut lasts.
+The leader removes a late member from the ISR by its own conditional write. Otherwise it could
+commit nothing for as long as the cut lasts.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ MAX_SECONDS = 900.0
 
 
 class Cast(NamedTuple):
-    """The brokers by their parts; `leader`, `controller` and `other` have the replicas."""
+    """The brokers by their roles; `leader`, `controller` and `other` have the replicas."""
 
     leader: int
     controller: int
@@ -42,7 +42,7 @@ class Cast(NamedTuple):
 
 
 class Scene:
-    """Four brokers, a topic of three replicas, a producer that writes all the time."""
+    """Four brokers, a topic with three replicas, and a producer that writes all the time."""
 
     def __init__(self, seed: int, config: dict[str, str] | None = None) -> None:
         self.cluster = SimulatedCluster(
@@ -78,7 +78,7 @@ class Scene:
         return found
 
     async def acknowledged(self, count: int, patience: float = 60.0) -> None:
-        """Send records one after the other, acks=all."""
+        """Send records one after the other with acks=all."""
         runtime = self.cluster.client_runtime("producer")
         async with (
             asyncio.timeout(patience),
@@ -144,7 +144,7 @@ def ways(cast: Cast, way: str) -> list[tuple[int, int]]:
 
 
 async def it_is_explained(scene: Scene) -> None:
-    """Both cuts are named: the leader's to the controller, and the follower's to the leader."""
+    """Assert that `explain` names both cuts: leader to controller, and follower to leader."""
     cluster, cast = scene.cluster, scene.cast
     # The follower notices when its request times out (replica.socket.timeout.ms).
     failed = EventKind.FETCH_FAILED
@@ -190,7 +190,7 @@ def test_writes_go_on_when_the_controller_follows_and_is_cut_off(way: str, seed:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("dies", [True, False])
 def test_writes_go_on_when_another_follower_is_late_or_dead(dies: bool, seed: int) -> None:
-    """The controller removes the dead one under a new leader epoch, and cannot tell the leader."""
+    """The controller removes the dead one in a new leader epoch, but cannot notify the leader."""
 
     async def story(scene: Scene) -> None:
         await scene.start(controller_follows=False)
@@ -220,7 +220,7 @@ def test_writes_go_on_when_another_follower_is_late_or_dead(dies: bool, seed: in
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_addition_in_flight_keeps_no_late_member_in(seed: int) -> None:
-    """The controller may have committed the addition, or not: the leader's write settles it."""
+    """The controller may have committed the addition or not; the leader's write decides."""
 
     async def story(scene: Scene) -> None:
         await scene.start(min_in_sync=1)
@@ -246,7 +246,7 @@ def test_an_addition_in_flight_keeps_no_late_member_in(seed: int) -> None:
 
 
 def test_a_leader_that_hears_no_one_waits() -> None:
-    """It is probably the one that is cut off; and nobody takes its leadership on silence."""
+    """It is probably the broker that is cut off, and silence costs it no leadership."""
 
     async def story(scene: Scene) -> None:
         await scene.start(min_in_sync=1)
@@ -270,7 +270,7 @@ def test_a_leader_that_hears_no_one_waits() -> None:
 
 
 async def elect_another(scene: Scene) -> None:
-    """As a controller does; its LeaderAndIsr does not reach the old leader."""
+    """Elect another leader as a controller does; the old one does not get its LeaderAndIsr."""
     cast, store = scene.cast, scene.store(scene.cast.other)
     state = await scene.state()
     elected = state.with_leader(cast.other, [cast.other, cast.controller])
@@ -299,7 +299,7 @@ def refusals(scene: Scene) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_deposed_leader_writes_nothing_and_acknowledges_nothing(seed: int) -> None:
-    """Another leader was elected while it could not be told."""
+    """Another leader was elected while this one could not be notified."""
 
     async def story(scene: Scene) -> None:
         await scene.start()
@@ -317,7 +317,7 @@ def test_a_deposed_leader_writes_nothing_and_acknowledges_nothing(seed: int) -> 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_election_at_the_moment_of_the_write_wins(seed: int) -> None:
-    """It comes after the leader has read the state, and before its write arrives."""
+    """The election happens after the leader has read the state and before its write arrives."""
 
     async def story(scene: Scene) -> None:
         await scene.start()

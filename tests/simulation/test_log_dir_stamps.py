@@ -12,7 +12,7 @@ from tests.support.config_world import events_of
 
 
 def test_the_znode_does_not_pass_a_directory_that_could_not_be_stamped() -> None:
-    """Else the next start would take the directory for an older copy, and its records for lost."""
+    """Otherwise the next start would treat the directory as an older copy with lost records."""
 
     async def story() -> None:
         cluster = SimulatedCluster()
@@ -46,7 +46,7 @@ def test_the_znode_does_not_pass_a_directory_that_could_not_be_stamped() -> None
 
 
 def test_a_directory_that_failed_is_no_older_copy_when_it_works_again() -> None:
-    """The stamp is what could not be written. Nothing else is wrong, and nothing is lost."""
+    """Only the stamp could not be written, and nothing is lost."""
 
     async def story() -> None:
         cluster = SimulatedCluster()

@@ -1,7 +1,7 @@
-"""The folder of a partition vanished while its broker was down.
+"""A partition's folder vanished while its broker was down.
 
-An empty log must never stand in for it: not as a leader, which would have the others drop what they
-hold, and not as a member of the ISR, who could become one.
+An empty log must never take its place: neither as a leader, which would make the others truncate,
+nor as a member of the ISR, which could become leader.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ CONFIG = {"auto.leader.rebalance.enable": "false"}
 async def _cluster(
     replicas_at: list[int], seed: int = 5, **configs: str
 ) -> tuple[SimulatedCluster, History]:
-    """Fifty acknowledged records, whose high watermarks have been checkpointed."""
+    """Return a cluster with fifty acknowledged records and checkpointed high watermarks."""
     cluster = SimulatedCluster(seed, config=CONFIG)
     await cluster.start()
     async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
@@ -61,7 +61,7 @@ def _causes(cluster: SimulatedCluster, broker_id: int, kind: EventKind) -> list[
 
 @pytest.mark.parametrize("loser", [1, 2], ids=["the leader's", "a follower's"])
 def test_after_all_brokers_were_down_who_lost_its_folder_fetches_all_again(loser: int) -> None:
-    """The ISR still names it, and every broker has just come back."""
+    """The ISR still names the replica, and every broker has just restarted."""
 
     async def story() -> None:
         cluster, history = await _cluster([1, 2, 3])
@@ -86,7 +86,7 @@ def test_after_all_brokers_were_down_who_lost_its_folder_fetches_all_again(loser
 
 
 def test_a_bounce_that_no_one_saw_is_no_different() -> None:
-    """The leader is back, without its folder, before its session ends."""
+    """The leader is back without the folder before its session ends."""
 
     async def story() -> None:
         cluster, history = await _cluster([1, 2, 3])
@@ -101,7 +101,7 @@ def test_a_bounce_that_no_one_saw_is_no_different() -> None:
 
 
 def test_where_no_other_has_the_data_the_partition_stays_offline_and_says_why() -> None:
-    """A restart more does not make it forget."""
+    """Another restart does not change that."""
 
     async def story() -> None:
         cluster, _ = await _cluster([1])
@@ -124,7 +124,7 @@ def test_where_no_other_has_the_data_the_partition_stays_offline_and_says_why() 
 
 
 def test_who_cannot_begin_again_does_not_ask_forever() -> None:
-    """The settings of its topic cannot be understood; when they are mended it fetches all anew."""
+    """Its topic's settings cannot be understood; once repaired, it fetches everything again."""
 
     async def story() -> None:
         cluster, _ = await _cluster([1, 2, 3])
@@ -162,7 +162,7 @@ def test_a_topic_deleted_and_made_again_is_not_taken_for_a_lost_one() -> None:
 
 
 def test_where_the_last_member_lost_its_folder_who_left_with_everything_leads() -> None:
-    """It came back first, so that the others, which hold all of it, had lost their seats."""
+    """It returned first, so that the others, which have every record, had left the ISR."""
 
     async def story() -> None:
         cluster, history = await _cluster([1, 2, 3], **{"min.insync.replicas": "2"})
@@ -184,7 +184,7 @@ def test_where_the_last_member_lost_its_folder_who_left_with_everything_leads() 
 
 
 def test_the_recovery_point_of_a_lost_log_is_not_that_of_its_successor() -> None:
-    """The successor is not flushed; its broker is killed before the next checkpoint."""
+    """The new log is not flushed, and its broker is killed before the next checkpoint."""
 
     async def story() -> None:
         cluster, _ = await _cluster([1, 2, 3])

@@ -1,4 +1,4 @@
-"""The simulator's disk forgets what a real one may forget, and nothing else."""
+"""The simulator's disk loses what a real one may lose, and nothing else."""
 
 import errno
 
@@ -51,7 +51,7 @@ def test_a_power_cut_may_undo_a_cut_that_was_not_flushed() -> None:
         disk.crash(keep_unflushed=False)
         seen.add(disk.read_file("/d/a"))
     assert seen >= {b"0123", b"01", b"01\0"}
-    assert seen <= {b"0123", b"01", b"01\0", b"01x", b"012"}  # the last: its old sector
+    assert seen <= {b"0123", b"01", b"01\0", b"01x", b"012"}  # the last one: its old sector
 
 
 def test_names_need_a_sync_of_their_directory() -> None:
@@ -121,7 +121,7 @@ def test_after_a_failed_flush_the_pages_are_readable_and_lost_with_the_power() -
     disk.sync_directory("/d")
     file.append([b"lost"])
     disk.fail_next_flush = True
-    for _ in range(2):  # who has the file open is told again and again, who opens it is not
+    for _ in range(2):  # an open file reports it repeatedly, a file opened later does not
         with pytest.raises(FlushFailed):
             file.flush()
     file = disk.open("/d/a")

@@ -1,4 +1,4 @@
-"""The memory network on virtual time: cut links, killed processes, and one seed, one trace."""
+"""The memory network on virtual time: cut links, killed processes, and one trace per seed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -255,7 +255,7 @@ async def hopeless(call: Awaitable[object]) -> None:
 
 
 def test_the_end_of_an_earlier_incarnation_is_told_when_the_host_has_its_power_again() -> None:
-    """A cut link held the reset back, and was healed while the host was dark once more."""
+    """A cut link held the reset back, and was healed while the host had no power again."""
 
     async def scenario(scene: Scene) -> None:
         network = scene.network
@@ -292,7 +292,7 @@ def test_a_host_without_power_refuses_no_one_and_knows_no_connection_when_it_is_
         early = asyncio.create_task(hopeless(scene.channel.call(produce("wait"), timeout=60)))
         await asyncio.sleep(0.5)
         scene.network.lose_power("server")
-        scene.peer.gate.set()  # its answer is on the way and never arrives
+        scene.peer.gate.set()  # its answer is sent and never arrives
         with pytest.raises(MaybeApplied, match="no answer"):
             await scene.channel.call(produce("lost"), timeout=3)
         fresh = scene.network.node("other").connect(SERVER, Service.DATA)

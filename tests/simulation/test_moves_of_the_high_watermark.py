@@ -19,7 +19,7 @@ async def three() -> ReplicationWorld:
 
 
 def test_a_followers_high_watermark_falls_to_that_of_a_new_leader() -> None:
-    """The new leader has forgotten its high watermark, and cannot commit without broker 1."""
+    """The new leader has lost its high watermark, and cannot commit without broker 1."""
 
     async def scenario() -> None:
         world = await three()
@@ -75,7 +75,7 @@ def test_a_committed_change_of_the_isr_moves_it_at_once() -> None:
 
 
 def test_becoming_leader_again_moves_it_at_once() -> None:
-    """The members that are left have everything, and the leader knows it."""
+    """The remaining members have everything, and the leader knows it."""
 
     async def scenario() -> None:
         world = await three()

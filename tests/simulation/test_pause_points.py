@@ -1,4 +1,4 @@
-"""Pause points on virtual time: held exactly there, and nothing breaks when the hold ends."""
+"""Pause points on virtual time: brokers are held exactly there, and continue afterwards."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ CONFIG = {"replica.lag.time.max.ms": "4000", "replica.fetch.wait.max.ms": "500"}
 
 @pytest.mark.parametrize("point", list(PausePoint))
 def test_a_broker_held_anywhere_goes_on_when_released(point: PausePoint) -> None:
-    """Each point is reached by a failover, and afterwards every acknowledged record is there."""
+    """A failover reaches each point, and afterwards every acknowledged record is there."""
 
     async def story() -> None:
         config = CONFIG | {"replica.truncation.lookup": "offsets-for-leader-epoch"}
@@ -42,7 +42,7 @@ def test_a_broker_held_anywhere_goes_on_when_released(point: PausePoint) -> None
 
 
 async def _first_reached(cluster: SimulatedCluster, point: PausePoint) -> None:
-    """Wait until one of the brokers stands there."""
+    """Wait until one of the brokers is held at the point."""
     reached: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def watch(broker_id: int) -> None:

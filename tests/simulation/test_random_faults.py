@@ -38,7 +38,7 @@ def test_one_seed_is_one_exact_run() -> None:
 
 
 def _let_earlier_incarnations_rule(patch: pytest.MonkeyPatch) -> None:
-    """Brokers that restarted during a failover keep their seats."""
+    """Plant the fault that brokers which restarted during a failover stay in the ISRs."""
 
     async def nothing(*_: object) -> None:
         return
@@ -47,12 +47,12 @@ def _let_earlier_incarnations_rule(patch: pytest.MonkeyPatch) -> None:
 
 
 def _trust_every_isr_member(patch: pytest.MonkeyPatch) -> None:
-    """A member of the ISR that lost power counts as if it had lost nothing."""
+    """Plant the fault that a member of the ISR that lost power counts as complete."""
     patch.setattr(eligible, "may_have_lost_records", lambda *_: False)
 
 
 def _commit_alone(patch: pytest.MonkeyPatch) -> None:
-    """The high watermark follows the leader's own log end."""
+    """Plant the fault that the high watermark follows the leader's own log end."""
 
     def wrong(progress: Progress) -> int:
         return max(progress.high_watermark, progress.end_offset)
@@ -71,7 +71,7 @@ def test_nothing_acknowledged_is_lost_when_sessions_alone_detect_deaths(seed: in
 def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first seeds find each at the time of writing; any of some more will do."""
+    """At the time of writing the first seeds find each; more seeds are tried if they do not."""
     plant(monkeypatch)
     with pytest.raises((AssertionError, TimeoutError)):
         for seed in (0, 8, 13, 15, *range(16, 32)):

@@ -1,4 +1,4 @@
-"""Partitions move while records flow; whatever dies on the way, nothing acknowledged is lost."""
+"""Partitions move while records flow; whichever process dies, nothing acknowledged is lost."""
 
 import asyncio
 
@@ -33,9 +33,9 @@ def test_all_replicas_move_and_the_old_logs_are_deleted() -> None:
 
 
 async def move_under_fire(seed: int, target: list[int], dies_after: int) -> int:
-    """The controller dies right after its n-th write about the move, and comes back.
+    """Move a partition; the controller dies right after its n-th write about it, and restarts.
 
-    Returns how many writes there were.
+    Returns the number of writes.
     """
     moving = MovingPartition(seed, [1, 2, 3])
     await moving.start()
@@ -62,7 +62,7 @@ def test_the_controller_dies_after_each_of_its_writes(target: list[int]) -> None
 
 
 async def cancel_under_fire(seed: int, dies_after: int) -> int:
-    """The first newcomer is in sync, the second is dead; then it is cancelled, likewise."""
+    """Cancel a move, likewise, when the first added replica is in sync and the second is dead."""
     moving = MovingPartition(seed, [1, 2, 3])
     await moving.start()
     async with moving.producing():
@@ -74,9 +74,10 @@ async def cancel_under_fire(seed: int, dies_after: int) -> int:
             await moving.until(lambda: moving.is_home(1, 2, 3))
         await asyncio.sleep(0.5)
     await moving.cluster.serving()
-    # After the second write a controller that dies takes its word to broker 4 along, as in Kafka.
+    # If the controller dies after the second write, broker 4 never gets its StopReplica, as in
+    # Kafka.
     assert not moving.hosts(4) or dies_after == 2
-    await moving.until(lambda: not moving.hosts(4))  # which finds that it is a stray
+    await moving.until(lambda: not moving.hosts(4))  # it detects that it is a stray
     await moving.assert_nothing_lost()
     return len(writes)
 
@@ -121,7 +122,7 @@ def test_the_old_leader_dies_on_the_way() -> None:
 
 
 def test_a_replica_that_left_and_comes_again_starts_from_nothing() -> None:
-    """The leader forgets how far the earlier one was: it is in sync only once it has fetched."""
+    """The leader drops the offsets of the earlier replica: the new one must fetch to be in sync."""
 
     async def story() -> None:
         moving = MovingPartition(5, [1, 2, 3])

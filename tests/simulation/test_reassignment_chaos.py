@@ -1,4 +1,4 @@
-"""Reassignments, redirections and cancels at random, with brokers and controllers dying."""
+"""Random reassignments, changes of target and cancels, while brokers and controllers die."""
 
 from collections import Counter
 

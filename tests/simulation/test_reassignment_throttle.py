@@ -1,4 +1,4 @@
-"""Throttled reassignment: the rate on virtual time, and who is held back by it and who is not."""
+"""Throttled reassignment: the rate on virtual time, and which replicas it holds back."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ LOADED = 4_000_000
 
 
 async def loaded(seed: int) -> MovingPartition:
-    """4 MB on brokers 1 and 2; broker 3 is empty."""
+    """Return a partition with 4 MB on brokers 1 and 2; broker 3 is empty."""
     moving = MovingPartition(seed, [1, 2], brokers=3)
     await moving.start()
     async with moving.producing(pause=0.001, size=10_000):
@@ -24,7 +24,7 @@ async def loaded(seed: int) -> MovingPartition:
 
 
 async def throttle(moving: MovingPartition, side: str, rate: int | None) -> None:
-    """The replicas of one side, "leader" or "follower", at this rate; None: no more."""
+    """Throttle the replicas of one side, "leader" or "follower"; None removes the throttle."""
     replicas = {"leader": "0:1,0:2", "follower": "0:2,0:3"}[side]
     rates = {f"{side}.replication.throttled.rate": None if rate is None else str(rate)}
     async with moving.admin() as admin:
@@ -56,8 +56,8 @@ def test_a_throttled_move_takes_as_long_as_its_rate_says(side: str) -> None:
         moving = await loaded(2)
         await throttle(moving, side, RATE)
         seconds = await seconds_to_move(moving)
-        # One second's worth is free, and a fetch that finds the bucket empty waits 0.5 s at most;
-        # the answer that exceeds the quota is not cut short: 1 MiB.
+        # One second's worth is free, and a fetch that finds the bucket empty waits 0.5 s at most.
+        # An answer that exceeds the quota is not shortened: 1 MiB.
         assert LOADED / RATE - 3.2 <= seconds <= LOADED / RATE + 1.0, seconds
         await moving.assert_nothing_lost()
 
@@ -66,8 +66,10 @@ def test_a_throttled_move_takes_as_long_as_its_rate_says(side: str) -> None:
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
 def test_who_is_in_sync_and_who_is_not_listed_is_not_held_back(side: str) -> None:
-    """The newcomer crawls; acks=all of its own partition, and of another one between the same
-    brokers, are as quick as ever."""
+    """The added replica is slow, but acks=all is not.
+
+    That holds for its own partition and for another one between the same brokers.
+    """
 
     async def story() -> None:
         moving = await loaded(3)
@@ -90,7 +92,7 @@ def test_who_is_in_sync_and_who_is_not_listed_is_not_held_back(side: str) -> Non
                 await asyncio.sleep(0.2)
         assert slowest < 0.1, slowest
         assert moving.assignment().adding == (3,), "the newcomer is still at it"
-        await throttle(moving, side, None)  # and with the throttle goes the wait
+        await throttle(moving, side, None)  # without a throttle there is no wait
         await moving.until(lambda: moving.is_home(3, 2), 5)
 
     run(story(), seed=3, max_time=MAX_SECONDS)

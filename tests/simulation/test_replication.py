@@ -143,7 +143,7 @@ def test_a_follower_learns_of_a_commit_one_fetch_later() -> None:
         assert world.log(1).high_watermark == 1
         assert world.log(2).high_watermark == 0
         await world.until_equal(1, 2, 3)
-        # An idle follower learns of it when its parked fetch is answered.
+        # An idle follower learns it when its parked fetch is answered.
         assert asyncio.get_running_loop().time() < 1.0
 
     run(scenario())

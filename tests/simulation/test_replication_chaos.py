@@ -1,8 +1,8 @@
-"""Random kills, restarts, cut links, elections and deaf brokers; then nothing may be missing.
+"""Random kills, restarts, cut links, elections and missed requests; no record may be missing.
 
-What must hold under kill -9 with intact disks and clean elections: every record acknowledged with
-acks=all is in every replica at its offset, so is every record a consumer has seen, and all replicas
-are equal.
+Under kill -9 with intact disks and clean elections, every record acknowledged with acks=all must be
+in every replica at its offset, and so must every record that a consumer has seen. All replicas must
+be equal.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ LAG_MAX_MS = 4000
 
 
 class Chaos:
-    """One run: clients that go on, a nemesis, and a controller that keeps Kafka's rules."""
+    """One run: clients, a nemesis, and a controller that follows Kafka's rules."""
 
     def __init__(self, seed: int, steps: int, **config: str) -> None:
         self.random = random.Random(seed)
@@ -67,7 +67,7 @@ class Chaos:
             await asyncio.sleep(self.random.uniform(0.0, 0.1))
 
     async def _consume(self) -> None:
-        """Reads from whoever believes to lead, deposed or not."""
+        """Read from random brokers; those that act as leader answer, deposed or not."""
         offset = 0
         while True:
             await asyncio.sleep(self.random.uniform(0.0, 0.2))
@@ -88,7 +88,7 @@ class Chaos:
                 offset = record.offset + 1
 
     async def _ask(self, broker_id: int, work):  # type: ignore[no-untyped-def]
-        """An answer, or None: a killed broker's never comes."""
+        """Return an answer, or None if it never comes because the broker was killed."""
         if broker_id not in self.world.incarnations:
             work.close()
             return None
@@ -97,7 +97,7 @@ class Chaos:
         except TimeoutError:
             return None
 
-    # ---- mischief and order
+    # ---- nemesis and controller
 
     async def _mischief(self) -> None:
         world, running_brokers = self.world, sorted(self.world.incarnations)
@@ -122,7 +122,7 @@ class Chaos:
                 await self._elect()
 
     async def _control(self) -> None:
-        """The dead leave the ISR unless they are all of it; a dead leader is replaced."""
+        """Remove dead brokers from the ISR unless all members are dead; replace a dead leader."""
         state = self.world.states[TP]
         if self.random.random() < 0.5 and self.deaf is not None:
             deaf, self.deaf = self.deaf, None
@@ -182,7 +182,7 @@ def test_nothing_acknowledged_or_seen_is_ever_missing_in_many_runs(seed: int) ->
 
 
 def _commit_alone(patch: pytest.MonkeyPatch) -> None:
-    """The high watermark follows the leader's own log end."""
+    """Plant the fault that the high watermark follows the leader's own log end."""
 
     def wrong(progress: Progress) -> int:
         return max(progress.high_watermark, progress.end_offset)
@@ -191,7 +191,7 @@ def _commit_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def _never_truncate(patch: pytest.MonkeyPatch) -> None:
-    """A follower goes on from its own log end whatever the leader says."""
+    """Plant the fault that a follower fetches from its own log end, whatever the leader answers."""
     patch.setattr(follower_fetch, "diverges", lambda *_: False)
 
 

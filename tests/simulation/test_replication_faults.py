@@ -1,4 +1,4 @@
-"""What goes wrong in one place stays there: bad batches, failed disks, lost sessions, restarts."""
+"""A fault affects one place only: bad batches, failed disks, lost sessions, restarts."""
 
 import asyncio
 

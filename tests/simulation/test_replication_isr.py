@@ -1,4 +1,4 @@
-"""The ISR over time: members that stop leave, those that return join, too few refuse acks=all."""
+"""The ISR over time: stopped members leave, returning ones join, too few refuse acks=all."""
 
 import asyncio
 from dataclasses import replace
@@ -34,7 +34,7 @@ def test_a_stopped_follower_leaves_after_one_to_one_and_a_half_lag_times() -> No
         waiting = asyncio.ensure_future(world.produce(b"b", timeout_ms=120_000))
         await world.until(lambda: world.isr() == (1, 2))
         passed = asyncio.get_running_loop().time() - stopped
-        # The follower was last heard of up to 500 ms before it died.
+        # The follower's last fetch came up to 500 ms before it died.
         assert MAX_LAG - 0.6 <= passed <= 1.5 * MAX_LAG + 0.1
         assert (await waiting).error_code == ErrorCode.NONE
         assert len(world.alterations) == 1
@@ -55,7 +55,7 @@ def test_a_follower_of_an_idle_partition_stays() -> None:
 
 
 def test_an_idle_follower_is_not_taken_for_a_laggard_when_data_comes_at_last() -> None:
-    """An idle partition is not named in its follower's fetches, and yet it was caught up."""
+    """A follower's fetches do not name an idle partition, but the follower was caught up."""
 
     async def scenario() -> None:
         world = await three()
@@ -71,7 +71,7 @@ def test_an_idle_follower_is_not_taken_for_a_laggard_when_data_comes_at_last() -
 
 
 def test_where_a_follower_was_in_an_earlier_incarnation_does_not_let_it_join() -> None:
-    """It came back without its log; the leader, of the same epoch still, remembers a long one."""
+    """It returned without its log; the leader, in the same epoch, still knows a higher log end."""
 
     async def scenario() -> None:
         world = await three()
@@ -111,7 +111,7 @@ def test_a_follower_that_returns_catches_up_and_joins_again() -> None:
 
 
 def test_a_refused_admission_no_longer_holds_the_high_watermark_back() -> None:
-    """The candidate dies while the controller thinks; nothing else would move the watermark."""
+    """The candidate dies before the controller answers; nothing else would move the watermark."""
 
     async def scenario() -> None:
         world = await three()
@@ -258,7 +258,7 @@ def test_nothing_is_proposed_while_a_change_is_under_way_and_the_maximal_isr_cou
         await world.produce(b"a")
         await world.elect(1, isr=(1, 2))
         await world.until(lambda: world.isr() == (1, 2, 3))
-        # The controller is out of reach while 3 stops: it stays a member and holds the HW.
+        # The controller cannot be reached while 3 stops: 3 stays a member and holds the HW back.
         world.network.cut(world.incarnations[1].name, "controller")
         world.kill(3)
         produced = await world.produce(b"b", timeout_ms=100_000)
@@ -272,7 +272,7 @@ def test_nothing_is_proposed_while_a_change_is_under_way_and_the_maximal_isr_cou
 
 
 def test_a_wish_is_told_once_however_long_the_controller_is_away() -> None:
-    """Also by a later epoch of the same leader, which waits behind what the first still has out."""
+    """Nor in a later epoch of the same leader, whose proposal waits behind the one in flight."""
 
     async def scenario() -> None:
         world = await three()
@@ -327,7 +327,7 @@ def test_a_burst_throws_healthy_followers_out_if_lag_is_counted_in_records(
         world.network.links.conditions = replace(
             world.network.links.conditions, min_latency=0.005, max_latency=0.01
         )
-        for _ in range(150):  # the followers fetch each at once, and are checked every 500 ms
+        for _ in range(150):  # the followers fetch each immediately, and are checked every 500 ms
             await world.produce(*burst, acks=1)
             await asyncio.sleep(0.0237)
         await world.until_equal(1, 2, 3)

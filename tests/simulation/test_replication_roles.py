@@ -1,4 +1,4 @@
-"""What a broker does on the controller's word, and whose word it does not take."""
+"""What a broker does at a controller's request, and which requests it refuses."""
 
 from dataclasses import replace
 
@@ -37,14 +37,14 @@ async def order(
 
 
 def newer(world: ReplicationWorld) -> LeaderAndIsrRequest:
-    """A sound order to broker 2 to lead the next epoch."""
+    """Return a valid request for broker 2 to lead the next epoch."""
     state = world.states[TP]
     state.leader, state.leader_epoch, state.partition_epoch = 2, 1, 1
     return world.leader_and_isr()
 
 
 def changed(request: LeaderAndIsrRequest, **fields: object) -> LeaderAndIsrRequest:
-    """The same with its one partition changed."""
+    """Return the same request with its one partition changed."""
     (partition,) = request.partitions
     return replace(request, partitions=[replace(partition, **fields)])  # type: ignore[arg-type]
 

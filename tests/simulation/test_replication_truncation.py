@@ -1,6 +1,7 @@
-"""The classical ways to lose or fork a log, which leader epochs close (KIP-101, KIP-279).
+"""The classical ways to lose records or to let logs diverge, which leader epochs prevent.
 
-Each on both ways to find where to cut: by fetching, and by asking before fetching.
+See KIP-101 and KIP-279. Each test runs on both ways to find where to truncate: by fetching, and by
+asking before fetching.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ def test_a_committed_record_survives_a_restart_behind_the_high_watermark_and_a_l
         await world.produce(b"m1")
         await world.until_equal(1, 2)
         assert (await world.produce(b"m2")).error_code == ErrorCode.NONE
-        assert world.log(1).high_watermark == 1  # A has not heard of the commit
+        assert world.log(1).high_watermark == 1  # A does not know of the commit
         world.kill(1)
         await world.start(1)
         world.cut(1, 2)  # A restarts, but B dies before it can answer
@@ -140,7 +141,7 @@ def test_a_leader_that_wrote_nothing_leaves_no_trace_of_its_epoch(lookup: Config
         await world.produce(b"a")
         await world.until_equal(1, 2)
         world.cut(1, 2)
-        await world.elect(2)  # leads epoch 1, unheard by anybody
+        await world.elect(2)  # leads epoch 1, and no broker fetches from it
         await world.elect(1)
         world.heal(1, 2)
         await world.produce(b"b")
@@ -152,7 +153,7 @@ def test_a_leader_that_wrote_nothing_leaves_no_trace_of_its_epoch(lookup: Config
 
 
 async def _leader_alone(lookup: Config) -> ReplicationWorld:
-    """Broker 1 leads alone and has three records that broker 2, which is down, lacks."""
+    """Broker 1 leads alone, and has three records that broker 2, which is down, lacks."""
     world = ReplicationWorld(config=lookup)
     await world.start(1, 2)
     await world.create(1, 2)
@@ -250,7 +251,7 @@ def test_all_brokers_killed_come_back_with_everything_acknowledged(
 
 
 def test_a_leader_that_missed_an_epoch_trusts_no_fetch_of_the_epochs_before(lookup: Config) -> None:
-    """Broker 3 had fetched the record from 1, and cut it off again as a follower of 2."""
+    """Broker 3 had fetched the record from 1, and truncated it as a follower of 2."""
 
     async def scenario() -> None:
         world = ReplicationWorld(config=lookup)
@@ -277,7 +278,7 @@ def test_a_leader_that_missed_an_epoch_trusts_no_fetch_of_the_epochs_before(look
 def test_the_lookup_asks_before_it_fetches_again_and_again_until_the_logs_agree(
     lookup: Config,
 ) -> None:
-    """KIP-279 over many epochs: one epoch a round, each round refused to another leader epoch."""
+    """KIP-279 over many epochs: one per round, and a leader of another epoch refuses each round."""
 
     async def scenario() -> None:
         world = ReplicationWorld(config=lookup)
@@ -285,7 +286,7 @@ def test_the_lookup_asks_before_it_fetches_again_and_again_until_the_logs_agree(
         await world.create(1, 2)
         await world.produce(b"common")
         await world.until_equal(1, 2)
-        for turn in range(6):  # each leads alone, and neither hears of the other's records
+        for turn in range(6):  # each leads alone, and neither gets the other's records
             leads, sleeps = (1, 2) if turn % 2 else (2, 1)
             if leads not in world.incarnations:
                 await world.start(leads)
@@ -307,7 +308,7 @@ def test_the_lookup_asks_before_it_fetches_again_and_again_until_the_logs_agree(
 
 
 def test_no_leader_of_another_epoch_answers_where_to_cut(lookup: Config) -> None:
-    """The question is fenced (KIP-320): what an older leader would say is of another history."""
+    """The question is fenced (KIP-320): an older leader's answer would be about another history."""
 
     async def scenario() -> None:
         world = ReplicationWorld(config=lookup)
@@ -315,7 +316,7 @@ def test_no_leader_of_another_epoch_answers_where_to_cut(lookup: Config) -> None
         await world.create(1, 2)
         await world.produce(b"a")
         await world.until_equal(1, 2)
-        await world.elect(1, but=1)  # the follower hears of the new epoch before its leader
+        await world.elect(1, but=1)  # the follower gets the new epoch before its leader does
         await world.produce(b"b", acks=1)
         await asyncio.sleep(1.0)
         assert world.values(2) == [b"a"], "neither cut nor fetched meanwhile"

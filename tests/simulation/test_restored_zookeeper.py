@@ -1,7 +1,8 @@
-"""ZooKeeper says less than the brokers hold: a number was written back, or an older copy put back.
+"""ZooKeeper is older than the brokers: a number was written back, or an older copy restored.
 
-Brokers refuse what is older than they are and say what they hold; the controller elects above that.
-Clients go on, every acknowledged record stays, and all replicas agree on the leader epochs.
+Brokers refuse older epochs and answer with those that they hold, and the controller elects above
+those. Clients continue, no acknowledged record is lost, and all replicas agree on the leader
+epochs.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ SETTINGS = {"zookeeper.session.timeout.ms": "6000", "replica.lag.time.max.ms": "
 
 
 class Scene:
-    """A cluster of three with one topic, and the records that were acknowledged."""
+    """A cluster of three brokers with one topic, and the acknowledged records."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self.cluster = cluster
@@ -41,7 +42,7 @@ class Scene:
         return state.partition_states(self.cluster)[TP].state.leader
 
     async def whole(self) -> None:
-        """Wait until the three lead or follow, in sync, and agree about the leader."""
+        """Wait until the three replicas are in sync and agree about the leader."""
         async with asyncio.timeout(SECONDS_TO_HEAL):
             while not self._is_whole():
                 await asyncio.sleep(0.05)
@@ -59,7 +60,7 @@ class Scene:
         )
 
     async def restart_leader(self) -> None:
-        """The leader dies, another one leads, and the first follows."""
+        """Kill the leader, wait for another, and restart the first as a follower."""
         leader = self.leader()
         self.cluster.kill(leader)
         async with asyncio.timeout(SECONDS_TO_HEAL):
@@ -70,13 +71,13 @@ class Scene:
         await self.whole()
 
     async def check(self) -> None:
-        """It serves, nothing acknowledged is lost, and the replicas agree about every record."""
+        """Check that it serves, that nothing acknowledged is lost, and that replicas are equal."""
         await self.whole()
         await self.produce()
         assert [value for _, value in await read_back(self.cluster)] == self.acknowledged
         await asyncio.sleep(1)
         self.check_epochs()
-        await self.restart_leader()  # an ordinary death of a leader is an ordinary election
+        await self.restart_leader()  # the death of a leader leads to an ordinary election
         assert [value for _, value in await read_back(self.cluster)] == self.acknowledged
         await asyncio.sleep(1)
         self.check_epochs()
@@ -123,7 +124,7 @@ def controller(cluster: SimulatedCluster) -> int:
 
 
 async def restart_controller(scene: Scene) -> None:
-    """It dies, another one is elected, and it comes back."""
+    """Kill the controller, wait for another one, and restart it."""
     old = controller(scene.cluster)
     scene.cluster.kill(old)
     await asyncio.sleep(10)
@@ -172,7 +173,7 @@ def test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accep
             await scene.whole()
         old = controller(cluster)
         knowing = next(b for b in cluster.broker_ids if b != old)
-        cluster.part_from_zookeeper(knowing)  # it remembers, and cannot be elected
+        cluster.part_from_zookeeper(knowing)  # it knows the epoch, and cannot be elected
         others = [b for b in cluster.broker_ids if b != knowing]
         for broker_id in others:
             cluster.kill(broker_id)
@@ -191,7 +192,7 @@ def test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accep
     assert deletes or failed
 
 
-# ---- an older copy put back
+# ---- an older copy restored
 
 
 async def an_older_copy(scene: Scene) -> None:

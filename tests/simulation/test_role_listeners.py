@@ -9,7 +9,7 @@ from tests.support.replication_world import CONTROLLER, TP, ReplicationWorld
 
 
 class Noted:
-    """What a listener was told, and what the partition was at that moment."""
+    """A notification, and the partition's state at that moment."""
 
     def __init__(self, world: ReplicationWorld, broker_id: int = 1) -> None:
         self.calls: list[tuple[str, TopicPartition, int]] = []

@@ -1,4 +1,4 @@
-"""A replica that its broker was never told to delete: it neither retries nor leads for ever."""
+"""A replica that never got its StopReplica neither fetches nor leads forever."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ def strays(world: ReplicationWorld, broker_id: int) -> int:
 
 
 async def three_and_then_two(leader: int) -> ReplicationWorld:
-    """Broker 3 is in the partition no more, and is told so by metadata alone."""
+    """Broker 3 is no longer assigned the partition, and learns it only from UpdateMetadata."""
     world = ReplicationWorld()
     await world.start(1, 2, 3)
     await world.create(1, 2, 3, leader=leader)
@@ -29,7 +29,7 @@ async def three_and_then_two(leader: int) -> ReplicationWorld:
 
 
 def test_a_stray_follower_asks_no_more() -> None:
-    """Its leader has left too, and would refuse it for ever."""
+    """Its leader has left too, and would refuse it forever."""
 
     async def scenario() -> None:
         world = ReplicationWorld()

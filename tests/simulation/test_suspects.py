@@ -1,7 +1,7 @@
-"""Suspicion on evidence, seen at the controller: of brokers that are dead, and of others.
+"""Suspicions at the controller: of brokers that are dead, and of others.
 
-Its brokers only write down what they are told. `test_suspects_in_clusters.py` has whole clusters,
-in which a suspected broker has to help itself.
+The brokers here only record their requests. `test_suspects_in_clusters.py` has whole clusters, in
+which a suspected broker must register again.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,7 +24,7 @@ from barnabas_controller.zookeeper.session import Operation, OperationResult, Se
 from tests.support.control_world import ControlWorld, run_world
 
 FLIGHTS = TopicPartition("flights", 0)
-# Sessions last 6 s: what comes earlier came on evidence.
+# Sessions last 6 s, so everything earlier was caused by a suspicion.
 SESSION_SECONDS = 6.0
 
 
@@ -38,7 +38,7 @@ async def brokers_and_a_topic(
 
 
 def suspected(world: ControlWorld) -> list[int]:
-    """By the active controller."""
+    """Return the brokers that the active controller suspects."""
     controller = world.controller()
     assert controller is not None
     active = controller.controller._active
@@ -46,7 +46,7 @@ def suspected(world: ControlWorld) -> list[int]:
 
 
 async def falsely_suspect(world: ControlWorld, broker_id: int, by: int = 9) -> None:
-    """A firewall resets the connections of one to the other for a moment; nobody dies."""
+    """Reset the connections between two brokers for a moment, as a firewall; neither dies."""
     client, server = world.brokers[by].node, world.brokers[broker_id].node
     world.network.reject(client, server)
     await world.until(lambda: broker_id in suspected(world))
@@ -89,7 +89,7 @@ def test_a_dead_follower_leaves_the_isr_long_before_its_session_ends() -> None:
 
 
 def test_a_silent_broker_is_not_suspected() -> None:
-    """Cut off both ways, for longer than connections live; its session lasts."""
+    """It is cut off both ways for longer than connections last; its session stays."""
 
     async def test(world: ControlWorld) -> None:
         await brokers_and_a_topic(world)
@@ -117,7 +117,7 @@ def test_a_replica_without_others_keeps_its_leader_when_it_is_suspected() -> Non
 
 
 def test_evidence_is_never_enough_for_an_unclean_election() -> None:
-    """Not at once, and not when another broker's end has the partition looked at again."""
+    """Neither immediately nor when another broker's end makes the controller look again."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2, 3, 4)
@@ -256,7 +256,7 @@ def test_a_controller_that_is_only_silent_stays() -> None:
 
 
 def test_deposing_hits_no_successor() -> None:
-    """Evidence against a controller that has been replaced meanwhile deposes nobody."""
+    """A suspicion of a controller that has been replaced meanwhile deposes no broker."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2)
@@ -273,7 +273,7 @@ def test_deposing_hits_no_successor() -> None:
 
 
 class Late:
-    """A session whose transactions reach ZooKeeper after something else has happened."""
+    """A session whose transactions reach ZooKeeper only after something else has happened."""
 
     def __init__(self, session: Session, first: Callable[[], Awaitable[None]]) -> None:
         self._session = session
@@ -322,7 +322,7 @@ def test_a_living_controller_that_is_deposed_resigns_and_stays_a_broker() -> Non
 
 
 def test_a_registration_of_another_session_does_not_make_a_controller_watched() -> None:
-    """A rogue `/controller` names a broker that does not own it: nobody deposes it on that."""
+    """A rogue `/controller` names a broker that does not own it: this deposes no broker."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2, 3)

@@ -1,7 +1,7 @@
-"""False and true evidence in random order, all invariants watched, every record by value.
+"""False and true suspicions in random order, under all invariants; every record by value.
 
-A firewall resets connections between random brokers and refuses new ones, for moments and for long;
-in between brokers are killed, paused, and lose their sessions.
+A firewall resets connections between random brokers and refuses new ones, for short and long times.
+In between brokers are killed, paused, and lose their sessions.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ COUNTED = (EventKind.BROKER_SUSPECTED, EventKind.REGISTERED_ANEW, EventKind.CONT
 
 
 class Story:
-    """One seed: produce while it happens, heal, compare."""
+    """One seed: produce during the faults, heal, compare."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -89,7 +89,7 @@ class Story:
 
 
 def tell(seeds: range) -> Counter[EventKind]:
-    """Run the seeds; how often each kind of event occurred."""
+    """Run the seeds; returns how often each kind of event occurred."""
     counts: Counter[EventKind] = Counter()
     for seed in seeds:
         story = Story(seed)

@@ -1,7 +1,7 @@
-"""Suspicion on evidence in whole clusters, where a suspected broker has to help itself.
+"""Suspicions in whole clusters, where a suspected broker that runs must register again.
 
-Every acknowledged record is compared by value. What the controller alone decides is in
-`test_suspects.py`.
+Every acknowledged record is compared by value. `test_suspects.py` has the decisions of the
+controller alone.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from barnabas_simulator.loop import run
 from tests.support.delivery import History, judge
 from tests.support.whole_cluster import TP, leader_of, produce, read_back
 
-# Sessions last 6 s: what comes earlier came on evidence.
+# Sessions last 6 s, so everything earlier was caused by a suspicion.
 SESSION_SECONDS = 6.0
 
 Act = Callable[[SimulatedCluster, int], Awaitable[None]]
@@ -25,7 +25,7 @@ Act = Callable[[SimulatedCluster, int], Awaitable[None]]
 async def with_records(
     act: Act, victim: str, seed: int = 5, config: dict[str, str] | None = None
 ) -> SimulatedCluster:
-    """Produce, act on the victim, produce on, and compare; the cluster is whole in the end."""
+    """Produce, act on the victim, produce more, compare; all replicas are in sync at the end."""
     cluster = SimulatedCluster(seed, config=config)
     await cluster.start()
     async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
@@ -66,7 +66,7 @@ async def in_sync(admin: Admin) -> None:
 
 
 def events(cluster: SimulatedCluster, kind: EventKind) -> list[Event]:
-    """Of all living brokers."""
+    """Return the events of one kind of all running brokers."""
     return [e for b in cluster.brokers().values() for e in b.events.since(0) if e.kind is kind]
 
 
@@ -80,7 +80,7 @@ async def kill_and_restart(cluster: SimulatedCluster, broker_id: int) -> None:
 
 
 async def slander(cluster: SimulatedCluster, broker_id: int) -> None:
-    """The others' connections to the broker are reset and refused for half a second."""
+    """Reset and refuse the others' connections to the broker for half a second."""
     others = [b for b in cluster.broker_ids if b != broker_id]
     for other in others:
         cluster.network.reject(cluster.host(other), cluster.host(broker_id))
@@ -114,7 +114,7 @@ def test_a_false_alarm_loses_nothing_and_the_suspect_registers_again(
 ) -> None:
     async def story() -> None:
         cluster = await with_records(slander, victim, seed)
-        if victim == "controller":  # which may win the election that follows, and suspects nobody
+        if victim == "controller":  # it may win the election that follows, and suspects no broker
             assert events(cluster, EventKind.CONTROLLER_DEPOSED)
         else:
             assert events(cluster, EventKind.BROKER_SUSPECTED)
@@ -166,7 +166,7 @@ def test_a_switch_waits_for_the_session_as_kafka_does() -> None:
 
 
 def test_a_topic_without_replicas_outlives_a_false_alarm() -> None:
-    """Replication factor 1, acks=all: its leader goes on, and nothing is lost."""
+    """With replication factor 1 and acks=all its leader continues, and nothing is lost."""
 
     async def story() -> None:
         cluster = SimulatedCluster(7)

@@ -1,4 +1,4 @@
-"""Topics grow: by request, by hand, under fire; and clients find the new partitions themselves."""
+"""Topics grow: by request, by hand, under faults; clients find the new partitions themselves."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ RACKS = dict.fromkeys((1, 2, 3))
 def test_new_partitions_go_on_round_the_brokers(
     existing: dict[int, tuple[int, ...]], count: int, added: dict[int, tuple[int, ...]]
 ) -> None:
-    """As Kafka's `createNewPartitionsAssignment`: from the first replica of partition 0 on."""
+    """The order is that of Kafka's `createNewPartitionsAssignment`: on from partition 0's first."""
     assignment = {p: ReplicaAssignment(r) for p, r in existing.items()}
     found = added_partitions(NewPartitions("t", count), assignment, RACKS)
     assert {p: r[0] for p, r in found.items()} == {p: r[0] for p, r in added.items()}
@@ -137,7 +137,7 @@ def test_growth_survives_the_death_of_the_controller(dies_after: int) -> None:
             async with moving.admin() as admin:
                 try:
                     await admin.create_partitions(TP.topic, 3, timeout_ms=10_000)
-                except Exception:  # nobody knows; ask again
+                except Exception:  # the outcome is unknown; ask again
                     await asyncio.sleep(5)
                     if len((await admin.describe_topic(TP.topic)).partitions) == 1:
                         await admin.create_partitions(TP.topic, 3)
@@ -172,7 +172,7 @@ def test_partitions_added_between_reading_and_writing_are_not_overwritten() -> N
 
 
 def test_partitions_added_by_hand_at_the_same_moment_are_not_overwritten() -> None:
-    """Kafka's controller writes what it has in memory; here it adds to what is there."""
+    """Kafka's controller writes its own copy; here it adds to the znode's content."""
 
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(1, 2)

@@ -1,6 +1,6 @@
 """Kafka before 0.11 and after, the same schedule under both rules, with the real controller.
 
-The same stories are told on real processes in `tests/integration/test_truncation_switch.py`.
+`tests/integration/test_truncation_switch.py` plays the same schedules on real processes.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ KEY = TopicPartition("story", 0)
 
 
 class SimulatedStage:
-    """A `Stage` on virtual time."""
+    """The stage of `truncation_stories`, on virtual time."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -72,7 +72,7 @@ async def _stage(rule: str, brokers: int, seed: int = 0) -> SimulatedStage:
     config = {
         "replica.truncation": rule,
         "auto.leader.rebalance.enable": "false",
-        # Who lost its power leads at once, as in Kafka: nobody waits for who holds more.
+        # A broker that lost power leads immediately, as in Kafka, without a wait for a better one.
         "eligible.leader.replicas.enable": "false",
     }
     cluster = SimulatedCluster(seed, brokers, config)
@@ -90,7 +90,7 @@ def test_an_acknowledged_record_is_lost_by_high_watermark_and_kept_by_epochs(rul
 
 @pytest.mark.parametrize("rule", RULES)
 def test_logs_fork_by_high_watermark_and_agree_by_epochs(rule: str) -> None:
-    """The disk decides what a power loss leaves of m2; the story is about one that lost it."""
+    """The disk decides whether m2 survives the power loss; here it must not."""
 
     def told(seed: int) -> Told:
         async def story() -> Told:
@@ -105,7 +105,7 @@ def test_logs_fork_by_high_watermark_and_agree_by_epochs(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_restarted_follower_cuts_to_its_checkpointed_high_watermark(rule: str) -> None:
-    """Reference section 12 as it was first told: a restart in the place of the epoch bump."""
+    """The loss of KIP-101 as the KIP describes it, with a restart instead of a new epoch."""
 
     async def story() -> tuple[int, list[bytes]]:
         world = ReplicationWorld(config={"replica.truncation": rule})
@@ -113,7 +113,7 @@ def test_a_restarted_follower_cuts_to_its_checkpointed_high_watermark(rule: str)
         await world.create(2, 1)
         await world.produce(b"m1")
         await world.until_equal(1, 2)
-        await asyncio.sleep(6.0)  # and the high watermark 1 is in the checkpoint
+        await asyncio.sleep(6.0)  # then the checkpoint has the high watermark 1
         assert (await world.produce(b"m2")).error_code == ErrorCode.NONE
         assert world.log(1).high_watermark == 1
         world.kill(1)

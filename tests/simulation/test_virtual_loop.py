@@ -1,4 +1,4 @@
-"""The virtual loop: time jumps, deadlocks are named, a seed is a run, kill -9 is kill -9."""
+"""The virtual loop: time jumps, deadlocks are reported, a seed gives one run, kill -9 kills."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ def virtual_loop() -> VirtualLoop:
 
 
 def start(node: str, coroutine: object, name: str = "work") -> "asyncio.Task[None]":
-    """A task that belongs to a node."""
+    """Start a task that belongs to a node."""
     token = NODE.set(node)
     try:
         return asyncio.get_running_loop().create_task(coroutine, name=name)  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def test_blocking_work_off_the_seam_is_refused() -> None:
 
 
 def interleaving(seed: int | None) -> list[str]:
-    """The order in which three nodes with three steps each, all ready at once, get to run."""
+    """Return the order in which three nodes run three steps each, all ready at the same time."""
     steps: list[str] = []
 
     async def worker(node: str) -> None:

@@ -1,4 +1,4 @@
-"""A client sees what it has just created, grown, deleted or altered, whichever broker it asks."""
+"""A client sees its own creation, growth, deletion or alteration on every broker immediately."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ See = Callable[[Admin], Awaitable[bool]]
 
 
 async def slowed(cluster: SimulatedCluster) -> int:
-    """Slow one broker's control requests down; returns that broker."""
+    """Delay one broker's control requests; returns that broker."""
     await cluster.start()
     while cluster.zookeeper.tree.find(znodes.CONTROLLER) is None:
         await asyncio.sleep(0.05)
@@ -36,7 +36,7 @@ def admin_of(cluster: SimulatedCluster, *brokers: int) -> Admin:
 
 
 async def seen_by_each(cluster: SimulatedCluster, see: See) -> dict[int, bool]:
-    """What each broker says, asked by a client of its own."""
+    """Return each broker's answer to a separate client."""
     said = {}
     for broker in cluster.broker_ids:
         async with admin_of(cluster, broker) as admin:

@@ -1,7 +1,7 @@
-"""Every watch of the controller and of the brokers: armed before what it guards is read, and armed
-again by the reading that follows its firing, so that no change can fall in between.
+"""Each watch of the controller and of the brokers is armed no later than its data is read.
 
-The sessions are real ones of the memory ZooKeeper; the audit only writes down what they are asked.
+The read that follows its firing arms it again, so that no change can fall in between. The sessions
+are those of the memory ZooKeeper; the audit only records their requests.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class Read(NamedTuple):
 
 
 class Audited:
-    """A session that remembers what was read through it, and with which watches."""
+    """A session that records what was read through it, and with which watches."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -61,7 +61,7 @@ class Audited:
         return next(index for index, read in enumerate(self.reads) if read.path == path)
 
     def first_below(self, path: str) -> int:
-        """Where the first znode below a path is read; after everything if none is."""
+        """Return the position of the first read below a path; the end if there is none."""
         below = (i for i, read in enumerate(self.reads) if read.path.startswith(f"{path}/"))
         return next(below, len(self.reads))
 
@@ -70,7 +70,7 @@ GOOD = znodes.encode_state(LeaderAndIsr(1, 0, (1, 2), 0))
 
 
 async def audited_controller(world: ControlWorld, state: bytes = GOOD) -> Audited:
-    """A controller that takes over a cluster in which there is one of everything."""
+    """Let a controller take over a cluster that has one of everything."""
     broker = Broker(1, (Endpoint("PLAINTEXT", "host1", 1),))
     await world.store.session.create(
         znodes.broker_path(1), znodes.encode_broker(broker, 0), ephemeral=True
@@ -89,8 +89,8 @@ async def audited_controller(world: ControlWorld, state: bytes = GOOD) -> Audite
     return session
 
 
-# Every watch of the controller (controller.md §2; `/controller` is every broker's), and a change
-# that makes it fire.
+# Every watch of the controller (every broker watches `/controller`), and a change that makes it
+# fire.
 BELOW = {
     znodes.BROKER_IDS: (f"{znodes.BROKER_IDS}/9", b"nonsense"),
     znodes.TOPICS: (znodes.topic_path("new"), b"nonsense"),
@@ -112,7 +112,8 @@ def test_each_is_armed_no_later_than_its_state_is_first_read(path: str) -> None:
         assert audit.of(path)[0].armed, audit.of(path)
         assert audit.first(path) < audit.first_below(path)
         state_read = audit.first(znodes.state_path(FLIGHTS))
-        if path not in (*CREATED, znodes.DELETE_TOPICS):  # wishes, not what the states depend on
+        # requests, on which the states do not depend
+        if path not in (*CREATED, znodes.DELETE_TOPICS):
             assert audit.first(path) < state_read
 
     run_world(test)
@@ -160,7 +161,7 @@ def test_a_spoilt_state_is_watched_until_it_is_mended() -> None:
 
 
 def test_a_broker_arms_its_watch_on_settings_before_it_reads_any() -> None:
-    """`/config/changes` first, then what it speaks of; and again after each notification."""
+    """It reads `/config/changes` first, then the settings; and again after each notification."""
 
     async def main() -> None:
         cluster = SimulatedCluster(1, brokers=1)

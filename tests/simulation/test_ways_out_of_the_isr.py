@@ -1,4 +1,4 @@
-"""The three ways to be no member of the ISR: stuck, slow, and new; each told by its cause.
+"""The three ways to be outside the ISR, each recognized by its cause: stuck, slow, and new.
 
 A burst that is fetched at once is none of them: see `test_replication_isr.py`.
 """
@@ -11,7 +11,7 @@ from barnabas_simulator.loop import run
 from tests.support.replication_world import TP, ReplicationWorld, State
 
 LAG = 2.0
-# A fetch brings one batch, so that a follower behind a slow link cannot keep up.
+# A fetch returns one batch, so that a follower behind a slow link cannot keep up.
 CONFIG = {"replica.lag.time.max.ms": "2000", "replica.fetch.max.bytes": "1"}
 
 
@@ -25,7 +25,7 @@ async def _three() -> ReplicationWorld:
 
 
 async def _produce_until(world: ReplicationWorld, isr: tuple[int, ...]) -> float:
-    """Append every 20 ms until the ISR is so; the seconds that took."""
+    """Append every 20 ms until the ISR has these members; returns the seconds it took."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     while world.isr() != isr:
@@ -36,7 +36,7 @@ async def _produce_until(world: ReplicationWorld, isr: tuple[int, ...]) -> float
 
 
 def _slow_down(world: ReplicationWorld, broker_id: int, seconds: float) -> None:
-    """The link to broker 1, both ways."""
+    """Slow down the link to broker 1, both ways."""
     one, other = world.incarnations[1].name, world.incarnations[broker_id].name
     world.network.links.delay((one, other), seconds)
     world.network.links.delay((other, one), seconds)
@@ -71,7 +71,7 @@ def test_a_slow_follower_fetches_all_the_time_and_never_catches_up() -> None:
 
 @pytest.mark.parametrize("delay", [0.0, 0.2])
 def test_a_new_follower_is_outside_until_it_has_what_is_committed(delay: float) -> None:
-    """One that was added, as by a reassignment: an empty log, and the records of a long past."""
+    """It was added as by a reassignment: its log is empty, and there are many old records."""
 
     async def scenario() -> None:
         world = ReplicationWorld(config=CONFIG)
@@ -95,7 +95,7 @@ def test_a_new_follower_is_outside_until_it_has_what_is_committed(delay: float) 
 
 
 def test_a_member_that_never_fetched_at_all_leaves_after_its_time() -> None:
-    """It has a seat from the creation of the topic, and its broker was never told."""
+    """It is in the ISR from the topic's creation on, but its broker was never notified."""
 
     async def scenario() -> None:
         world = ReplicationWorld(config=CONFIG)

@@ -1,7 +1,7 @@
 """Three brokers, the controller and a client in one process on virtual time.
 
-The same code as in production; elect, produce, kill the leader, read back; twice with one seed, and
-the two runs must be the same to the last log line.
+It is the same code as in production. The scenario (elect, produce, kill the leader, read back) runs
+twice with one seed, and the two runs must be equal to the last log line.
 """
 
 import os
@@ -31,7 +31,7 @@ def test_one_seed_is_one_exact_run() -> None:
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_one_seed_is_one_exact_run_in_another_process(hash_seed: str) -> None:
-    """No set and no hash decides an order: each process hashes strings differently."""
+    """No order may depend on a set or a hash: each process hashes strings differently."""
     result = subprocess.run(
         [sys.executable, "-m", "tests.support.whole_cluster", "3"],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},

@@ -1,4 +1,4 @@
-"""ZooKeeper is away, or comes back older than it was: every broker reports it, loudly and once."""
+"""ZooKeeper is down, or returns older than it was: every broker reports it as an event."""
 
 import asyncio
 

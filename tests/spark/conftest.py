@@ -17,7 +17,7 @@ OLDEST_JAVA = 17
 
 
 def java_version() -> int:
-    """The major version of the Java that Spark would use; 0: none."""
+    """Return the major version of the Java that Spark would use, 0 for none."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None or not Path(java).exists():
@@ -29,7 +29,7 @@ def java_version() -> int:
 
 @pytest.fixture(scope="session", autouse=True)
 def java() -> None:
-    """What nothing here runs without."""
+    """Skip the tests without a Java that Spark can use."""
     if java_version() < OLDEST_JAVA:
         pytest.skip(f"Spark needs Java {OLDEST_JAVA} or newer; found {java_version() or 'none'}")
 
@@ -49,7 +49,7 @@ def spark(java: None) -> Iterator[Any]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.task.maxFailures", "1")
         .config("spark.log.level", "ERROR")
-        # A Java process of a minute never earns back what its second compiler costs.
+        # Java's second compiler does not pay off in a process that runs for a minute.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .getOrCreate()
     )
@@ -59,7 +59,7 @@ def spark(java: None) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Three brokers; what a test kills it must restart."""
+    """Three brokers; a test must restart the brokers that it kills."""
     directory: Path = tmp_path_factory.mktemp("cluster")
     config = {"zookeeper.session.timeout.ms": "2000", "replica.lag.time.max.ms": "3000"}
     with LocalCluster(directory, brokers=3, config=config) as running:
@@ -68,6 +68,6 @@ def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lo
 
 @pytest.fixture
 def run() -> Iterator[asyncio.Runner]:
-    """The tests are plain functions, since a data source runs event loops of its own."""
+    """A runner for plain test functions: the data source runs its own event loops."""
     with asyncio.Runner() as runner:
         yield runner

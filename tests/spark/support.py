@@ -1,4 +1,4 @@
-"""What the Spark tests produce and how they read it."""
+"""Helpers of the Spark tests to produce records and to read them."""
 
 import time
 from typing import Any, NamedTuple
@@ -8,12 +8,12 @@ from pyspark_barnabas.options import parse_options
 from pyspark_barnabas.source import BatchReader
 
 PARTITIONS = 3
-# Recent, or retention would delete the records under the test.
+# It must be recent, or retention would delete the records during the test.
 FIRST_MS = time.time_ns() // 1_000_000
 
 
 class Stored(NamedTuple):
-    """One record as Spark must show it."""
+    """One record as Spark must return it."""
 
     key: bytes | None
     value: bytes | None
@@ -27,7 +27,7 @@ class Stored(NamedTuple):
 async def produce(
     bootstrap: str, topic: str, count: int, start: int = 0, partitions: int = PARTITIONS
 ) -> list[Stored]:
-    """`count` records round-robin, acknowledged by all; some without key, some without value."""
+    """Produce `count` records round-robin with acks=all; some lack a key, some a value."""
     stored = []
     async with Producer(bootstrap, acks="all") as producer:
         handles = []
@@ -55,7 +55,7 @@ def load(spark: Any, bootstrap: str, topic: str, **options: str) -> Any:
 
 
 def collect(frame: Any) -> list[Stored]:
-    """The rows, in order; the timestamp through SQL, so that no time zone of Python interferes."""
+    """Return the rows in order; SQL converts the timestamp, so that no time zone interferes."""
     rows = frame.selectExpr(
         "key", "value", "topic", "partition", "offset", "unix_millis(timestamp)", "timestampType"
     ).collect()
@@ -71,13 +71,13 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def batch_reader(bootstrap: str, topic: str, **options: str) -> BatchReader:
-    """The reader as Spark makes it, for tests that come between planning and reading."""
+    """Return a reader as Spark creates it, for tests that act between planning and reading."""
     given = {"bootstrap.servers": bootstrap, "subscribe": topic} | options
     return BatchReader(parse_options(given))
 
 
 def read_all(reader: BatchReader, planned: list[Any]) -> list[tuple[int, int, bytes | None]]:
-    """(partition, offset, value) of every record of the planned ranges."""
+    """Return (partition, offset, value) of every record of the planned ranges."""
     rows: list[tuple[int, int, bytes | None]] = []
     for partition in planned:
         read_into(rows, reader, partition)

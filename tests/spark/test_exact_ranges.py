@@ -65,7 +65,7 @@ def test_a_query_planned_before_a_leader_died_returns_exactly_its_rows(
     stored = filled(run, cluster, "query")
     frame = load(spark, cluster.bootstrap, "query").cache()
     victim = run.run(leaders(cluster.bootstrap, "query"))[0]
-    assert frame.rdd.getNumPartitions() == PARTITIONS  # now it is planned
+    assert frame.rdd.getNumPartitions() == PARTITIONS  # this plans the read
     run.run(produce(cluster.bootstrap, "query", 30, start=COUNT))
     cluster.kill(victim)
     try:
@@ -101,7 +101,7 @@ def test_an_end_that_is_reached_while_the_task_waits(cluster: LocalCluster, run:
         reading = asyncio.create_task(asyncio.to_thread(read_into, rows, reader, ahead))
         while len(rows) < planned.end - planned.start:
             await asyncio.sleep(0.01)
-        # All there was has been read: the task is at the high watermark.
+        # Everything has been read: the task is at the high watermark.
         more = await produce(cluster.bootstrap, "late", 60, start=COUNT)
         await reading
         return rows, more

@@ -1,4 +1,4 @@
-"""A cluster whose znodes are spoilt, and what its brokers report about them."""
+"""A cluster whose znodes are damaged, and the events that its brokers report about them."""
 
 from barnabas_common.events import EventKind
 from barnabas_common.topic_partition import TopicPartition
@@ -7,7 +7,7 @@ from barnabas_controller.store.store import Store
 from tests.support.control_world import ControlWorld
 
 FLIGHTS, OTHER = TopicPartition("flights", 0), TopicPartition("other", 0)
-# Malformed, truncated, empty, of another type, of a version that has other fields.
+# Malformed, truncated, empty, another type, a version with other fields.
 NONSENSE = [b"", b"{", b"nonsense", b"[]", b"7", b'{"version":99}', b"\xff\xfe", b"null"]
 
 
@@ -20,7 +20,7 @@ async def start_cluster(world: ControlWorld) -> None:
 
 
 def reports(world: ControlWorld, path: str, broker_id: int = 9) -> list[str]:
-    """What the broker reported to be wrong with the znode."""
+    """Return the causes of the broker's `znode-malformed` events about this znode."""
     return [
         event.cause
         for event in world.brokers[broker_id].events.since(0)
@@ -29,17 +29,21 @@ def reports(world: ControlWorld, path: str, broker_id: int = 9) -> list[str]:
 
 
 async def reported(world: ControlWorld, path: str, broker_id: int = 9) -> None:
+    """Wait until the broker has reported this znode as malformed."""
     await world.until(lambda: bool(reports(world, path, broker_id)))
 
 
 async def other_goes_on(world: ControlWorld) -> None:
-    """Broker 1 dies; 2 takes over the sound partition; the first controller is still in office."""
+    """Broker 1 dies and 2 leads the partition with a sound znode; the controller is still the
+    first.
+    """
     await world.kill_and_expire(1)
     await world.until_state(OTHER, lambda s: s.leader == 2)
     still_the_first(world)
 
 
 def still_the_first(world: ControlWorld) -> None:
+    """Assert that broker 9 is still controller, in its first term."""
     assert world.controller() is world.brokers[9]
     assert world.brokers[9].controller.epoch == 1
 
@@ -49,6 +53,7 @@ async def raw(world: ControlWorld, path: str) -> bytes:
 
 
 async def raw_of(store: Store, path: str) -> bytes:
+    """Return a znode's data; fails if the znode does not exist."""
     found = await store.get(path)
     assert found is not None
     return found[0]

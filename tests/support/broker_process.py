@@ -1,4 +1,4 @@
-"""A broker started by hand, outside any local cluster: how it ends and what it says."""
+"""A broker started outside any local cluster: how it ends, and what it prints."""
 
 import re
 import subprocess
@@ -13,13 +13,13 @@ from barnabas_tools.local.cluster import LocalCluster
 from barnabas_tools.local.ports import HOST, free_ports
 
 COMMAND = [sys.executable, "-m", "barnabas_tools.cli.cluster.run_broker"]
-# Log lines begin with a date; what is left was said to a person.
+# Log lines begin with a date; the other lines are for the operator.
 _LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the process ended; `complaints` are the lines on stderr that are no log lines."""
+    """How the process ended; `complaints` are the lines on stderr that are not log lines."""
 
     code: int
     complaints: list[str]
@@ -27,7 +27,7 @@ class Outcome:
     seconds: float
 
     def assert_one_line(self, *words: str) -> None:
-        """It ended with exit code 1 and one line, which has these words, and no traceback."""
+        """Assert that it ended with exit code 1 and one line with these words, and no traceback."""
         assert "Traceback" not in self.stderr, self.stderr
         assert self.code == 1, self.stderr
         assert len(self.complaints) == 1, self.stderr
@@ -36,7 +36,7 @@ class Outcome:
 
 
 def spare_properties(cluster: LocalCluster, broker_id: int, data: Path) -> dict[str, str]:
-    """Settings of one more broker of this cluster, on free ports and its own directory."""
+    """Return the settings of an additional broker of this cluster, with its own free ports."""
     client, internal = free_ports(2)
     return {
         **cluster.layout.properties(cluster.broker_ids[0]),
@@ -54,7 +54,7 @@ def run_broker(properties: Mapping[str, str], folder: Path, within: float = 30.0
 
 
 def run(command: list[str], within: float = 30.0) -> Outcome:
-    """Run a command until it ends; killed, and a failure, if it takes longer than `within`."""
+    """Run a command until it ends. It is killed, and the test fails, after `within` seconds."""
     began = time.monotonic()
     result = subprocess.run(command, capture_output=True, text=True, timeout=within)
     complaints = [line for line in result.stderr.splitlines() if line and not _LOG_LINE.match(line)]

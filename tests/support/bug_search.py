@@ -3,8 +3,8 @@
     python -m tests.support.bug_search [SCHEDULES] [BUG ...] [short]
 
 prints the table of `docs/simulator-bugs.md`: by the schedules of a campaign, or with `short` by the
-shorter ones of `random_faults`. A simulator that needs more of them than before got
-weaker: its faults or its workload. A schedule that also fails without the bug found something else,
+shorter ones of `random_faults`. If a bug takes more schedules than before, the simulator's faults
+or its workload have become weaker. A schedule that also fails without the bug found something else,
 and does not count.
 """
 
@@ -29,7 +29,7 @@ Judge = Callable[[int], str | None]
 
 
 class Found(NamedTuple):
-    """`by`: the invariant that tripped, or what else failed."""
+    """`by` names the violated invariant, or the other check that failed."""
 
     schedules: int
     seed: int
@@ -37,7 +37,7 @@ class Found(NamedTuple):
 
 
 def random_faults(seed: int) -> str | None:
-    """Judges a run of `RandomFaults`."""
+    """Run `RandomFaults`; returns what failed, or None."""
     try:
         run_seed(seed)
     except InvariantViolation as violation:
@@ -48,14 +48,14 @@ def random_faults(seed: int) -> str | None:
 
 
 def campaign(seed: int) -> str | None:
-    """Judges a run as a campaign makes it of a seed."""
+    """Run a campaign's schedule of this seed; returns what failed, or None."""
     options = Options.draw(seed)
     outcome = run_schedule(options, plan(options))
     return None if outcome.violation is None else outcome.kind
 
 
 def find(bug: SeededBug, seeds: Iterable[int], judge: Judge = campaign) -> Found | None:
-    """Run schedules with the bug in the code until one fails for it; None if none does."""
+    """Run schedules with the bug in the code until one fails because of it; None if none does."""
     for schedules, seed in enumerate(seeds, 1):
         with bug.planted():
             by = judge(seed)

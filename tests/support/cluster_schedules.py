@@ -20,7 +20,7 @@ from tests.support.whole_cluster import produce as produce_numbers
 async def started_cluster(
     seed: int = 1, zookeeper_latency: float = 0.0005, **config: str
 ) -> tuple[SimulatedCluster, Invariants]:
-    """Three brokers; deaths are noticed by the session's end alone, as in Kafka."""
+    """Start three brokers, whose deaths are noticed only by the end of a session, as in Kafka."""
     settings = {name.replace("_", "."): value for name, value in config.items()}
     cluster = SimulatedCluster(seed, config={"failure.detection": "session", **settings})
     cluster.zookeeper.latency = zookeeper_latency
@@ -31,6 +31,7 @@ async def started_cluster(
 
 
 async def create_topic(cluster: SimulatedCluster, leader: int = 1) -> None:
+    """Create the schedules' topic of one partition on all brokers, led by `leader`."""
     replicas = [leader, *(b for b in cluster.broker_ids if b != leader)]
     async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
         await admin.create_topic(TP.topic, configs=GATED, assignments={0: replicas})
@@ -41,17 +42,19 @@ def _controller(cluster: SimulatedCluster) -> int:
 
 
 async def quick_bounce() -> None:
-    """A broker is back before its session has ended; what its earlier life was still to be told
-    arrives."""
+    """A broker is back before its session has ended.
+
+    Requests for its earlier incarnation arrive.
+    """
     cluster, checker = await started_cluster()
     await create_topic(cluster)
     controller = _controller(cluster)
     victim, other = (b for b in cluster.broker_ids if b != controller)
     cluster.cut(controller, victim)
-    cluster.kill(other)  # that is news for the victim, which wait at the cut
+    cluster.kill(other)  # its requests to the victim wait at the cut
     cluster.start_broker(other)
     await cluster.serving()
-    cluster.part_from_zookeeper(controller)  # it does not hear that the victim restarts
+    cluster.part_from_zookeeper(controller)  # it does not learn that the victim restarts
     cluster.kill(victim)
     cluster.start_broker(victim)
     await cluster.serving()
@@ -61,7 +64,7 @@ async def quick_bounce() -> None:
 
 
 async def last_replica_standing() -> None:
-    """The ISR shrinks to the leader, which then loses its power and alone may lead again."""
+    """The ISR shrinks to the leader, which loses power; only it may lead again."""
     stage = Stage(1, {}, min_isr=1)
     checker = Invariants(stage.cluster)
     checker.install()
@@ -79,8 +82,10 @@ async def last_replica_standing() -> None:
 
 
 async def join_race() -> None:
-    """A replica outside the ISR catches up; while its leader's wish to admit it is on its way, it
-    loses power and is back with less."""
+    """A replica outside the ISR catches up.
+
+    While its leader's AlterPartition is in flight, it loses power and returns with fewer records.
+    """
     cluster, checker = await started_cluster()
     await asyncio.sleep(1.0)
     controller = _controller(cluster)
@@ -107,7 +112,7 @@ async def join_race() -> None:
 
 
 def end_of(cluster: SimulatedCluster, broker_id: int) -> int:
-    """Where the replica of a broker ends, as far as it has begun."""
+    """Return the log end offset of a broker's replica, once there is one."""
     for broker in cluster.brokers().values():
         if broker.broker_id == broker_id:
             partition = broker.replica_manager.partitions.get(TP)
@@ -117,7 +122,7 @@ def end_of(cluster: SimulatedCluster, broker_id: int) -> int:
 
 
 async def double_controller() -> None:
-    """A controller sleeps; another is elected; the first wakes up with work in its queue."""
+    """A controller is paused; another is elected; the first resumes with events in its queue."""
     cluster, checker = await started_cluster()
     await create_topic(cluster)
     await produce_numbers(cluster, History(), range(3))
@@ -135,7 +140,7 @@ async def double_controller() -> None:
 
 
 async def torn_checkpoint() -> None:
-    """The power fails while checkpoints are being written, again and again."""
+    """The power fails repeatedly while checkpoints are being written."""
     cluster, checker = await started_cluster(replica_high_watermark_checkpoint_interval_ms="20")
     await create_topic(cluster)
     for keep_unflushed in (True, False, False, False):  # the first restart makes the names durable
@@ -148,7 +153,7 @@ async def torn_checkpoint() -> None:
 
 
 async def missed_watch() -> None:
-    """A second broker registers just after the controller has read who lives."""
+    """A second broker registers just after the controller has read the registered brokers."""
     one_way = 0.2
     cluster, checker = await started_cluster(zookeeper_latency=one_way)
     await create_topic(cluster)
@@ -158,7 +163,7 @@ async def missed_watch() -> None:
     cluster.kill(second)
     await asyncio.sleep(10.0)
     cluster.start_broker(first)
-    # One way with the event, one with the reading; then its answer and the second reading.
+    # One message with the watch event, one with the read; then its answer and the second read.
     await asyncio.sleep(3 * one_way)
     cluster.start_broker(second)
     await asyncio.sleep(10.0)

@@ -1,4 +1,4 @@
-"""Questions a test asks of a running cluster, through the public client, and waits for answers."""
+"""What a test asks a running cluster through the public client, and waits for."""
 
 import asyncio
 
@@ -10,9 +10,9 @@ from barnabas_tools.local.readiness import ask
 async def create_topic(
     bootstrap: str, topic: str, partitions: int, *, replication_factor: int = 3, **configs: str
 ) -> None:
-    """A topic with `min.insync.replicas=2` unless told otherwise; names use _ for dots.
+    """Create a topic, with `min.insync.replicas=2` unless `configs` has it; names use _ for dots.
 
-    Returns when every broker that answers has heard of it.
+    Returns when every broker that answers knows the topic.
     """
     named = {"min.insync.replicas": str(min(2, replication_factor))}
     named |= {name.replace("_", "."): value for name, value in configs.items()}
@@ -25,7 +25,10 @@ async def create_topic(
 
 
 async def known_everywhere(bootstrap: str, topic: str, within: float = 20.0) -> None:
-    """Wait until each broker that answers knows the topic: they hear of it one by one."""
+    """Wait until each broker that answers knows the topic:
+
+    UpdateMetadata reaches them one by one.
+    """
     async with asyncio.timeout(within):
         for address in bootstrap.split(","):
             while not await _knows(address, topic):
@@ -40,7 +43,7 @@ async def _knows(address: str, topic: str) -> bool:
 
 
 async def leaders(bootstrap: str, topic: str) -> dict[int, int]:
-    """The leader of each partition."""
+    """Return the leader of each partition, -1 for none."""
     async with Admin(bootstrap_servers=bootstrap) as admin:
         description = (await admin.describe_topics([topic]))[0]
     return {p.partition: p.leader_id for p in description.partitions}
@@ -49,8 +52,10 @@ async def leaders(bootstrap: str, topic: str) -> dict[int, int]:
 async def until_not_led_by(
     bootstrap: str, topic: str, broker_id: int, within: float = 20.0
 ) -> None:
-    """Wait until every partition is led by another: brokers hear of new leaders one by one, and
-    the one that is asked may be the last to hear."""
+    """Wait until every partition is led by another broker.
+
+    UpdateMetadata reaches the brokers one by one, and the broker that answers may be the last.
+    """
     async with asyncio.timeout(within):
         while not {broker_id, -1}.isdisjoint((await leaders(bootstrap, topic)).values()):
             await asyncio.sleep(0.05)
@@ -62,7 +67,7 @@ async def controller_id(bootstrap: str) -> int:
 
 
 async def choose(bootstrap: str, topic: str, victim: str) -> int:
-    """The leader of the first partition, one of its followers, or the controller."""
+    """Return the leader of the first partition, one of its followers, or the controller."""
     led = (await leaders(bootstrap, topic))[0]
     controller = await controller_id(bootstrap)
     if victim == "follower":

@@ -1,4 +1,4 @@
-"""Compacted logs for tests: keyed batches, a model of what must stay, and a pass over a log."""
+"""Compacted logs for tests: keyed batches, a model of the records that must stay, and a pass."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ KeyedRecord = tuple[int, bytes | None, bytes | None]  # offset, key, value
 
 
 def keyed(*pairs: Pair, timestamp: int = NOW, compression: str = "none") -> bytes:
-    """One batch of keys and values as a producer sends it; the records are 1 ms apart."""
+    """Return one batch of keys and values as a producer sends it; the records are 1 ms apart."""
     builder = BatchBuilder(compression)
     for number, (key, value) in enumerate(pairs):
         builder.append(timestamp + number, key, value)
@@ -30,19 +30,20 @@ def put(
     timestamp: int = NOW,
     compression: str = "none",
 ) -> None:
-    """One committed batch."""
+    """Append one batch, and commit it."""
     batch = keyed(*pairs, timestamp=timestamp, compression=compression)
     log.append_as_leader(batch, epoch, NOW)
     log.update_high_watermark(log.log_end_offset)
 
 
 def seal(log: UnifiedLog) -> None:
-    """Let all records be in sealed, durable segments."""
+    """Roll and flush, so that all records are in sealed, durable segments."""
     log.roll()
     log.flush()
 
 
 def records_in(log: UnifiedLog) -> list[KeyedRecord]:
+    """Return offset, key and value of every record in the log."""
     data = read_all(log)
     return [
         (record.offset, record.key, record.value)
@@ -52,13 +53,13 @@ def records_in(log: UnifiedLog) -> list[KeyedRecord]:
 
 
 def newest(records: Iterable[KeyedRecord]) -> list[KeyedRecord]:
-    """The naive model: of each key the last record, in the order of the offsets."""
+    """The naive model: return the last record of each key, in the order of the offsets."""
     last = {key: (offset, key, value) for offset, key, value in records}
     return sorted(last.values(), key=lambda record: record[0])
 
 
 async def compact(manager: LogManager, log: UnifiedLog, reports: list[PassReport]) -> PassReport:
-    """A pass over the log, whatever its dirty ratio; its report."""
+    """Compact the log in one pass, whatever its dirty ratio, and return the report."""
     cleaner, count = manager.cleaner, len(reports)
     await cleaner.clean(log)
     assert len(reports) == count + 1, "no pass came to its end"

@@ -1,4 +1,4 @@
-"""Dynamic configuration in a simulated cluster: changed as a broker would, and looked at."""
+"""Dynamic configuration in a simulated cluster: changing it as a broker would, and reading it."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -14,22 +14,23 @@ from barnabas_simulator.cluster import SimulatedCluster
 
 
 async def store_of(cluster: SimulatedCluster, name: str = "test") -> Store:
-    """A session of the test's own."""
+    """Return a store on a ZooKeeper session of the test's own."""
     return Store(await cluster.zookeeper.client(name).connect(600_000, 1000))
 
 
 async def write_overrides(store: Store, entity: str, overrides: Mapping[str, str]) -> None:
-    """An entity's znode and the notification, as Kafka's tools leave them."""
+    """Write an entity's znode and the notification, as Kafka's tools do."""
     await write_raw(store, entity, encode_config(overrides))
     await announce(store, entity)
 
 
 async def write_raw(store: Store, entity: str, data: bytes) -> None:
-    """An entity's znode, whatever the bytes, and no notification."""
+    """Write any bytes into an entity's znode, without a notification."""
     await store.put(entity_path(entity), data)
 
 
 def log_of(cluster: SimulatedCluster, broker_id: int, partition: TopicPartition) -> UnifiedLog:
+    """Return a broker's open log of a partition; fails if there is none."""
     log = cluster.broker(broker_id).log_manager.get(partition)
     assert log is not None
     return log
@@ -38,7 +39,7 @@ def log_of(cluster: SimulatedCluster, broker_id: int, partition: TopicPartition)
 async def until_everywhere(
     cluster: SimulatedCluster, partition: TopicPartition, condition: Callable[[LogConfig], bool]
 ) -> None:
-    """Wait until the logs of a partition on all living brokers have such settings."""
+    """Wait until the settings of the partition's logs satisfy the condition on all brokers."""
     await until(
         lambda: all(
             (log := cluster.broker(b).log_manager.get(partition)) is not None
@@ -49,7 +50,7 @@ async def until_everywhere(
 
 
 async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait in virtual time."""
+    """Wait for the condition in virtual time."""
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.05)

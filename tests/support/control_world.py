@@ -1,6 +1,6 @@
 """A cluster for tests of the controller: real controllers, ZooKeeper and network in memory.
 
-The brokers are peers that write down what the controller tells them and answer as told. Everything
+The brokers are peers that record the controller's requests and answer as the test says. Everything
 runs on a virtual loop: `run_world(test)` gives the test a `ControlWorld`.
 """
 
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 @dataclass
 class RecordingBroker:
-    """One life of a broker: what it was told, and how it answers."""
+    """One incarnation of a broker: the requests it received, and how it answers."""
 
     broker_id: int
     node: str
@@ -79,31 +79,31 @@ class RecordingBroker:
         return int(self.failing.get(TopicPartition(topic, partition), ErrorCode.NONE))
 
     def kinds(self) -> list[str]:
-        """The names of the requests, in the order they came."""
+        """The names of the requests, in order of arrival."""
         return [type(request).__name__.removesuffix("Request") for request in self.told]
 
     def role(self, partition: TopicPartition) -> LeaderAndIsrPartition | None:
-        """The last it was told to be."""
+        """Return the last LeaderAndIsr state that it received for the partition, or None."""
         said = [p for r in self.told if isinstance(r, LeaderAndIsrRequest) for p in r.partitions]
         return next((p for p in reversed(said) if (p.topic, p.partition) == partition), None)
 
     def metadata(self, partition: TopicPartition) -> UpdateMetadataPartition | None:
-        """The last it was told of who leads."""
+        """Return the last metadata that it received for the partition, or None."""
         said = [p for r in self.told if isinstance(r, UpdateMetadataRequest) for p in r.partitions]
         return next((p for p in reversed(said) if (p.topic, p.partition) == partition), None)
 
     def live_brokers(self) -> set[int]:
-        """The last it was told of who is alive."""
+        """Return the brokers that are alive by the last UpdateMetadata."""
         said = [r for r in self.told if isinstance(r, UpdateMetadataRequest)]
         return {endpoint.broker_id for endpoint in said[-1].live_brokers} if said else set()
 
     def suspects(self) -> dict[int, int]:
-        """The last it was told of who is suspected, with the broker epochs."""
+        """Return the broker epochs of the suspected brokers in the last UpdateMetadata."""
         said = [r for r in self.told if isinstance(r, UpdateMetadataRequest)]
         return {s.broker_id: s.broker_epoch for s in said[-1].suspected_brokers} if said else {}
 
     def stops(self, delete: bool) -> list[TopicPartition]:
-        """The replicas it was told to stop, or to stop and delete."""
+        """Return the replicas of all StopReplica requests with or without deletion."""
         return [
             TopicPartition(p.topic, p.partition)
             for r in self.told
@@ -137,7 +137,7 @@ class ControlWorld:
     async def start_broker(
         self, broker_id: int, network: Any = None, config: ControllerConfig | None = None
     ) -> RecordingBroker:
-        """A new life: session, listener, registration, controller."""
+        """Start a new incarnation: session, listener, registration, controller."""
         incarnation = self._incarnations[broker_id] = self._incarnations.get(broker_id, 0) + 1
         node = f"broker-{broker_id}/{incarnation}"
         with _on_node(node):
@@ -159,7 +159,8 @@ class ControlWorld:
             epoch = await register_broker(
                 Store(session), info, self.clock.wall_ms(), wait_seconds=10
             )
-            self._unbroken_since.setdefault(broker_id, epoch)  # they are killed, on good disks
+            # brokers are killed, and their disks lose nothing
+            self._unbroken_since.setdefault(broker_id, epoch)
             events = EventLog(broker_id, self.clock.wall_ms)
             setup = ControllerSetup(
                 runtime,
@@ -176,13 +177,15 @@ class ControlWorld:
         return broker
 
     async def start_brokers(self, *broker_ids: int) -> None:
-        """One after the other; the first one becomes controller."""
+        """Start brokers one after the other; the first becomes controller."""
         for broker_id in broker_ids:
             await self.start_broker(broker_id)
             await self.until(lambda: self.controller() is not None)
 
     def kill(self, broker_id: int, keep_unflushed: bool = True) -> RecordingBroker:
-        """Kill -9, or a loss of power: the session lives on until it expires."""
+        """Kill a broker, with loss of power if not `keep_unflushed`; its session stays until it
+        expires.
+        """
         if not keep_unflushed:
             del self._unbroken_since[broker_id]
         broker = self.brokers.pop(broker_id)
@@ -194,7 +197,7 @@ class ControlWorld:
         return broker
 
     async def kill_and_expire(self, *broker_ids: int) -> None:
-        """Kill brokers and end their sessions at once."""
+        """Kill brokers and end their sessions immediately."""
         for broker_id in broker_ids:
             broker = self.kill(broker_id)
             self.zookeeper.expire(broker.session)
@@ -204,17 +207,17 @@ class ControlWorld:
             await broker.controller.stop()
 
     def controller(self) -> RecordingBroker | None:
-        """The broker that is controller."""
+        """Return the broker that is controller; None while there is not exactly one."""
         active = [b for b in self.brokers.values() if b.controller.is_active]
         return active[0] if len(active) == 1 else None
 
     async def create_topic(self, topic: str, partitions: dict[int, list[int]]) -> None:
-        """As an administrator's broker would; returns when its first partition has a leader."""
+        """Create a topic as a broker does for an admin; returns when partition 0 has a leader."""
         await self.create_topic_unseen(topic, partitions)
         await self.until_state(TopicPartition(topic, 0), lambda state: True)
 
     async def create_topic_unseen(self, topic: str, partitions: dict[int, list[int]]) -> None:
-        """The same, without waiting for anything."""
+        """Create a topic without waiting for its leaders."""
         node = TopicZnode(
             f"id-of-{topic}", {p: ReplicaAssignment(tuple(r)) for p, r in partitions.items()}
         )
@@ -226,7 +229,7 @@ class ControlWorld:
     async def until_state(
         self, partition: TopicPartition, condition: Callable[[LeaderAndIsr], bool]
     ) -> LeaderAndIsr:
-        """The state in ZooKeeper once it is so."""
+        """Wait until the state in ZooKeeper satisfies the condition, and return it."""
 
         async def reached() -> LeaderAndIsr | None:
             state = await self.store.state(partition)
@@ -235,6 +238,8 @@ class ControlWorld:
         return await self.until_some(reached)
 
     async def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait in virtual time until the condition holds; fails after `seconds`."""
+
         async def reached() -> bool | None:
             return condition() or None
 
@@ -243,7 +248,7 @@ class ControlWorld:
     async def until_some(
         self, condition: Callable[[], Awaitable[T | None]], seconds: float = 60
     ) -> T:
-        """What the condition gives once it gives something, within this virtual time."""
+        """Wait until the condition returns something, and return that; `seconds` are virtual."""
         deadline = self.clock.monotonic() + seconds
         while (result := await condition()) is None:
             assert self.clock.monotonic() < deadline, f"not reached within {seconds} s"

@@ -1,4 +1,4 @@
-"""The judge of a run; it lives with the simulator, whose campaigns use it too."""
+"""The check of a run's records; its code is in the simulator, whose campaigns use it too."""
 
 from barnabas_simulator.delivery import History, Verdict, judge
 

@@ -1,7 +1,7 @@
 """Real disks that fail on demand, each mounted on one folder; both need root.
 
-`SmallDisk` can be filled to the last byte. `FragileDisk` turns read-only under the feet of whoever
-has files open on it, as ext4 does after an error of the hardware, and loses what was not flushed.
+`SmallDisk` can be filled to the last byte. `FragileDisk` becomes read-only while files are open on
+it, as ext4 does after a hardware error, and loses what was not flushed.
 """
 
 import os
@@ -11,11 +11,11 @@ from pathlib import Path
 
 
 class CannotMount(Exception):
-    """This machine does not let us: no root, no loop devices, no mkfs.ext4."""
+    """The machine does not allow it: no root, no loop devices, or no mkfs.ext4."""
 
 
 class SmallDisk:
-    """A file system in memory of so many megabytes, over the folder `path`."""
+    """A file system in memory of `megabytes`, mounted on the folder `path`."""
 
     def __init__(self, path: Path, megabytes: int) -> None:
         self.path = path
@@ -45,7 +45,7 @@ class SmallDisk:
 
 
 class FragileDisk:
-    """An ext4 file system of so many megabytes, in the file `image`, over the folder `path`."""
+    """An ext4 file system of `megabytes` in the file `image`, mounted on the folder `path`."""
 
     def __init__(self, path: Path, image: Path, megabytes: int) -> None:
         self.path = path
@@ -59,16 +59,16 @@ class FragileDisk:
             image.truncate(self._size * 2**20)
         _run("mkfs.ext4", "-q", "-m", "0", str(self._image))
         self._attach()
-        # A broker takes every folder in its data directory for a partition's.
+        # A broker treats every folder in its data directory as a partition's.
         (self.path / "lost+found").rmdir()
 
     def fail(self) -> None:
-        """An error of the hardware, as far as the file system knows: it turns read-only."""
+        """Make the file system read-only, as after a hardware error."""
         device = os.path.basename(_run("findmnt", "-n", "-o", "SOURCE", str(self.path)).strip())
         Path(f"/sys/fs/ext4/{device}/trigger_fs_error").write_text("a test\n")
 
     def repair(self) -> None:
-        """Check the file system and mount it again; nobody may have files open on it."""
+        """Check the file system and mount it again; no process may have files open on it."""
         self.unmount()
         subprocess.run(["fsck.ext4", "-f", "-y", str(self._image)], capture_output=True)
         self._attach()

@@ -1,4 +1,4 @@
-"""Plain TCP connections that say nothing, and brokers with few file descriptors."""
+"""Plain TCP connections that send nothing, and brokers with few file descriptors."""
 
 import resource
 import socket
@@ -13,7 +13,7 @@ from tests.support.broker_process import COMMAND
 
 
 def limited_command(limit: int, properties_file: Path) -> list[str]:
-    """Starts a broker whose hard limit of open files is `limit`."""
+    """Return a command that starts a broker whose hard limit of open files is `limit`."""
     script = f'ulimit -n {limit} && exec "$@"'
     return ["/bin/sh", "-c", script, "sh", *COMMAND, str(properties_file)]
 
@@ -47,11 +47,11 @@ class IdleConnections:
             connection.close()
 
     def still_open(self) -> int:
-        """How many the other side has not closed."""
+        """Return the number of connections that the other side has not closed."""
         return sum(_is_open(connection) for connection in self._sockets)
 
     def wait_until_open(self, count: int, within: float = 20.0) -> None:
-        """Wait until exactly so many are left."""
+        """Wait until exactly `count` connections are open."""
         deadline = time.monotonic() + within
         while (left := self.still_open()) != count:
             assert time.monotonic() < deadline, f"{left} of {self._count} are open, not {count}"

@@ -1,7 +1,7 @@
 """The classic failures of Kafka's replication and control, as a table.
 
-Every schedule is played to its end under the invariants. The code as it is violates none; with the
-matching bug of `seeded_bugs` one of those named is violated.
+Every schedule is played to its end under the invariants. The present code violates none of them;
+with the matching bug of `seeded_bugs` it violates one of those that the schedule names.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,8 @@ MAX_SECONDS = 600.0
 class KnownSchedule:
     """`bug` is the seeded bug that it finds, by one of `invariants`.
 
-    None where more than one rule protects: no single bug brings the failure back.
+    `bug` is None where more than one rule prevents the failure, so that no single bug brings it
+    back.
     """
 
     name: str

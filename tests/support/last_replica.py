@@ -1,6 +1,6 @@
-"""Stages for stories of the last replica standing: a cluster in memory, one partition, one leader.
+"""The stage for tests of the last replica standing: a cluster in memory with one partition.
 
-What happens to whom is the story's business; here is what all of them need.
+The tests say what happens to which broker; the stage has what all of them need.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ CONFIG = {
 
 
 class Stage:
-    """`leader`, which is the controller's broker too, and `others` are as they are at first."""
+    """`leader`, which is also the controller's broker, and `others` name the roles at the start."""
 
     def __init__(self, seed: int, config: Mapping[str, str], min_isr: int, replicas: int = 3):
         self.cluster = SimulatedCluster(seed, config={**CONFIG, **config})
@@ -46,12 +46,12 @@ class Stage:
         return znodes.decode_controller(self.cluster.zookeeper.tree.node(znodes.CONTROLLER).data)
 
     def state(self) -> LeaderAndIsr:
-        """The partition's state, straight from the server's tree."""
+        """Return the partition's state, read from the server's tree."""
         node = self.cluster.zookeeper.tree.node(znodes.state_path(TP))
         return znodes.decode_state(TP, node.data, node.version)
 
     def log(self, broker_id: int) -> UnifiedLog:
-        """The partition's log on a broker that serves."""
+        """Return the partition's log on a running broker."""
         log = self.cluster.broker(broker_id).log_manager.get(TP)
         assert log is not None
         return log
@@ -62,11 +62,11 @@ class Stage:
                 await asyncio.sleep(step)
 
     async def until_isr(self, *members: int) -> None:
-        """Until the ISR is exactly these, whoever leads."""
+        """Wait until the ISR has exactly these members, whichever leads."""
         await self.until(lambda: set(self.state().isr) == set(members))
 
     async def until_led(self) -> int:
-        """Until a living broker leads, by the cluster's word and its own; returns it."""
+        """Wait until a running broker leads by ZooKeeper's state and its own; returns its id."""
         await self.until(lambda: self._leads(self.state().leader))
         return self.state().leader
 
@@ -77,14 +77,16 @@ class Stage:
         return partition is not None and partition.leadership is not None
 
     async def until_whole(self) -> None:
-        """Until all replicas are in sync under a leader."""
+        """Wait until there is a leader and all replicas are in sync."""
         await self.until(
             lambda: len(self.state().isr) == self._replicas and self.state().leader > 0, step=0.1
         )
 
     def isolate(self, broker_id: int) -> None:
-        """Nobody replicates from this broker; it reaches ZooKeeper, clients and, as a sender,
-        everybody."""
+        """Cut the ways to this broker from the others, so that no broker replicates from it.
+
+        It still reaches ZooKeeper and clients, and it can send to every broker.
+        """
         for other in self.cluster.running_brokers:
             if other != broker_id:
                 self.cluster.cut(other, broker_id)
@@ -114,7 +116,7 @@ class Stage:
         return done
 
     async def consume(self) -> set[bytes]:
-        """Every value up to the high watermark."""
+        """Return every value up to the high watermark."""
         found: set[bytes] = set()
         async with Consumer(
             bootstrap_servers=self.cluster.bootstrap,
@@ -129,4 +131,5 @@ class Stage:
 
 
 def numbers(prefix: str, count: int = 20) -> list[bytes]:
+    """Return `count` values: the prefix, then 0, 1, 2, ..."""
     return [f"{prefix}{number}".encode() for number in range(count)]

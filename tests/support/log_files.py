@@ -1,4 +1,4 @@
-"""What brokers have on their disks, looked at from outside."""
+"""What brokers have on their disks, read and damaged from outside."""
 
 import contextlib
 import shutil
@@ -10,7 +10,7 @@ LOG, OFFSET_INDEX, TIME_INDEX = ".log", ".index", ".timeindex"
 
 
 def partition_folders(data: Path) -> list[Path]:
-    """The folders of the partitions that live in a data directory."""
+    """Return the partitions' folders in a data directory."""
     return sorted(
         path
         for path in data.iterdir()
@@ -19,7 +19,7 @@ def partition_folders(data: Path) -> list[Path]:
 
 
 def assert_sound(data: Path) -> None:
-    """`barnabas log verify` finds no fault in any partition of the data directory."""
+    """Assert that `barnabas log verify` finds no fault in any partition of the data directory."""
     folders = partition_folders(data)
     assert folders, f"{data} holds no partition"
     for folder in folders:
@@ -28,17 +28,17 @@ def assert_sound(data: Path) -> None:
 
 
 def segments(folder: Path, suffix: str = LOG) -> list[Path]:
-    """A partition's files of one kind, oldest first."""
+    """Return a partition's files of one kind, oldest first."""
     return sorted(folder.glob(f"*{suffix}"))
 
 
 def content(folder: Path) -> bytes:
-    """All batches of a partition, as they are on disk."""
+    """Return all batches of a partition as they are on disk."""
     return b"".join(segment.read_bytes() for segment in segments(folder))
 
 
 def size(folder: Path) -> int:
-    """Bytes of all segments; a segment that is deleted just now counts for nothing."""
+    """Return the bytes of all segments; a segment that is being deleted counts as 0."""
     total = 0
     for segment in segments(folder):
         with contextlib.suppress(FileNotFoundError):
@@ -52,13 +52,13 @@ def append(file: Path, garbage: bytes) -> None:
 
 
 def cut(file: Path, count: int) -> None:
-    """Take so many bytes off the end."""
+    """Remove `count` bytes from the end."""
     with file.open("ab") as opened:
         opened.truncate(file.stat().st_size - count)
 
 
 def flip(file: Path, from_end: int) -> None:
-    """Spoil one byte, counted from the end (1: the last)."""
+    """Flip one byte, counted from the end (1: the last)."""
     spoiled = bytearray(file.read_bytes())
     spoiled[-from_end] ^= 0xFF
     file.write_bytes(spoiled)

@@ -18,7 +18,7 @@ TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 @dataclass
 class ManagerWorld:
-    """`settings` are the broker's, over two small directories' worth of defaults."""
+    """`settings` are added to those of a broker whose log directory is /data."""
 
     settings: dict[str, str] = field(default_factory=dict)
     disk: MemoryDisk = field(default_factory=MemoryDisk)
@@ -35,7 +35,7 @@ class ManagerWorld:
             self.clock,
             random.Random(1),
             InlineOffload(),
-            None,  # type: ignore[arg-type]  # a log manager talks to nobody
+            None,  # type: ignore[arg-type]  # a log manager uses no network
         )
         return LogManager(
             self.config,
@@ -53,7 +53,7 @@ class ManagerWorld:
         return manager
 
     async def restart(self, manager: LogManager) -> LogManager:
-        """In good order."""
+        """Stop the manager cleanly and start another on the same disk."""
         await manager.stop()
         manager.unlock_directories()
         return await self.start()
@@ -61,6 +61,7 @@ class ManagerWorld:
     async def open(
         self, manager: LogManager, name: str = "t", partition: int = 0, **topic: str
     ) -> UnifiedLog:
+        """Get or create a log; `topic` has topic settings, with _ for dots."""
         settings = {key.replace("_", "."): value for key, value in topic.items()}
         return await manager.get_or_create(
             TopicPartition(name, partition), TOPIC_ID, self.config.log_config(settings), is_new=True
@@ -71,6 +72,6 @@ class ManagerWorld:
 
 
 def append(log: UnifiedLog, *values: bytes, epoch: int = 0, timestamp: int = NOW) -> None:
-    """One committed batch."""
+    """Append one batch, and commit it."""
     log.append_as_leader(produced(*values, timestamp=timestamp), epoch, NOW)
     log.update_high_watermark(log.log_end_offset)

@@ -1,4 +1,4 @@
-"""Logs for tests: batches, a clock that is set by hand, a log that opens again after anything."""
+"""Logs for tests: batches, a clock that the test sets, a disk on which a log opens again."""
 
 import random
 from dataclasses import dataclass, field, replace
@@ -21,6 +21,8 @@ FOLDER = "/data/t-0"
 
 @dataclass
 class FakeClock:
+    """A clock whose two times, both from `now_ms`, change only when a test sets them."""
+
     now_ms: int = NOW
 
     def monotonic(self) -> float:
@@ -33,7 +35,7 @@ class FakeClock:
 def produced(
     *values: bytes, timestamp: int = NOW, compression: str = "none", step_ms: int = 0
 ) -> bytes:
-    """One batch as a producer sends it; the records are `step_ms` apart."""
+    """Return one batch as a producer sends it; the records are `step_ms` apart."""
     builder = BatchBuilder(compression)
     for number, value in enumerate(values):
         builder.append(timestamp + number * step_ms, None, value)
@@ -41,13 +43,13 @@ def produced(
 
 
 def values_in(data: bytes) -> list[bytes | None]:
-    """The values of all records of whole batches."""
+    """Return the values of all records in whole batches."""
     return [record.value for position, _ in batches(data) for record in read_batch(data, position)]
 
 
 @dataclass
 class LogWorld:
-    """A disk with one log's folder. `open` is what a start of the broker does to it."""
+    """A disk with one log's folder. `open` does what a broker's start does."""
 
     config: LogConfig = field(default_factory=LogConfig)
     disk: Disk = field(default_factory=MemoryDisk)
@@ -56,6 +58,10 @@ class LogWorld:
     folder: str = FOLDER
 
     def open(self, checkpoint: LogCheckpoint | None = None, **config: object) -> UnifiedLog:
+        """Open the log as after an unclean shutdown, unless `checkpoint` says otherwise.
+
+        `config` replaces fields of `LogConfig`.
+        """
         self.config = replace(self.config, **config)  # type: ignore[arg-type]
         self.disk.make_directory(self.folder)
         context = LogContext(self.disk, self.clock, random.Random(1), self.host)
@@ -63,6 +69,7 @@ class LogWorld:
         return UnifiedLog(context, folder, checkpoint or LogCheckpoint())
 
     def reopen_clean(self, log: UnifiedLog) -> UnifiedLog:
+        """Close the log and open it as after a clean shutdown."""
         log.flush()
         log.close()
         return self.open(
@@ -70,7 +77,7 @@ class LogWorld:
         )
 
     def append(self, log: UnifiedLog, *values: bytes, epoch: int = 0, timestamp: int = NOW) -> None:
-        """One batch, committed."""
+        """Append one batch, and commit it."""
         log.append_as_leader(produced(*values, timestamp=timestamp), epoch, self.clock.now_ms)
         log.update_high_watermark(log.log_end_offset)
 
@@ -79,7 +86,7 @@ class LogWorld:
 
 
 def read_all(log: UnifiedLog) -> bytes:
-    """Everything in a log, segment after segment."""
+    """Return all bytes of a log, segment after segment."""
     data, offset = b"", log.log_start_offset
     while offset < log.log_end_offset:
         piece = log.read(offset, 1 << 20, log.log_end_offset)

@@ -1,4 +1,4 @@
-"""A ZooKeeper session beside which somebody else writes, at the worst moment."""
+"""A ZooKeeper session beside which another one writes, at the worst moment."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from barnabas_controller.zookeeper.session import Operation
 
 
 class Meddling:
-    """The session, but before its first multi that writes `path` comes another's `write`."""
+    """A session that runs another session's `write` before its first multi that writes `path`."""
 
     def __init__(self, session: Any, path: str, write: Callable[[], Awaitable[object]]) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""A disk in memory whose broker dies at a chosen change of the disk; or that change fails."""
+"""A disk in memory whose broker dies at a chosen change of the disk, or where that change fails."""
 
 import errno
 
@@ -7,12 +7,14 @@ from barnabas_simulator.disk import MemoryDisk
 
 
 class Killed(BaseException):
-    """Stands for the death of the process: nothing that is left of it touches the disk."""
+    """Simulates the death of the process: after it no task of the process changes the disk."""
 
 
 class MortalDisk(MemoryDisk):
-    """`changes_left`: the changes until the death; None: no death. With `only_fails` that change
-    fails once with EIO, and the process lives on."""
+    """`changes_left` counts the changes until the death; None means no death.
+
+    With `only_fails` that change fails once with EIO, and the process continues.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__(seed)

@@ -1,4 +1,4 @@
-"""Batches with right checksums and wrong contents: what a broken or hostile client would send."""
+"""Batches with valid checksums and invalid contents, as a broken or hostile client sends them."""
 
 import random
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ _LENGTHS = (-(2**31), -2, -1, 0, 1, 6, 127, 128, 2**31 - 1, 2**62)
 
 
 class Mutant(NamedTuple):
-    """A batch whose CRC is right, and what was done to it."""
+    """A batch whose CRC is valid, and the description of its mutation."""
 
     what: str
     batch: bytes
 
 
 def mutants(now_ms: int, seed: int = 1) -> Iterator[Mutant]:
-    """Over 700 of them, the same ones for the same seed."""
+    """Yield over 700 mutants, always the same for the same seed."""
     rng = random.Random(seed)
     for compression in _COMPRESSIONS:
         sound = plain_codec.build(
@@ -72,7 +72,7 @@ def _other_headers(sound: bytes, name: str) -> Iterator[Mutant]:
 
 
 def _lying_records(now_ms: int) -> Iterator[Mutant]:
-    """One field of the first of two records says something else; the record's length is right."""
+    """Yield batches in which one field of the first of two records is wrong, but not its length."""
     sound = plain_codec.build([(now_ms, b"k", b"v", [("h", b"1")]), (now_ms, b"k", b"v", [])])
     fields = {
         "attributes": b"\0",
@@ -104,7 +104,7 @@ def _lying_records(now_ms: int) -> Iterator[Mutant]:
 
 
 def _padded_varint(last: int, size: int) -> bytes:
-    """The number of a one-byte varint in more bytes than it needs."""
+    """Encode the number of a one-byte varint in `size` bytes, more than it needs."""
     return bytes([last | 0x80]) + b"\x80" * (size - 2) + b"\0"
 
 

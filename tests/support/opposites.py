@@ -1,4 +1,4 @@
-"""Rules turned round: an edit of the code that breaks a rule, and the test that then fails.
+"""Reversed rules: an edit of the code that breaks a rule, and the test that then fails.
 
 `tests/rules` has the opposites of every rule in `docs/rules-*.md`. An edit replaces text that
 occurs exactly once in its file, so that an opposite whose code has changed is noticed. It is made
@@ -26,7 +26,7 @@ FOLDERS = (
 )
 TIMEOUT_SECONDS = 120.0
 
-# An edit that raises one of these is not the opposite of a rule, but code that does not work.
+# An edit that raises one of these does not reverse a rule: it is code that does not work.
 BROKEN_CODE = ("ImportError", "ModuleNotFoundError", "SyntaxError", "NameError", "AttributeError",
                "TypeError", "UnboundLocalError")  # fmt: skip
 _SUMMARY = re.compile(r"^FAILED .*?(?: - (.*))?$", re.MULTILINE)
@@ -36,7 +36,7 @@ _SUMMARY = re.compile(r"^FAILED .*?(?: - (.*))?$", re.MULTILINE)
 class Opposite:
     """`rule` is the beginning of a row, `file` is below one of `FOLDERS`, `test` below `tests/`.
 
-    `edits` are pairs of the present text and the text instead.
+    `edits` are pairs of the present text and its replacement.
     """
 
     rule: str
@@ -47,14 +47,14 @@ class Opposite:
 
 @dataclass(frozen=True)
 class NoOpposite:
-    """A rule that no edit of the code turns round, and why."""
+    """A rule that no edit of the code can reverse, and why."""
 
     rule: str
     why: str
 
 
 def opposite(rule: str, file: str, old: str, new: str, test: str, *more: str) -> Opposite:
-    """`more` are further pairs of texts in the same file."""
+    """Return an opposite; `more` are further pairs of texts in the same file."""
     texts = (old, new, *more)
     return Opposite(rule, file, tuple(zip(texts[::2], texts[1::2], strict=True)), test)
 
@@ -86,7 +86,7 @@ _TEST = re.compile(r"`((?:unit|simulation|contract|integration)/[\w./]+(?:::\w+)
 
 
 def rows(table: str) -> Iterator[Row]:
-    """The rows of all tables in a document, without their head lines."""
+    """Yield the rows of all tables in a document, without the header lines."""
     heading, is_body = "", False
     for line in table.splitlines():
         if line.startswith("## "):
@@ -97,8 +97,10 @@ def rows(table: str) -> Iterator[Row]:
 
 
 def gaps(table: str, sections: Iterable[Section]) -> list[str]:
-    """What a document lacks: a rule without an opposite, or a row whose first test (on real
-    processes left out) is not one that fails."""
+    """Return a document's gaps: rules without an opposite, and rows whose first test does not fail.
+
+    Tests on real processes are skipped when the first test is determined.
+    """
     found, listed = [], list(rows(table))
     rules = [(section.heading, rule) for section in sections for rule in section.rules]
     for row in listed:
@@ -120,12 +122,13 @@ def gaps(table: str, sections: Iterable[Section]) -> list[str]:
 
 
 def path_of(file: str, root: Path = ROOT) -> Path:
+    """Return the path of a file below one of `FOLDERS`. Raises ValueError unless it is unique."""
     (found,) = (root / folder / file for folder in FOLDERS if (root / folder / file).is_file())
     return found
 
 
 def complaints(planted: Opposite) -> list[str]:
-    """Which of its texts do not occur exactly once."""
+    """Return a line for each of its texts that does not occur exactly once."""
     text = path_of(planted.file).read_text()
     return [
         f"{planted.file}: {text.count(old)} times: {old!r}"
@@ -147,7 +150,7 @@ def copy_packages(target: Path) -> None:
 
 @contextmanager
 def turned_round(planted: Opposite, copy: Path) -> Iterator[None]:
-    """The rule is turned round in the copy of the packages until the end of the `with`."""
+    """Reverse the rule in the copy of the packages until the end of the `with`."""
     file = path_of(planted.file, copy)
     text, stat = file.read_text(), file.stat()
     file.write_text(edited(planted, text))
@@ -160,8 +163,10 @@ def turned_round(planted: Opposite, copy: Path) -> Iterator[None]:
 
 
 class Verdict(NamedTuple):
-    """`failures` are the errors of the tests that failed; without any, the tests passed or could
-    not be run."""
+    """`failures` are the errors of the failed tests.
+
+    If it is empty, the tests passed or did not run.
+    """
 
     passed: bool
     failures: tuple[str, ...]
@@ -181,9 +186,9 @@ class Verdict(NamedTuple):
 
 
 def run_tests(tests: Iterable[str], copy: Path, timeout: float = TIMEOUT_SECONDS) -> Verdict:
-    """Run tests in a process of their own, which imports the packages from the copy."""
+    """Run tests in a separate process, which imports the packages from the copy."""
     path = os.pathsep.join(str(copy / package) for package in PACKAGES)
-    # Without compiled files: a planted one could be taken for the present one.
+    # Without compiled files, because a planted one could be mistaken for the present one.
     environment = {
         **os.environ,
         "PYTHONPATH": path,

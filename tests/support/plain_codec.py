@@ -1,9 +1,9 @@
-"""The record codec in plain Python: the format as one can read it, byte by byte.
+"""The record codec in plain Python, which shows the format byte by byte.
 
-It is the lesson and the yardstick: the tests hold the compiled codec to it, both ways. It is also
-light to import, which suits a broker that once in a while must look for a time inside one batch.
+The tests compare the compiled codec with it, in both directions.
 
-A record, of which a batch holds one after the other (all numbers but the attributes are varints):
+A batch holds its records one after the other. The fields of a record, where all numbers except the
+attributes are varints:
 
     length            bytes that follow
     attributes        int8, 0
@@ -14,7 +14,7 @@ A record, of which a batch holds one after the other (all numbers but the attrib
     headerCount, and for each header: keyLength, key (UTF-8), valueLength, value (-1: none)
 
 A varint is zig-zag coded, so that small negative numbers are short too: 0, -1, 1, -2 become 0, 1,
-2, 3; then seven bits to a byte, the lowest first, the high bit set where more follow.
+2, 3. Each byte then holds seven bits, the lowest first; the high bit is set if more bytes follow.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ _LONGEST_VARINT = 10
 
 
 def build(records: Iterable[NewRecord], compression: str = "none") -> bytes:
-    """A batch of these records, with base offset 0 and no leader epoch.
+    """Return a batch of these records, with base offset 0 and no leader epoch.
 
     Raises:
         InvalidArgumentError: there is no record, or a timestamp is negative.
@@ -77,7 +77,7 @@ def build(records: Iterable[NewRecord], compression: str = "none") -> bytes:
 
 
 def read(buffer: Buffer, position: int = 0) -> list[Record]:
-    """All records of the batch at `position`.
+    """Return all records of the batch at `position`.
 
     Raises:
         CorruptBatch: the batch is cut short, its CRC is wrong, or its records are malformed.
@@ -100,7 +100,7 @@ def read(buffer: Buffer, position: int = 0) -> list[Record]:
 
 
 def encode_varint(number: int) -> bytes:
-    """A signed number of at most 64 bits as a zig-zag varint."""
+    """Encode a signed number of at most 64 bits as a zig-zag varint."""
     left = (number << 1) ^ (number >> 63)
     encoded = bytearray()
     while left > 0x7F:
@@ -111,11 +111,9 @@ def encode_varint(number: int) -> bytes:
 
 
 def decode_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number whose varint starts at `at`, and the position behind it.
+    """Return the number whose varint starts at `at`, and the position after it.
 
-    Raises:
-        IndexError: the bytes end within it.
-        ValueError: it goes on for longer than 64 bits do.
+    Raises: IndexError: the bytes end within it. ValueError: it is longer than 64 bits need.
     """
     zigzag = 0
     for count in range(_LONGEST_VARINT):
@@ -134,7 +132,7 @@ def _write_record(
     value: bytes | None,
     headers: Sequence[Header],
 ) -> None:
-    record = bytearray(1)  # the attributes, none of which is assigned
+    record = bytearray(1)  # the attributes: no bit is assigned
     record += encode_varint(timestamp_delta)
     record += encode_varint(offset_delta)
     _write_bytes(record, key)
@@ -157,7 +155,7 @@ def _write_bytes(record: bytearray, content: bytes | None) -> None:
 
 def _read_record(data: bytes, at: int, header: BatchHeader) -> tuple[Record, int]:
     length, start = decode_varint(data, at)
-    timestamp_delta, at = decode_varint(data, start + 1)  # behind the attributes
+    timestamp_delta, at = decode_varint(data, start + 1)  # after the attributes
     offset_delta, at = decode_varint(data, at)
     key, at = _read_bytes(data, at)
     value, at = _read_bytes(data, at)

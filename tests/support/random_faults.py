@@ -1,16 +1,16 @@
-"""A cluster under random faults: producers write with acks=all while a nemesis does its worst.
+"""A cluster under random faults: producers write with acks=all while a nemesis breaks things.
 
     python -m tests.support.random_faults FIRST_SEED COUNT [kills-only]
 
-runs many seeds and prints those that failed. What must hold, with `min.insync.replicas=2` and clean
-elections: every acknowledged record is at its offset with its value and in the order it was sent;
-so is every record that a consumer saw on the way; and once all is healed every ISR is full, every
-record sent was acknowledged, and producing goes on.
+runs many seeds and prints those that failed. `min.insync.replicas` is 2 and elections are clean.
+Every acknowledged record must be at its offset with its value, in the order in which it was sent,
+and so must every record that a consumer saw. Once everything is healed, every ISR must be full,
+every record sent must be acknowledged, and producing must continue.
 
-The nemesis keeps to what the promise covers: any number of kills, cuts and expired sessions; and
-the loss of power at a broker, its disk forgetting what was not flushed, while each partition has
-another replica, running or not, with everything committed on a disk that lost nothing since, or the
-broker is the last of its ISR and has told that all that counts is flushed.
+The nemesis stays within what the promise covers. It may kill, cut and expire sessions in any
+number. A broker may lose power, so that its disk loses what was not flushed, in two cases: each
+partition has another replica, running or not, with everything committed on a disk that has lost
+nothing since; or the broker is the last of its ISR and has reported its log as flushed.
 """
 
 import asyncio
@@ -42,13 +42,13 @@ CONFIG = {
     "replica.socket.timeout.ms": "5000",
     "controller.socket.timeout.ms": "5000",
     "controlled.shutdown.retry.backoff.ms": "1000",
-    "eligible.leader.replicas.wait.ms": "600000",  # the nemesis may keep a better one away
+    "eligible.leader.replicas.wait.ms": "600000",  # the nemesis may keep a better replica away
 }
 
 
 @dataclass
 class RandomFaults:
-    """One run: `steps` acts of the nemesis, then healing and judgement."""
+    """One run: `steps` acts of the nemesis, then healing and the final checks."""
 
     seed: int
     steps: int = 25
@@ -73,7 +73,7 @@ class RandomFaults:
         self._cuts: list[tuple[int, int]] = []
         self._without_zookeeper: list[int] = []
         self._stop = False
-        self._lost_at: dict[int, int] = {}  # the zxid of each broker's last loss of power
+        self._lost_at: dict[int, int] = {}  # the zxid at each broker's last loss of power
         self.power_losses = {"in all": 0, "of a last member": 0}
         self._waiting: list[asyncio.Task[None]] = []
 
@@ -108,7 +108,7 @@ class RandomFaults:
     # ---- the producer
 
     async def _produce(self, started: asyncio.Event) -> None:
-        """Unique values to all partitions; each is remembered as sent, and when acknowledged."""
+        """Send unique values to all partitions; record each as sent, and later as acknowledged."""
         cluster, number = self._cluster, 0
         async with Producer(
             cluster.bootstrap,
@@ -139,7 +139,7 @@ class RandomFaults:
     # ---- the consumers
 
     async def _consume(self) -> None:
-        """Read along with whoever leads."""
+        """Read from whichever broker leads."""
         async with self._consumer("reader") as consumer:
             consumer.assign(PARTITIONS)
             while True:
@@ -199,12 +199,12 @@ class RandomFaults:
         self._cluster.kill(victim, keep_unflushed)
 
     def _forget(self, victim: int) -> None:
-        """What was cut off from a broker's process is no longer cut off from the next."""
+        """Remove the victim's cuts: they do not apply to its next process."""
         self._cuts = [pair for pair in self._cuts if victim not in pair]
         self._without_zookeeper = [b for b in self._without_zookeeper if b != victim]
 
     async def _stop_one(self) -> None:
-        """A clean shutdown."""
+        """Shut a broker down cleanly."""
         victim = self._one(list(self._registered()))
         if victim is not None and self._cluster.is_serving(victim):
             self._note(f"stop {victim}")
@@ -231,7 +231,7 @@ class RandomFaults:
             self._cluster.start_broker(victim)
 
     def _lose_power(self) -> None:
-        """And back at once, while its old session still lives: the hardest moment."""
+        """Cut a broker's power and restart it immediately, while its old session is still open."""
         victim = self._one([b for b in self._cluster.running_brokers if self._may_lose_power(b)])
         if victim is None:
             return
@@ -245,8 +245,11 @@ class RandomFaults:
         self._cluster.start_broker(victim)
 
     def _may_lose_power(self, victim: int) -> bool:
-        """Whether each partition has another replica with everything committed, or the victim is
-        its last and has flushed all that counts."""
+        """Whether each partition keeps everything committed without the victim's unflushed data.
+
+        It does if another replica has everything committed, or if the victim is the last member
+        of the ISR and has flushed all records that count.
+        """
         return all(
             (state.isr == (victim,) and state.durable)
             or any(b != victim and self._is_sound(state, b) for b in (*state.isr, *state.eligible))
@@ -254,7 +257,7 @@ class RandomFaults:
         )
 
     def _is_sound(self, state: LeaderAndIsr, broker_id: int) -> bool:
-        """Whether the replica has lost nothing since it showed what it holds."""
+        """Whether the replica has lost nothing since it last proved what it holds."""
         return state.proved_at.get(broker_id, -1) > self._lost_at.get(broker_id, -1)
 
     def _cut(self) -> None:
@@ -305,7 +308,7 @@ class RandomFaults:
             while not all(len(state.isr) == 3 for state in self.states().values()):
                 await asyncio.sleep(0.2)
 
-    # ---- the state of the cluster, straight from the server's tree
+    # ---- the state of the cluster, read from the server's tree
 
     def states(self) -> dict[TopicPartition, LeaderAndIsr]:
         tree, found = self._cluster.zookeeper.tree, {}
@@ -315,15 +318,17 @@ class RandomFaults:
         return found
 
     def _registered(self) -> dict[int, int]:
-        """The living that are in ZooKeeper, perhaps by a session of an earlier life, with their
-        broker epochs."""
+        """Return the broker epochs of the running brokers that are registered.
+
+        The registration may still be that of an earlier incarnation.
+        """
         tree = self._cluster.zookeeper.tree
         nodes = {b: tree.find(znodes.broker_path(b)) for b in self._cluster.running_brokers}
         return {broker_id: node.czxid for broker_id, node in nodes.items() if node is not None}
 
 
 def run_seed(seed: int, **options: bool | int | str) -> RandomFaults:
-    """One run on virtual time; raises what it found wrong."""
+    """Run one seed on virtual time; raises an error that says what failed."""
     faults = RandomFaults(seed, **options)  # type: ignore[arg-type]
     run(faults.run(), seed=seed, max_time=MAX_SECONDS)
     return faults

@@ -1,4 +1,4 @@
-"""Requests past the client: what no well-behaved client would send."""
+"""Requests that bypass the client, as no correct client would send them."""
 
 from barnabas_common.messages.produce import ProducedPartition, ProducePartition, ProduceRequest
 from barnabas_common.record.builder import BatchBuilder
@@ -7,7 +7,7 @@ from barnabas_common.transport.grpc_network import GrpcNetwork
 
 
 def batch(*values: bytes, compression: str = "none") -> bytes:
-    """A well-formed record batch."""
+    """Return a well-formed record batch."""
     builder = BatchBuilder(compression)
     for value in values:
         builder.append(1_700_000_000_000, None, value)
@@ -17,7 +17,7 @@ def batch(*values: bytes, compression: str = "none") -> bytes:
 async def call(
     address: Address, service: Service, request: Message, limit: int = 1 << 28
 ) -> Message:
-    """One request on a channel of its own; the default limit is above every broker's."""
+    """Send one request on a new channel; the default size limit is above every broker's."""
     channel = GrpcNetwork(max_message_bytes=limit).connect(address, service)
     try:
         return await channel.call(request, timeout=10.0)

@@ -1,7 +1,7 @@
-"""A cluster of real processes for a test module, whose brokers must not stumble unseen.
+"""A cluster of real processes for a test module, whose brokers must not fail unnoticed.
 
-A request that meets a mistake in a broker is answered with a failure, and clients send it again: a
-test could pass over it. So the brokers' logs are searched for tracebacks at the end.
+A broker answers a request that runs into a bug with an error, and clients send it again, so that a
+test might pass nevertheless. Therefore the brokers' logs are searched for tracebacks at the end.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,14 +15,14 @@ from barnabas_tools.local.cluster import LocalCluster
 def real_cluster(
     directory: Path, config: Mapping[str, str], brokers: int = 3
 ) -> Iterator[LocalCluster]:
-    """A cluster that runs meanwhile; what a test kills it must restart."""
+    """Run a cluster for the block; a test must restart the brokers that it kills."""
     with LocalCluster(directory, brokers=brokers, config=config) as cluster:
         yield cluster
     assert_no_traceback(cluster)
 
 
 def assert_no_traceback(cluster: LocalCluster) -> None:
-    """No broker has logged an exception that nobody expected."""
+    """Assert that no broker has logged an unexpected exception."""
     for broker_id in cluster.broker_ids:
         log = cluster.broker(broker_id).log_file.read_text(errors="replace")
         before, found, after = log.partition("Traceback (most recent call last)")

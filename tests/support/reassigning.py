@@ -1,4 +1,4 @@
-"""A whole cluster in memory whose partition moves while records flow, for tests of reassignment."""
+"""A whole cluster in memory with a partition that moves while records are produced."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ CONFIG = {
 
 
 class MovingPartition:
-    """One partition of a cluster of `brokers`, on `replicas` at first."""
+    """A cluster of `brokers` with one partition, which is on `replicas` at first."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class MovingPartition:
 
     @asynccontextmanager
     async def producing(self, pause: float = 0.02, size: int = 0) -> AsyncIterator[None]:
-        """Numbered records, acks=all, until the block ends; every one is acknowledged by then."""
+        """Produce numbered records with acks=all in the block; all are acknowledged at its end."""
         self._stop = False
         task = asyncio.ensure_future(self._produce(pause, size))
         try:
@@ -88,7 +88,7 @@ class MovingPartition:
         self.history.acked[value] = (await handle).offset  # type: ignore[attr-defined]
 
     async def assert_nothing_lost(self) -> None:
-        """Every acknowledged record is where it was acknowledged, by value."""
+        """Assert that every acknowledged record is at its offset, by value."""
         records: list[tuple[int, bytes]] = []
         async with Consumer(
             bootstrap_servers=self.cluster.bootstrap,
@@ -104,30 +104,33 @@ class MovingPartition:
     # ---- reassignment
 
     async def reassign(self, target: list[int] | None) -> None:
-        """Ask once; raises what the cluster says."""
+        """Request a reassignment, or with None a cancel, once; raises the cluster's error."""
         async with self.admin() as admin:
             await admin.alter_partition_reassignments({TP: target})
 
     async def insist(self, target: list[int] | None) -> None:
-        """Ask until it is answered: a controller that dies may not have done it."""
+        """Request until there is an answer, because a controller that dies may not have done it."""
         while True:
             try:
                 await self.reassign(target)
                 return
-            except NoReassignmentInProgressError:  # the one who died had done it
+            except NoReassignmentInProgressError:  # the dead controller had done it
                 return
             except BarnabasError:
                 await asyncio.sleep(0.2)
 
     @contextmanager
     def controller_dies_after(self, count: int) -> Iterator[list[list[str]]]:
-        """It comes back at once; 0: it lives. Gives the writes about topics, as paths."""
+        """Kill the controller after `count` writes about topics, and restart it; 0 kills nothing.
+
+        Yields the paths of each write.
+        """
         writes: list[list[str]] = []
 
         def on_write(paths: list[str]) -> None:
             if any(path.startswith(("/brokers/topics", "/admin")) for path in paths):
                 writes.append(paths)
-                if len(writes) == count:  # before the answer reaches it
+                if len(writes) == count:  # before it receives the answer
                     asyncio.get_running_loop().call_soon(self.restart, self.controller())
 
         self.cluster.zookeeper.on_write = on_write
@@ -135,7 +138,7 @@ class MovingPartition:
         self.cluster.zookeeper.on_write = None
 
     def controller(self) -> int:
-        """The broker that is controller; 0: nobody is."""
+        """Return the broker that is controller, 0 for none."""
         for broker_id in self.cluster.running_brokers:
             controller = self.cluster.broker(broker_id).membership.controller
             if controller is not None and controller.is_active:
@@ -146,7 +149,7 @@ class MovingPartition:
         self.cluster.kill(broker_id)
         self.cluster.start_broker(broker_id)
 
-    # ---- what ZooKeeper says
+    # ---- the state in ZooKeeper
 
     def assignment(self) -> ReplicaAssignment:
         node = self.cluster.zookeeper.tree.node(znodes.topic_path(TP.topic))
@@ -157,7 +160,7 @@ class MovingPartition:
         return znodes.decode_state(TP, node.data, node.version)
 
     def is_home(self, *replicas: int) -> bool:
-        """Whether the partition is on these brokers only, all in sync, one of them leading."""
+        """Whether the partition is on these brokers only, all in sync, and one of them leads."""
         state = self.state()
         return (
             self.assignment() == ReplicaAssignment(replicas)
@@ -174,6 +177,6 @@ class MovingPartition:
             await asyncio.sleep(0.01)
 
     def hosts(self, broker_id: int) -> bool:
-        """Whether a living broker has a replica of the partition."""
+        """Whether a broker runs and has a replica of the partition."""
         partitions = self.cluster.broker(broker_id).replica_manager.partitions
         return partitions.get(TP) is not None

@@ -1,4 +1,4 @@
-"""Reassignments at random while brokers die, for tests; nothing acknowledged may be lost."""
+"""Random reassignments while brokers die; no acknowledged record may be lost."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ MAY_BE_DEAD = 2
 class ReassigningChaos:
     """One run: `steps` acts, then all brokers start again and the partition must come to rest.
 
-    `done` counts what happened, by name; a wish that was refused has a name of its own.
+    `done` counts what happened, by name. Requests that were refused have their own name.
     """
 
     def __init__(self, seed: int, steps: int = 14) -> None:

@@ -28,7 +28,7 @@ def sources() -> tuple[Path, ...]:
 
 
 def complaint(path: str, name: str) -> str | None:
-    """What is wrong with a reference, if anything. A path may omit its first folders."""
+    """Return the fault of a reference, or None. A path may omit its first folders."""
     files = [file for file in sources() if f"/{file.relative_to(ROOT)}".endswith(f"/{path}")]
     if not files:
         return f"{path}: no such file"
@@ -38,7 +38,7 @@ def complaint(path: str, name: str) -> str | None:
 
 
 def complaints(text: str) -> list[str]:
-    """All that is wrong with the references in a text."""
+    """Return the faults of all references in a text."""
     found = (complaint(*reference) for reference in REFERENCE.findall(text))
     return [fault for fault in found if fault is not None]
 
@@ -49,7 +49,7 @@ def _names(file: Path) -> frozenset[str]:
 
 
 def _defined(node: ast.AST, owner: str) -> Iterator[str]:
-    """Classes, functions and attributes; those of a class also as `Class.name`."""
+    """Yield classes, functions and attributes; those of a class also as `Class.name`."""
     for child in ast.iter_child_nodes(node):
         inside = owner
         if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""What each broker says of its own replica of a partition, asked over the public Admin."""
+"""What each broker reports about its own replica of a partition, through the public Admin."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from barnabas_common.topic_partition import TopicPartition
 async def replicas(
     bootstrap: str, key: TopicPartition, **client: Any
 ) -> dict[int, ReplicaDescription]:
-    """The replicas on all brokers that answer, by broker."""
+    """Return the replicas on all brokers that answer, by broker id."""
     async with Admin(bootstrap_servers=bootstrap, **client) as admin:
         answers = await admin.describe_replicas([key.topic])
     return {
@@ -30,7 +30,7 @@ async def until_replicas(
     within: float = 20.0,
     **client: Any,
 ) -> dict[int, ReplicaDescription]:
-    """Ask until the replicas are as wanted; TimeoutError that shows what they were last."""
+    """Ask until the replicas satisfy the condition. A TimeoutError shows their last state."""
     found: dict[int, ReplicaDescription] = {}
     try:
         async with asyncio.timeout(within):

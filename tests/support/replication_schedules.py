@@ -11,12 +11,12 @@ from barnabas_simulator.invariants import FaultBudget
 from tests.support.replication_world import TP, ReplicationWorld
 from tests.support.watched_world import watched
 
-CHECKPOINT_SECONDS = 6.0  # the high watermarks are on the disk by then
+CHECKPOINT_SECONDS = 6.0  # by then the high watermarks are checkpointed
 GATED = {"min.insync.replicas": "2"}
 
 
 async def _elect(world: ReplicationWorld, leader: int, isr: tuple[int, ...], *told: int) -> None:
-    """A new leader epoch, of which only these brokers hear."""
+    """Start a new leader epoch, and announce it to the brokers `told` only."""
     state = world.states[TP]
     state.leader, state.isr = leader, isr
     state.leader_epoch += 1
@@ -30,7 +30,7 @@ async def _commit(world: ReplicationWorld, *values: bytes) -> None:
 
 
 async def kip_101a() -> None:
-    """F has m2, which is committed, but not yet the news of it; F restarts, the leader dies."""
+    """The follower has m2, but does not know that it is committed; it restarts, the leader dies."""
     world = ReplicationWorld()
     await world.start(1, 2)
     checker = watched(world)
@@ -53,7 +53,7 @@ async def kip_101a() -> None:
 
 
 async def kip_101b() -> None:
-    """Both crash; the one with the shorter log leads and writes m3 where the other has m2."""
+    """Both crash; the replica with the shorter log leads, and writes m3 where the other has m2."""
     world = ReplicationWorld()
     await world.start(1, 2)
     checker = watched(world, FaultBudget(unsynced_leader=True))
@@ -76,7 +76,7 @@ async def kip_101b() -> None:
 
 
 async def kip_279() -> None:
-    """Two leaders in a row whom nobody hears; the follower asks for an epoch the third never had.
+    """Two leaders in a row reach no other broker; a follower asks for an epoch the third never had.
 
     Broker 1 {0: 0-9, 2: 10-19} follows broker 2 {0: 0-9, 1: 10-14}.
     """
@@ -101,8 +101,10 @@ async def kip_279() -> None:
 
 
 async def kip_320a() -> None:
-    """A deposed leader and a follower that has not heard of it go on together: nothing of that is
-    ever committed, and it goes when they hear."""
+    """A deposed leader and a follower that does not know of the election continue together.
+
+    Their records are never committed, and both truncate them when they learn of the election.
+    """
     world = ReplicationWorld()
     await world.start(1, 2, 3)
     checker = watched(world)
@@ -122,8 +124,10 @@ async def kip_320a() -> None:
 
 
 async def kip_320b() -> None:
-    """Broker 3 missed two elections, and its fetch counts for a leader it does not know; then the
-    order of the first of them arrives, and it cuts its log to that leader's."""
+    """Broker 3 missed two elections, and its fetch counts for a leader that it does not know.
+
+    Then the LeaderAndIsr of the first election arrives, and it truncates its log to that leader's.
+    """
     world = ReplicationWorld()
     await world.start(1, 2, 3)
     checker = watched(world)
@@ -144,8 +148,10 @@ async def kip_320b() -> None:
 
 
 async def leso_join() -> None:
-    """A new leader's high watermark is behind the true one; a replica that reaches it lacks a
-    committed record."""
+    """A new leader's high watermark is too low, and a replica that reaches it lacks a record.
+
+    The record was committed under the previous leader.
+    """
     world = ReplicationWorld(topic=GATED)
     await world.start(1, 2, 3)
     checker = watched(world)
@@ -158,7 +164,7 @@ async def leso_join() -> None:
     assert world.log(2).high_watermark == 1
     world.kill(1)
     await world.start(3)
-    world.network.links.delay(("broker-2", "broker-3"), 5.0)  # b is long on its way
+    world.network.links.delay(("broker-2", "broker-3"), 5.0)  # b stays in flight for long
     await _elect(world, 2, (2,), 2)
     await asyncio.sleep(1.0)
     await world.announce(only=3)
@@ -170,7 +176,7 @@ async def leso_join() -> None:
 
 
 async def re_add_race() -> None:
-    """A replica is taken off a broker and put back, empty; its leader remembers the one before."""
+    """A replica is removed and added again, empty; its leader remembers the removed one."""
     world = ReplicationWorld()
     await world.start(1, 2, 3)
     checker = watched(world)
@@ -190,7 +196,7 @@ async def re_add_race() -> None:
 
 
 async def pending_isr() -> None:
-    """The ISR has grown in ZooKeeper, and the leader has yet to hear of it."""
+    """The ISR has grown in ZooKeeper, and the leader does not know it yet."""
     world = ReplicationWorld()
     await world.start(1, 2)
     checker = watched(world)
@@ -205,7 +211,7 @@ async def pending_isr() -> None:
 
 
 async def deposed_leader() -> None:
-    """A leader that nobody followed any more cuts what it wrote in its epoch, and the epoch."""
+    """A deposed leader truncates the records that no follower fetched, and their epoch."""
     world = ReplicationWorld()
     await world.start(1, 2, 3)
     checker = watched(world)

@@ -1,8 +1,8 @@
-"""Replica managers of several brokers on virtual time, with a controller that a test plays by hand.
+"""Replica managers of several brokers on virtual time, with the test in the controller's role.
 
-Below the request handlers all is real: logs on memory disks, fetches over the memory network. The
-controller is a table of partition states, sent out as UpdateMetadata and LeaderAndIsr. Each broker
-runs as a node of its own, so that it can be killed in the middle of anything.
+Everything below the request handlers is real: logs on memory disks, fetches over the memory
+network. The controller is a table of partition states, which is sent as UpdateMetadata and
+LeaderAndIsr. Each broker runs as its own node, so that it can be killed at any point.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ TP = TopicPartition("flights", 0)
 
 @dataclass
 class State:
-    """A partition as the controller has it."""
+    """A partition's state in the controller's table."""
 
     replicas: tuple[int, ...]
     leader: int
@@ -104,7 +104,7 @@ class ReplicationWorld:
     # ---- brokers
 
     async def start(self, *broker_ids: int) -> None:
-        """Start the controller's door, once, and brokers on their disks."""
+        """Start the controller's listener, once, and brokers on their disks."""
         if Address("controller", 1) not in self.network.listeners:
             handlers = {Service.CONTROL: self._handle_control}
             await self.network.node("controller").listen(
@@ -161,7 +161,7 @@ class ReplicationWorld:
         await node.listen(LISTENER, address_of(broker_id), {Service.REPLICA: handle})
 
     def kill(self, broker_id: int, keep_unflushed: bool = True) -> None:
-        """kill -9, or with `keep_unflushed=False` a power cut."""
+        """Kill a broker as by kill -9, or with `keep_unflushed=False` as by a power loss."""
         incarnation = self.incarnations.pop(broker_id)
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
@@ -170,7 +170,7 @@ class ReplicationWorld:
         self.disks[broker_id].crash(keep_unflushed=keep_unflushed)
 
     def cut(self, one: int, other: int) -> None:
-        """Nothing passes between two brokers, either way."""
+        """Cut the link between two brokers, both ways."""
         self.network.cut(self.incarnations[one].name, self.incarnations[other].name)
         self.network.cut(self.incarnations[other].name, self.incarnations[one].name)
 
@@ -179,7 +179,7 @@ class ReplicationWorld:
         self.network.heal(self.incarnations[other].name, self.incarnations[one].name)
 
     async def on(self, broker_id: int, work: Coroutine[Any, Any, T]) -> T:
-        """Run something as a part of that broker's process."""
+        """Run a coroutine as a part of that broker's process, and return its result."""
         return await self._as(self.incarnations[broker_id].name, work)
 
     async def _as(self, name: str, work: Coroutine[Any, Any, T]) -> T:
@@ -204,7 +204,7 @@ class ReplicationWorld:
     async def create(
         self, *replicas: int, leader: int | None = None, key: TopicPartition = TP
     ) -> None:
-        """A new partition, all replicas in sync."""
+        """Create a partition with all replicas in sync, and announce it."""
         first = replicas[0] if leader is None else leader
         self.states[key] = State(replicas, first, replicas)
         await self.announce(key, is_new=True)
@@ -216,7 +216,7 @@ class ReplicationWorld:
         key: TopicPartition = TP,
         but: int | None = None,
     ) -> None:
-        """A new leader epoch, of which the broker `but` does not hear."""
+        """Start a new leader epoch, and announce it to all brokers except `but`."""
         state = self.states[key]
         state.leader = leader
         state.isr = isr if isr is not None else state.isr
@@ -231,7 +231,10 @@ class ReplicationWorld:
         only: int | None = None,
         but: int | None = None,
     ) -> None:
-        """Send a partition's state to the living brokers, `only` one or all `but` one."""
+        """Send a partition's state to the running brokers:
+
+        to all, to `only` one, or to all `but` one.
+        """
         await self.update_metadata()
         for broker_id in [b for b in self.states[key].replicas if b in self.incarnations]:
             if only in (None, broker_id) and broker_id != but:
@@ -261,7 +264,7 @@ class ReplicationWorld:
         )
 
     async def update_metadata(self) -> None:
-        """Tell every living broker who lives and who leads."""
+        """Send the running brokers and all leaders to every running broker."""
         for broker_id in list(self.incarnations):
             request = UpdateMetadataRequest(
                 CONTROLLER,
@@ -280,7 +283,7 @@ class ReplicationWorld:
             await self.on(broker_id, send())
 
     async def stop_replica(self, broker_id: int, delete: bool, key: TopicPartition = TP) -> int:
-        """StopReplica; the partition's error code."""
+        """Send StopReplica; returns the partition's error code."""
         item = StopReplicaPartition(*key, -2, delete)
         request = StopReplicaRequest(CONTROLLER, self.controller_epoch, -1, [item])
         response = await self.on(
@@ -343,7 +346,7 @@ class ReplicationWorld:
         timeout_ms: int = 5000,
         key: TopicPartition = TP,
     ) -> ProducedPartition:
-        """One batch to a broker, the leader by default."""
+        """Produce one batch on a broker, by default the leader."""
         broker_id = self.states[key].leader if to is None else to
         request = ProduceRequest(acks, timeout_ms, [ProducePartition(*key, batch(*values))])
         manager = self.incarnations[broker_id].manager
@@ -355,7 +358,7 @@ class ReplicationWorld:
     async def consume(
         self, broker_id: int, offset: int = 0, max_wait_ms: int = 0, key: TopicPartition = TP
     ) -> tuple[int, list[bytes]]:
-        """The high watermark and the values a consumer gets in one fetch."""
+        """Return the high watermark and the values that a consumer gets in one fetch."""
         request = FetchRequest(max_wait_ms, 1, 1 << 20, partitions=[FetchPartition(*key, offset)])
         response = await self.on(
             broker_id, self.incarnations[broker_id].manager.consumer_fetches.fetch(request)
@@ -365,7 +368,7 @@ class ReplicationWorld:
         values = [record.value for record in records_from(fetched.records, offset)]
         return fetched.high_watermark, [value for value in values if value is not None]
 
-    # ---- looking inside
+    # ---- state
 
     def partition(self, broker_id: int, key: TopicPartition = TP) -> Partition:
         partition = self.incarnations[broker_id].manager.partitions.get(key)
@@ -376,11 +379,11 @@ class ReplicationWorld:
         return self.partition(broker_id, key).follower_log()
 
     def isr(self, key: TopicPartition = TP) -> tuple[int, ...]:
-        """As the leader has it committed."""
+        """Return the committed ISR, as the leader knows it."""
         return self.partition(self.states[key].leader, key).lead().isr.committed
 
     def values(self, broker_id: int, key: TopicPartition = TP) -> list[bytes]:
-        """All records of a replica's log, committed or not."""
+        """Return the values of all records in a replica's log, committed or not."""
         log = self.log(broker_id, key)
         if log.log_end_offset == log.log_start_offset:
             return []
@@ -388,7 +391,7 @@ class ReplicationWorld:
         return [r.value or b"" for r in records_from(data, log.log_start_offset)]
 
     async def until(self, condition: Callable[[], bool], timeout: float = 60.0) -> None:
-        """Let virtual time pass until something holds."""
+        """Wait in virtual time until the condition holds."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         while not condition():
@@ -396,7 +399,7 @@ class ReplicationWorld:
             await asyncio.sleep(0.01)
 
     async def until_equal(self, *broker_ids: int, key: TopicPartition = TP) -> None:
-        """Until these replicas end at the same offset and know the same high watermark."""
+        """Wait until these replicas have the same log end and the same high watermark."""
 
         def equal() -> bool:
             logs = [self.log(broker_id, key) for broker_id in broker_ids]

@@ -15,8 +15,10 @@ _NEED_A_DESCRIPTOR = {
 
 
 class ScarceDisk:
-    """Passes everything on to `below`. `left` more calls that need a descriptor succeed; None: any
-    number. `refused` counts those that did not."""
+    """Passes every call on to `below`, but refuses calls that need a descriptor once `left` is 0.
+
+    `left` None means no limit. `refused` counts the refused calls.
+    """
 
     def __init__(self, below: Disk) -> None:
         self._below = below

@@ -1,4 +1,4 @@
-"""A cluster in memory with one partition: something is done to it, then it is explained."""
+"""A cluster in memory with one partition, for tests that break something and then explain it."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ CONFIG = {
 
 
 class Scene:
-    """One broker leads, two follow, one is only controller; min.insync.replicas is 2."""
+    """One broker leads, two follow, one is only the controller; min.insync.replicas is 2."""
 
     def __init__(
         self, config: Mapping[str, str], topic_config: Mapping[str, str], brokers: int = 4
@@ -62,13 +62,13 @@ class Scene:
     ) -> None:
         await self.admin.close()
 
-    # ---- looking
+    # ---- state
 
     def controller_now(self) -> int:
         return znodes.decode_controller(self.cluster.zookeeper.tree.node(znodes.CONTROLLER).data)
 
     def state(self) -> LeaderAndIsr:
-        """The partition's state, straight from the server's tree."""
+        """Return the partition's state, read from the server's tree."""
         node = self.cluster.zookeeper.tree.node(znodes.state_path(TP))
         return znodes.decode_state(TP, node.data, node.version)
 
@@ -85,12 +85,12 @@ class Scene:
         return self.state().leader
 
     async def explain(self) -> Explanation:
-        """After all has settled."""
+        """Explain the partition after the cluster has settled."""
         await asyncio.sleep(2.0)
         return await self.admin.explain(*TP)
 
     async def view(self) -> PartitionView:
-        """What `explain` reasons from."""
+        """Return the input of `explain`'s reasoning."""
         await asyncio.sleep(2.0)
         config = ClusterConfig(parse_bootstrap_servers(self.cluster.bootstrap))
         client = Cluster(config, self.cluster.client_runtime("view"))
@@ -100,17 +100,17 @@ class Scene:
         finally:
             await client.close()
 
-    # ---- doing
+    # ---- actions
 
     async def produce(self, count: int, acks: int | str = 1, size: int = 10) -> None:
-        """So many records, each acknowledged before the next."""
+        """Produce `count` records, each acknowledged before the next is sent."""
         runtime = self.cluster.client_runtime("producer")
         async with Producer(self.cluster.bootstrap, runtime=runtime, acks=acks) as producer:
             for _ in range(count):
                 await producer.send_and_wait(TP.topic, b"x" * size, partition=TP.partition)
 
     def isolate_leader(self) -> None:
-        """No follower reaches the leader; the controller does."""
+        """Cut the followers off from the leader, which the controller still reaches."""
         for follower in (self.follower, self.second):
             self.cluster.network.cut(self.host(follower), self.host(self.leader))
 

@@ -1,7 +1,7 @@
-"""Brokers of a few lines, for tests of the client: real messages over the memory network.
+"""Minimal brokers for tests of the client, with real messages over the memory network.
 
-`ScriptedBrokers` keeps one log per partition and answers as a broker would; a test puts faults in
-its way: `faults` are answered (or raised, or slept) once each, in order, before anything else.
+`ScriptedBrokers` keeps one log per partition and answers as a broker would. A test adds `faults`:
+each is answered, raised or waited for once, in order, before anything else.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ Fault = Callable[[int, Any], Awaitable[Any]]
 
 @dataclass
 class ScriptedLog:
-    """One partition: its leadership, and its bytes as they would be on disk."""
+    """One partition: its leadership, and its bytes as on disk."""
 
     leader: int
     epoch: int = 1
@@ -136,11 +136,12 @@ class ScriptedBrokers:
         await self._listeners.pop(broker_id).close()
 
     def kill(self, broker_id: int) -> None:
-        """Its connections break, unanswered, and connecting is refused."""
+        """Break the broker's connections, without answers, and refuse new ones."""
         self._listeners.pop(broker_id)
         self.network.kill(f"broker-{broker_id}")
 
     def elect(self, partition: int, leader: int) -> None:
+        """Let a broker lead under a new leader epoch; the old epoch ends at the log's end."""
         log = self.log(partition)
         log.epoch_ends[log.epoch] = log.end
         log.leader, log.epoch = leader, log.epoch + 1
@@ -167,6 +168,7 @@ class ScriptedBrokers:
         return await faults.pop(0)(broker_id, request) if faults else None
 
     def produce(self, broker_id: int, request: ProduceRequest) -> ProduceResponse | None:
+        """Append as the broker would; None with acks=0."""
         answers = []
         for part in request.partitions:
             answer = ProducedPartition(part.topic, part.partition)
@@ -183,6 +185,7 @@ class ScriptedBrokers:
         return ProduceResponse(answers) if request.acks else None
 
     def changed(self) -> None:
+        """Wake the parked fetches."""
         self.change.set()
         self.change = asyncio.Event()
 
@@ -215,7 +218,7 @@ class ScriptedBrokers:
         return answer
 
     def grow(self, count: int) -> None:
-        """The topic has `count` partitions from now on."""
+        """Let the topic have `count` partitions from now on."""
         for number in range(len(self.logs), count):
             self.logs[TopicPartition(self.topic, number)] = ScriptedLog(self.brokers[0])
 
@@ -270,7 +273,7 @@ class ScriptedBrokers:
 
 
 def refuse(code: ErrorCode) -> Fault:
-    """Answer a produce or fetch with this error for every partition."""
+    """Return a fault that answers a produce or fetch with this error for every partition."""
 
     async def fault(broker_id: int, request: Any) -> Any:
         if isinstance(request, ProduceRequest):

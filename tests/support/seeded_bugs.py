@@ -1,11 +1,11 @@
-"""Known bugs, put back into the real code for as long as a `with` lasts.
+"""Known bugs, restored in the real code for as long as a `with` lasts.
 
     with SEEDED_BUGS["M1"].planted():
         run_seed(7)
 
-Each replaces a decision, or a step, by what it was before the KIP that mended it. None of this is
-in the product: a bug is a patch by name, and a name that is gone fails loudly. A simulator and a
-checker that do not find them are not finished.
+Each replaces a decision, or a step, by the one before the KIP that fixed it. None of this is in the
+product: a bug is a patch by name, and a name that no longer exists is an error. A simulator and a
+checker that do not find these bugs are not finished.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -35,7 +35,7 @@ Patch = tuple[object, str, Any]
 
 @dataclass(frozen=True)
 class SeededBug:
-    """`reopens`: the KIP, or the rule, that mends it."""
+    """`reopens` names the KIP, or the rule, that fixes the bug."""
 
     name: str
     reopens: str
@@ -43,7 +43,7 @@ class SeededBug:
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        """The bug is in the code until the end of the `with`."""
+        """Put the bug into the code until the end of the `with`."""
         with ExitStack() as stack:
             for target, name, instead in self.patches():
                 assert name in vars(target), f"{self.name}: {target} has no {name} any more"
@@ -53,7 +53,10 @@ class SeededBug:
 
 
 def _truncate_to_high_watermark() -> list[Patch]:
-    """M1: a follower cuts its log to its own high watermark, and no epoch travels (KIP-101)."""
+    """M1:
+
+    a follower truncates to its own high watermark, and its fetches carry no epoch (KIP-101).
+    """
 
     def start_of_fetching(_self: Any, _latest: Any, _end: int, high_watermark: int) -> int:
         return high_watermark
@@ -68,8 +71,11 @@ def _truncate_to_high_watermark() -> list[Patch]:
 
 
 def _one_step_lookup() -> list[Patch]:
-    """M2: the leader's answer is an offset, not an epoch and an offset, so a follower that has none
-    of the epoch the leader means cuts too little, and nobody asks again (KIP-279)."""
+    """M2: the leader's answer is an offset without an epoch (KIP-279).
+
+    A follower that has no record of the epoch that the leader means truncates too little, and
+    does not ask again.
+    """
 
     def truncation(leader: EpochEnd, _local: EpochEnd, end: int, offset: int) -> Truncation:
         return Truncation(min(offset if leader.end_offset < 0 else leader.end_offset, end), True)
@@ -81,8 +87,11 @@ def _one_step_lookup() -> list[Patch]:
 
 
 def _unfenced_fetch() -> list[Patch]:
-    """M3: no broker compares the leader epoch of a fetch with its own (KIP-320), nor, as in Kafka,
-    that of a role with its log, which would hide the same schedule."""
+    """M3: no broker compares the leader epoch of a fetch with its own (KIP-320).
+
+    As in Kafka, none compares the epoch of a role with its log either, which would hide the
+    same schedule.
+    """
     return [
         (partition, "check_leader_epoch", lambda _requested, _local: None),
         (roles, "is_below_log", lambda *_: False),
@@ -90,8 +99,10 @@ def _unfenced_fetch() -> list[Patch]:
 
 
 def _admit_at_high_watermark() -> list[Patch]:
-    """M4: a follower joins the ISR at the high watermark, though a new leader's is behind the true
-    one until it has passed the start of its epoch (KIP-207's offset, rule 4 of KIP-320)."""
+    """M4: a follower joins the ISR at the high watermark (KIP-207, rule 4 of KIP-320).
+
+    A new leader's high watermark is behind the true one until it has passed the start of its epoch.
+    """
 
     def is_follower_in_sync(
         log_end_offset: int, high_watermark: int, _epoch_start_offset: int
@@ -102,14 +113,12 @@ def _admit_at_high_watermark() -> list[Patch]:
 
 
 def _ignore_proposed_members() -> list[Patch]:
-    """M5: the high watermark waits for the committed ISR only, not for who is about to be in it
-    (KIP-497)."""
+    """M5: the high watermark waits for the committed ISR, not for proposed members (KIP-497)."""
     return [(InSyncReplicas, "maximal", property(lambda isr: isr.committed))]
 
 
 def _trust_fetches_of_earlier_incarnations() -> list[Patch]:
-    """A leader's wish to admit a replica is granted, though the life whose fetches it goes by is
-    over (KIP-903)."""
+    """A replica is admitted to the ISR by fetches of an incarnation that has ended (KIP-903)."""
     return [(alter_partition, "with_stale_broker_epoch", lambda _item, _broker_epochs: [])]
 
 
@@ -119,8 +128,10 @@ def _trust_the_page_cache() -> list[Patch]:
 
 
 def _ignore_controller_epoch() -> list[Patch]:
-    """M6: brokers obey any controller, and no write to ZooKeeper checks that its writer still is
-    one (the controller epoch; Kafka's multi with a check)."""
+    """M6:
+
+    brokers accept the requests of any controller, and no write checks `/controller_epoch`.
+    """
 
     def fence_of(_epoch: Any) -> Check:
         return Check(znodes.CONTROLLER_EPOCH, ANY_VERSION)
@@ -132,12 +143,12 @@ def _ignore_controller_epoch() -> list[Patch]:
 
 
 def _ignore_broker_epoch() -> list[Patch]:
-    """M7: a broker obeys orders that were meant for its earlier life (KIP-380)."""
+    """M7: a broker accepts requests for its earlier incarnation (KIP-380)."""
     return [(controller_fence, "is_broker_epoch_stale", lambda _meant_for, _own: False)]
 
 
 def _checkpoint_in_place() -> list[Patch]:
-    """M11: a checkpoint is written over itself: no new file, no fsync, no rename."""
+    """M11: a checkpoint is overwritten in place: no new file, no fsync, no rename."""
 
     def write(self: Any, data: bytes) -> None:
         file = self._disk.open(self.path, create=True)
@@ -155,13 +166,15 @@ def _checkpoint_in_place() -> list[Patch]:
 
 
 def _keep_epochs_of_what_was_cut() -> list[Patch]:
-    """M12: when the log is truncated the epoch cache is not (KIP-101)."""
+    """M12: the epoch cache is not truncated with the log (KIP-101)."""
     return [(LeaderEpochCache, "truncate_from_end", lambda _cache, _end_offset: False)]
 
 
 def _arm_watch_after_read() -> list[Patch]:
-    """M13: a watch is armed by a second read, after the one whose answer is used: what changes in
-    between is never heard of."""
+    """M13: a watch is armed by a second read, after the one whose answer is used.
+
+    A change between the two reads is missed.
+    """
 
     def late(name: str) -> Callable[..., Awaitable[Any]]:
         read = vars(Store)[name]
@@ -178,8 +191,10 @@ def _arm_watch_after_read() -> list[Patch]:
 
 
 def _take_ambiguous_for_failed() -> list[Patch]:
-    """M16: a write whose answer was lost and which is refused when sent again counts as failed,
-    though it was the first attempt that did it."""
+    """M16: a write counts as failed if its answer was lost and the retry is refused.
+
+    The first attempt had been applied.
+    """
 
     async def holds(_self: FencedStore, _partition: Any, _state: Any) -> bool:
         return False

@@ -28,7 +28,7 @@ class Source:
 
 
 def sources(root: Path, folders: Mapping[str, str]) -> list[Source]:
-    """The Python files of some folders, each with the folder that is on the import path for it."""
+    """Parse the Python files of `folders`, which map a folder to its entry on the import path."""
     found = []
     for folder, import_path in folders.items():
         for file in sorted((root / folder).rglob("*.py")):
@@ -41,17 +41,19 @@ def sources(root: Path, folders: Mapping[str, str]) -> list[Source]:
 
 
 def import_cycles(files: Sequence[Source]) -> list[str]:
-    """Cycles of imports. Imports for annotations and imports inside functions count too."""
+    """Return the cycles of imports; those for annotations and inside functions count too."""
     modules = {file.module for file in files}
     graph = {file.module: sorted(set(_imports(file, modules)) - {file.module}) for file in files}
     return [f"cycle: {' <-> '.join(cycle)}" for cycle in _cycles(graph)]
 
 
 def long_files(files: Sequence[Source]) -> list[str]:
+    """Return the files with more than `MOST_LINES` lines."""
     return [f"{file.path}: {file.lines} lines" for file in files if file.lines > MOST_LINES]
 
 
 def long_functions(files: Sequence[Source]) -> list[str]:
+    """Return the functions with more than `MOST_FUNCTION_LINES` lines, docstrings included."""
     faults = []
     for file in files:
         for node in ast.walk(file.tree):
@@ -63,7 +65,7 @@ def long_functions(files: Sequence[Source]) -> list[str]:
 
 
 def full_folders(files: Sequence[Source], catalogues: Mapping[str, str]) -> list[str]:
-    """Folders with too many files; `catalogues` holds the exceptions, with their reasons."""
+    """Return the folders with too many files; `catalogues` has the exceptions and their reasons."""
     counts: dict[str, int] = {}
     for file in files:
         if not file.is_package:
@@ -77,7 +79,7 @@ def full_folders(files: Sequence[Source], catalogues: Mapping[str, str]) -> list
 
 
 def _imports(file: Source, modules: set[str]) -> Iterator[str]:
-    """The modules of the tree that a file imports, wherever in it the import is written."""
+    """Yield the modules of the tree that a file imports anywhere."""
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name in modules)
@@ -92,7 +94,7 @@ def _imports(file: Source, modules: set[str]) -> Iterator[str]:
 
 
 def _origin(file: Source, node: ast.ImportFrom) -> str:
-    """The absolute name of what is imported from."""
+    """Return the absolute name of the module that a `from` import names."""
     if not node.level:
         return node.module or ""
     parts = file.module.split(".")
@@ -101,7 +103,7 @@ def _origin(file: Source, node: ast.ImportFrom) -> str:
 
 
 def _cycles(graph: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """The strongly connected components of more than one module (Tarjan's algorithm)."""
+    """Return the strongly connected components of more than one module (Tarjan's algorithm)."""
     index: dict[str, int] = {}
     lowest: dict[str, int] = {}
     path: list[str] = []

@@ -1,4 +1,4 @@
-"""The `barnabas` command, run as people run it: in a process of its own."""
+"""The `barnabas` command, run in a separate process as users run it."""
 
 import json
 import os
@@ -10,14 +10,14 @@ COMMAND = [sys.executable, "-m", "barnabas_tools.cli.main"]
 
 
 class Shell:
-    """Its commands go to the cluster at `bootstrap`, and are run in `folder`."""
+    """Runs commands in `folder` against the cluster at `bootstrap`."""
 
     def __init__(self, bootstrap: str, folder: Path | None = None) -> None:
         self.folder = folder
         self.environment = {**os.environ, "BARNABAS_BOOTSTRAP": bootstrap}
 
     def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Whatever becomes of it."""
+        """Run a command and return its result, whatever the exit code."""
         return subprocess.run(
             [*COMMAND, *arguments],
             cwd=self.folder,
@@ -29,12 +29,12 @@ class Shell:
         )
 
     def ok(self, *arguments: str, stdin: str = "") -> str:
-        """What it prints; it must succeed."""
+        """Run a command that must succeed; returns its output."""
         result = self.run(*arguments, stdin=stdin)
         assert result.returncode == 0, result.stderr
         return result.stdout
 
     def rows(self, *arguments: str, stdin: str = "") -> list[dict[str, object]]:
-        """What it prints as JSON, an object a line."""
+        """Run a command with `--output json`; returns the objects that it prints, one per line."""
         lines = self.ok(*arguments, "-o", "json", stdin=stdin).splitlines()
         return [json.loads(line) for line in lines]

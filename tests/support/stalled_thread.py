@@ -1,6 +1,6 @@
-"""Hold one thread of another process, while its other threads run: an event loop that stands still.
+"""Hold one thread of another process while its other threads run: a stalled event loop.
 
-By ptrace, as a debugger does it; SIGSTOP would stop every thread of the process.
+It uses ptrace, as a debugger does; SIGSTOP would stop every thread of the process.
 """
 
 import ctypes
@@ -16,9 +16,9 @@ _WALL = 0x40000000
 
 @contextmanager
 def main_thread_held(pid: int) -> Iterator[None]:
-    """The process's main thread stands still meanwhile; to be entered and left by one thread.
+    """Hold the process's main thread during the block.
 
-    Skips the test where tracing is not allowed.
+    One thread must enter and leave the block. Skips the test where tracing is not allowed.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]

@@ -1,7 +1,7 @@
 """The two classical failures of truncation by high watermark, as exact schedules (KIP-101).
 
-Each is told twice with the same steps, once per rule, on real processes and in the simulator. What
-differs between the two worlds is behind `LabCluster`: how a process dies and what its disk keeps.
+Each is played with the same steps under both rules, on real processes and in the simulator.
+`LabCluster` hides the differences: how a process dies, and what its disk keeps.
 """
 
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Pauses(Protocol):
 
 
 class LabCluster(Protocol):
-    """A cluster, real or simulated. `client`: more arguments for `Producer` and its like."""
+    """A cluster, real or simulated. `client` has arguments for the clients' constructors."""
 
     bootstrap: str
     client: dict[str, Any]
@@ -44,11 +44,14 @@ class LabCluster(Protocol):
     def pauses(self) -> Pauses: ...
 
     async def kill(self, broker_id: int) -> None:
-        """kill -9; the page cache stays."""
+        """Kill a broker as by kill -9; the page cache stays."""
         ...
 
     async def lose_power(self, flushed: int, unflushed: int) -> None:
-        """Two brokers at once: the first had flushed everything, the second what it had to."""
+        """Cut the power of two brokers at once.
+
+        The first had flushed everything, the second only what a broker must flush.
+        """
         ...
 
     async def start(self, broker_id: int) -> None:
@@ -56,7 +59,7 @@ class LabCluster(Protocol):
         ...
 
     async def stop(self, broker_id: int) -> None:
-        """A clean stop: all is flushed."""
+        """Stop a broker cleanly, so that everything is flushed."""
         ...
 
     async def session_over(self, broker_id: int) -> None:
@@ -64,17 +67,17 @@ class LabCluster(Protocol):
         ...
 
     def on_disk(self, broker_id: int, key: TopicPartition) -> bytes:
-        """The segments of a stopped broker's replica."""
+        """Return the segments of a stopped broker's replica, joined."""
         ...
 
     def durable_high_watermark(self, broker_id: int, key: TopicPartition) -> int:
-        """What the broker's checkpoint file says now."""
+        """Return the high watermark in the broker's checkpoint file."""
         ...
 
 
 @dataclass
 class Told:
-    """What happened to the record in question, and how the replicas ended."""
+    """The fate of the record in question, and the replicas' logs at the end."""
 
     acked_at: int
     end_after_epoch_bump: int = -1
@@ -84,16 +87,16 @@ class Told:
     logs: dict[int, bytes] = field(default_factory=dict)
 
     def values(self, broker_id: int) -> Values:
-        """All records of a replica's log on disk."""
+        """Return the values of all records in a replica's log on disk."""
         return [record.value or b"" for record in records_from(self.logs[broker_id], 0)]
 
 
 async def loss(stage: LabCluster, key: TopicPartition) -> Told:
-    """Reference section 12, with an epoch bump in the place of the restart.
+    """A committed record is lost (KIP-101), here with a new epoch in the place of a restart.
 
-    Broker 1 leads, 2 and 3 follow. Broker 2 has m2 and the leader knows, so m2 is acknowledged;
-    but 2 has not heard that m2 is committed. Broker 3 leaves: a new epoch, of which 2 becomes a
-    follower once more. Then the leader dies before 2 can fetch again.
+    Broker 1 leads, 2 and 3 follow. Broker 2 has m2 and the leader knows it, so m2 is acknowledged;
+    but 2 does not know that m2 is committed. Broker 3 leaves, which starts a new epoch, and 2
+    becomes a follower in it. Then the leader dies before 2 can fetch again.
     """
     pauses, fetch = stage.pauses, PausePoint.FOLLOWER_BEFORE_FETCH
     await _create(stage, key, [1, 2, 3])
@@ -106,7 +109,7 @@ async def loss(stage: LabCluster, key: TopicPartition) -> Told:
         await _until(stage, key, lambda r: r[1].log_end_offset == 2)
         pauses.hold(1, PausePoint.LEADER_BEFORE_FETCH_ANSWER, 2)
         pauses.release(2, fetch, 1)
-        await pauses.reached(1, PausePoint.LEADER_BEFORE_FETCH_ANSWER, 2)  # m2 on its way
+        await pauses.reached(1, PausePoint.LEADER_BEFORE_FETCH_ANSWER, 2)  # m2 is in flight
         pauses.hold(2, PausePoint.FOLLOWER_BEFORE_APPLY, 1)
         pauses.release(1, PausePoint.LEADER_BEFORE_FETCH_ANSWER, 2)
         await pauses.reached(2, PausePoint.FOLLOWER_BEFORE_APPLY, 1)
@@ -141,10 +144,10 @@ async def loss(stage: LabCluster, key: TopicPartition) -> Told:
 
 
 async def divergence(stage: LabCluster, key: TopicPartition) -> Told:
-    """Reference section 13. Broker 1 leads, 2 follows; m2 is on both, but 2 never flushed it.
+    """Two logs diverge (KIP-101). Broker 1 leads, 2 follows; both have m2, but 2 never flushed it.
 
-    Both lose power, and 2 comes back first: in sync, so that it may lead, but without m2. It takes
-    m3 in its place. Then 1 comes back with m2.
+    Both lose power, and 2 returns first: it is in sync, so that it may lead, but it has lost m2. It
+    appends m3 at that offset. Then 1 returns with m2.
     """
     await _create(stage, key, [1, 2])
     async with Producer(bootstrap_servers=stage.bootstrap, **stage.client) as producer:
@@ -181,7 +184,7 @@ async def divergence(stage: LabCluster, key: TopicPartition) -> Told:
 
 
 def check_loss(rule: str, told: Told) -> None:
-    """m2 was acknowledged: under high watermarks it is gone, under epochs it is there."""
+    """Check that m2, which was acknowledged, is lost by high watermark and kept by epochs."""
     assert told.acked_at == 1
     if rule == "high-watermark":
         assert told.end_after_epoch_bump == 1
@@ -195,7 +198,7 @@ def check_loss(rule: str, told: Told) -> None:
 
 
 def check_divergence(rule: str, told: Told) -> None:
-    """m2, which one disk had not flushed, is lost under both; what is left differs."""
+    """Check that m2, which one disk had not flushed, is lost either way, and what else differs."""
     assert told.acked_at == 1
     assert told.end_after_epoch_bump == 1
     assert told.read_after == [b"m1", b"m3"]
@@ -210,7 +213,7 @@ def check_divergence(rule: str, told: Told) -> None:
 async def _causes_of_truncation(
     stage: LabCluster, key: TopicPartition, broker_id: int
 ) -> list[str]:
-    """Why this broker has cut its log, in its own words."""
+    """Return the causes of this broker's truncations, from its events."""
     async with Admin(bootstrap_servers=stage.bootstrap, **stage.client) as admin:
         answers = await admin.describe_events([key.topic])
     return [
@@ -243,7 +246,7 @@ async def _until(
 
 
 async def _read(stage: LabCluster, key: TopicPartition) -> Values:
-    """All that a consumer gets now."""
+    """Return all values that a consumer gets now."""
     values: Values = []
     async with Consumer(
         bootstrap_servers=stage.bootstrap, auto_offset_reset="earliest", **stage.client

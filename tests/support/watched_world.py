@@ -1,4 +1,4 @@
-"""A `ReplicationWorld` held to the invariants: its controller is a table, played by hand."""
+"""A `ReplicationWorld` under the invariants; a table stands for its controller."""
 
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
@@ -10,7 +10,7 @@ from tests.support.replication_world import ReplicationWorld
 
 
 class WorldView:
-    """What the checker sees of the world: its table stands for ZooKeeper."""
+    """The checker's view of the world, whose table stands for ZooKeeper."""
 
     def __init__(self, world: ReplicationWorld) -> None:
         self._world = world
@@ -51,7 +51,7 @@ class WorldView:
 
 
 def watched(world: ReplicationWorld, budget: FaultBudget | None = None) -> Invariants:
-    """The checker of a world, looking from now on."""
+    """Install and return the checker of a world."""
     checker = Invariants(WorldView(world), budget)
     checker.install()
     return checker

@@ -1,4 +1,4 @@
-"""A story of a whole cluster in memory: elect, produce, kill the leader, read back.
+"""A scenario of a whole cluster in memory: elect, produce, kill the leader, read back.
 
     python -m tests.support.whole_cluster SEED
 
@@ -33,7 +33,7 @@ async def produce(cluster: SimulatedCluster, history: History, numbers: range) -
 
 
 async def read_back(cluster: SimulatedCluster) -> list[tuple[int, bytes]]:
-    """Offsets and values from the beginning to the end."""
+    """Return offsets and values from the beginning to the end."""
     records: list[tuple[int, bytes]] = []
     async with Consumer(
         bootstrap_servers=cluster.bootstrap,
@@ -53,7 +53,7 @@ async def leader_of(cluster: SimulatedCluster) -> int:
 
 
 async def led_by(cluster: SimulatedCluster, key: TopicPartition, broker_id: int) -> None:
-    """Wait until a broker leads, and knows it."""
+    """Wait until a broker reports that it leads."""
     await until_replicas(
         cluster.bootstrap,
         key,
@@ -66,7 +66,7 @@ async def led_by(cluster: SimulatedCluster, key: TopicPartition, broker_id: int)
 async def send(
     cluster: SimulatedCluster, key: TopicPartition, values: Iterable[bytes], acks: int | str = "all"
 ) -> None:
-    """One after the other, each when the one before is acknowledged."""
+    """Send values one after the other, each after the previous one is acknowledged."""
     runtime = cluster.client_runtime("producer")
     async with Producer(cluster.bootstrap, runtime=runtime, acks=acks) as producer:
         for value in values:
@@ -74,9 +74,9 @@ async def send(
 
 
 async def story(seed: int, power_loss: bool = False) -> tuple[int, int]:
-    """The leader dies and comes back; returns the first and the second leader.
+    """Kill the leader and restart it; returns the first and the second leader.
 
-    With `power_loss` its disk forgets what was not flushed.
+    With `power_loss` its disk loses what was not flushed.
     """
     cluster = SimulatedCluster(seed)
     await cluster.start()
@@ -99,9 +99,9 @@ async def story(seed: int, power_loss: bool = False) -> tuple[int, int]:
 
 
 def traced(seed: int) -> list[str]:
-    """Every line the story logs, with virtual time and node.
+    """Return every line that the scenario logs, with virtual time and node.
 
-    What the cluster's tasks log when they are cancelled at the end is no part of it.
+    Lines that the cluster's tasks log when they are cancelled at the end are left out.
     """
 
     async def watched() -> list[str]:

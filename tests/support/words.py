@@ -1,7 +1,7 @@
 """Words that this project does not use, each with what to write instead.
 
-This is the one list: `tests/unit/test_words.py` holds source and documents to it. To see what a
-longer list would find, run `python -m tests.support.words`.
+This is the only list: `tests/unit/test_words.py` checks source and documents against it. To see
+what a longer list would find, run `python -m tests.support.words`.
 """
 
 import re
@@ -70,11 +70,13 @@ SKIPPED = ("CHANGELOG.md",)
 
 
 def documents() -> list[Path]:
+    """Return the Markdown pages whose words are checked."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     return sorted(page for page in pages if page.name not in SKIPPED)
 
 
 def source() -> list[Path]:
+    """Return the Python and protobuf files of the packages."""
     python = [file for package in PACKAGES for file in package.rglob("*.py")]
     return sorted([*python, *(ROOT / "proto" / "barnabas").rglob("*.proto")])
 
@@ -82,7 +84,7 @@ def source() -> list[Path]:
 def findings(
     files: Iterable[Path], banned: dict[str, str], only_texts: bool = False
 ) -> Iterator[str]:
-    """One line for each banned word in the files: where, which, and what to write instead.
+    """Yield a line for each banned word in the files: where, which, and what to write instead.
 
     `only_texts` leaves the names in Python source out.
     """
@@ -103,7 +105,7 @@ def findings(
 
 
 def names_of_tests(banned: dict[str, str]) -> Iterator[str]:
-    """The names of tests that have a banned word."""
+    """Yield the names of tests that have a banned word."""
     rules = [re.compile(rf"\b(?:{word})\b", _OPTIONS) for word in banned]
     for file in sorted((ROOT / "tests").rglob("test_*.py")):
         for name in (file.stem, *re.findall(r"def (test_\w+)", file.read_text())):
@@ -112,7 +114,7 @@ def names_of_tests(banned: dict[str, str]) -> Iterator[str]:
 
 
 def _without_names(lines: list[str]) -> list[str]:
-    """The lines of Python source with blanks in place of all names."""
+    """Return the lines of Python source with blanks in place of all names."""
     left = lines.copy()
     following = iter([f"{line}\n" for line in lines])
     for token in tokenize.generate_tokens(lambda: next(following, "")):

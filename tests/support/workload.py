@@ -1,7 +1,7 @@
-"""A producer that remembers what it sent and what was acknowledged, and the reading back.
+"""A producer that records what it sent and what was acknowledged, and the check by reading back.
 
-Used by the integration, Docker and simulation tests alike: it speaks to a cluster only through the
-public client.
+The integration, Docker and simulation tests use it: it talks to a cluster only through the public
+client.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class Workload:
         await self.stop()
 
     async def stop(self) -> None:
-        """Send no more, and wait until each record sent was acknowledged or given up."""
+        """Stop sending, and wait until each record is acknowledged or given up."""
         self._stop.set()
         if self._task is not None:
             task, self._task = self._task, None
@@ -89,14 +89,14 @@ class Workload:
             self._acked.notify_all()
 
     async def verdict(self, within: float = 60.0) -> Verdict:
-        """Read every partition from its beginning to its end, and judge."""
+        """Read every partition from beginning to end, and compare with what was acknowledged."""
         return judge(self.histories, await read_all(self._bootstrap, self.partitions, within))
 
 
 async def read_all(
     bootstrap: str, partitions: list[TopicPartition], within: float = 60.0
 ) -> dict[TopicPartition, list[tuple[int, bytes]]]:
-    """Offsets and values of every record up to the high watermarks seen at the start."""
+    """Return offsets and values of every record below the high watermarks seen at the start."""
     consumed: dict[TopicPartition, list[tuple[int, bytes]]] = {tp: [] for tp in partitions}
     async with (
         asyncio.timeout(within),

@@ -11,7 +11,7 @@ from barnabas_tools.local.cluster import LocalCluster
 
 @asynccontextmanager
 async def zookeeper(cluster: LocalCluster) -> AsyncIterator[Session]:
-    """A session of one's own on the cluster's ZooKeeper."""
+    """Open a separate session on the cluster's ZooKeeper for the block."""
     session = await connect_kazoo(cluster.zookeeper_connect)(10_000, 10_000)
     try:
         yield session
@@ -20,13 +20,13 @@ async def zookeeper(cluster: LocalCluster) -> AsyncIterator[Session]:
 
 
 async def broker_epoch(session: Session, broker_id: int) -> int | None:
-    """The czxid of a broker's registration; None while it is not registered."""
+    """Return the czxid of a broker's registration; None while it is not registered."""
     stat = await session.exists(f"/brokers/ids/{broker_id}")
     return stat.czxid if stat is not None else None
 
 
 async def partition_state(session: Session, topic: str, partition: int) -> dict[str, object]:
-    """The content of a partition's state znode."""
+    """Return the content of a partition's state znode."""
     data, _ = await session.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
     state: dict[str, object] = json.loads(data)
     return state

@@ -1,4 +1,4 @@
-"""No member of the ISR is registered: who may lead, when, and by which minimum ISR."""
+"""No member of the ISR is registered: which replica may lead, when, and by which minimum ISR."""
 
 from dataclasses import replace
 
@@ -57,7 +57,7 @@ def test_before_the_refusal_names_who_will_lead() -> None:
         (replace(ABSENT, absent=(), suspected=(4,)), (4,)),  # a suspicion may be wrong
         (replace(ABSENT, absent=()), (4,)),  # its disk failed, or it is shutting down
         (replace(ABSENT, given_up=(4,)), (4, 6)),  # 6 is registered
-        (replace(ABSENT, replacements=(), given_up=(4,)), (4,)),  # by an unknown minimum
+        (replace(ABSENT, replacements=(), given_up=(4,)), (4,)),  # the minimum is unknown
     ],
 )
 def test_no_one_leads_in_the_place_of_a_member_that_may_return(
@@ -112,7 +112,7 @@ def test_who_leaves_after_the_change_is_eligible_by_the_new_minimum() -> None:
 
 
 def test_a_state_of_an_earlier_version_is_no_ground_to_replace_absent_members() -> None:
-    """Its eligible replicas count as they did, and are not taken for newly recorded ones."""
+    """Its eligible replicas count as before, but not as newly recorded ones."""
     held = state((4,), eligible=(5,), proved_at={4: 17, 5: 17})
     found = leader_eligibility(held, ALL, (5,), brokers(5), V1)
     assert (found.eligible_leader_replicas, found.replacements) == ((5,), ())

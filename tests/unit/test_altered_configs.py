@@ -1,4 +1,4 @@
-"""What overrides become by incremental changes, and which changes have no meaning."""
+"""Incremental changes of overrides: their results, and which changes are refused."""
 
 import pytest
 from barnabas_broker.config import Change, InvalidChange, InvalidConfig, Key, altered

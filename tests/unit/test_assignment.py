@@ -67,7 +67,7 @@ def test_replicas_are_distinct_and_leaders_are_spread_evenly(
 
 
 class Drawn:
-    """Draws these numbers, in turn."""
+    """A source of randomness that returns these numbers in turn."""
 
     def __init__(self, *numbers: int) -> None:
         self._numbers = iter(numbers)

@@ -1,4 +1,4 @@
-"""Global options may stand anywhere; exit codes and messages of wrong usage."""
+"""Global options anywhere on the line; exit codes and messages of wrong usage."""
 
 import re
 import subprocess

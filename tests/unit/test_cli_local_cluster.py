@@ -1,4 +1,4 @@
-"""The local supervisor, below the cluster itself: processes, ports, layout, configuration."""
+"""The parts of a local cluster: processes, ports, layout, configuration."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What commands print: tables that are never cut, JSON a line, records byte for byte."""
+"""What commands print: tables that are never cut, JSON lines, records byte for byte."""
 
 import asyncio
 import json
@@ -97,7 +97,7 @@ async def test_lines_come_from_a_pipe_as_they_are_written() -> None:
 
 
 async def test_a_line_without_end_is_read_until_its_reader_gives_up() -> None:
-    """`produce < /dev/zero`: Ctrl-C cancels it, so that the event loop must get its turn."""
+    """`produce < /dev/zero` must let the event loop run, so that Ctrl-C can cancel it."""
     descriptor = os.open("/dev/zero", os.O_RDONLY)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):

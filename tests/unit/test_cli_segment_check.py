@@ -1,4 +1,4 @@
-"""`barnabas log verify` finds planted faults, and none in sound files."""
+"""`barnabas log verify` finds planted faults, and none in valid files."""
 
 import json
 import struct
@@ -24,7 +24,7 @@ def batch(offset: int, records: int, epoch: int, timestamp: int = BASE_TIME) -> 
 
 
 class Partition:
-    """A partition's folder with two segments, made by hand; every part can be spoiled."""
+    """A partition's folder with two segments, in which a test can damage every part."""
 
     def __init__(self, root: Path) -> None:
         self.directory = root / "t-0"

@@ -1,4 +1,4 @@
-"""The admin client: what it asks, what it raises, and what it never asks twice."""
+"""The admin client: its requests, its errors, and which requests it never repeats."""
 
 import asyncio
 from dataclasses import replace
@@ -38,13 +38,14 @@ from tests.support.scripted_brokers import ScriptedBrokers
 
 
 class AdminBrokers(ScriptedBrokers):
-    """Answers requests about topics with `codes`, by topic; once with NOT_CONTROLLER if told to."""
+    """Answers requests about topics with `codes`, by topic, and on demand once NOT_CONTROLLER."""
 
     def __init__(self) -> None:
         super().__init__()
         self.codes: dict[str, ErrorCode] = {}
         self.without_controller = 0
-        self.done_without = 0  # how many topics of a request are changed before it goes
+        # how many topics of a request are changed before the controller moves
+        self.done_without = 0
         self.silent = False
         self.first_falls_asleep = False
         self.asked_for_configs: list[int] = []

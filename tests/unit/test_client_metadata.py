@@ -1,4 +1,4 @@
-"""Knowledge of the cluster: newer beats older, and failing to find it says why."""
+"""Metadata of the cluster: newer replaces older, and an error says why there is none."""
 
 import asyncio
 
@@ -111,7 +111,7 @@ async def test_consumer_fails_as_fast() -> None:
 
 
 async def test_a_broker_that_knows_nothing_new_is_not_the_only_one_asked() -> None:
-    """One that is cut off from the cluster, but not from clients, believes what was so for ever."""
+    """A broker that is cut off from the cluster, but not from clients, has old metadata forever."""
     async with (
         ScriptedBrokers(brokers=3) as brokers,
         Consumer(
@@ -121,14 +121,14 @@ async def test_a_broker_that_knows_nothing_new_is_not_the_only_one_asked() -> No
             metadata_max_age_ms=20,
         ),
     ):
-        brokers.asked_for_metadata.clear()  # at the start all were asked
+        brokers.asked_for_metadata.clear()  # at the start the client asked all
         async with asyncio.timeout(10):
             while len(brokers.asked_for_metadata) < 3:
                 await asyncio.sleep(0.01)
 
 
 async def test_failed_recently_are_asked_again_when_the_others_know_nothing_new() -> None:
-    """The one that answers may be the one that is cut off from the cluster."""
+    """The broker that answers may be the one that is cut off from the cluster."""
     async with ScriptedBrokers(brokers=3) as brokers:
         addresses = tuple(Address.parse(each) for each in brokers.bootstrap.split(","))
         cluster = Cluster(ClusterConfig(addresses, metadata_max_age_ms=20), brokers.runtime)

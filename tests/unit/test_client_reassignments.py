@@ -1,4 +1,4 @@
-"""The admin client's requests for the controller: found wherever it is, and never asked twice."""
+"""The admin client's requests to the controller: it is found, and not asked twice."""
 
 import asyncio
 from typing import Any
@@ -28,7 +28,7 @@ TP = TopicPartition("flights", 0)
 
 
 class ControllerBrokers(ScriptedBrokers):
-    """`controller` answers, the others say that they are not it; `told` is what metadata says."""
+    """`controller` answers, the others answer NOT_CONTROLLER; `told` is the one in the metadata."""
 
     def __init__(self, controller: int = 1, told: int = 1) -> None:
         super().__init__()

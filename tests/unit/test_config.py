@@ -107,7 +107,7 @@ def test_properties_files_round_trip():
 
 
 def unread(names: list[str]) -> list[str]:
-    """The keys of `keys.py` that no module of the broker reads."""
+    """Return the keys of `keys.py` that no module of the broker reads."""
     package = Path(barnabas_broker.__file__).parent
     sources = [path.read_text() for path in package.rglob("*.py")]
     return [name for name in names if not any(f"keys.{name}" in source for source in sources)]

@@ -1,4 +1,4 @@
-"""Positions: where reading begins, jumps, and what happens when the log was cut."""
+"""Positions: where reading begins, seeks, and truncated logs."""
 
 from typing import Any
 
@@ -183,7 +183,7 @@ async def test_records_lost_in_an_unclean_election_are_read_again_with_a_policy(
 
 
 def cut_to(brokers: ScriptedBrokers, offset: int) -> None:
-    """Another leader, whose log ends at `offset`."""
+    """Elect another leader, whose log ends at `offset`."""
     log: Any = brokers.log()
     kept = log.read(0, 1 << 30)
     log.data, log.end = bytearray(), 0

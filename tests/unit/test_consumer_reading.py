@@ -1,4 +1,4 @@
-"""Reading: every record once, in order, from where one stands; leaders may come and go."""
+"""Reading: every record once and in order from the position on, across changes of leader."""
 
 import asyncio
 from typing import Any
@@ -151,7 +151,7 @@ async def test_next_fetch_is_in_flight_while_the_application_works() -> None:
             await consumer.poll(max_records=1)
             await asyncio.sleep(0.05)
             assert len(brokers.fetched) >= 2
-            # Memory is bounded: an application that does nothing more gets nothing more fetched.
+            # Memory is bounded: while the application does not poll, nothing more is fetched.
             fetched = len([r for r in brokers.fetched if r.partitions])
             await asyncio.sleep(0.1)
             assert len(brokers.fetched) == fetched

@@ -1,4 +1,4 @@
-"""AlterPartition: which check comes first, and what a leader is told."""
+"""AlterPartition: the order of the checks, and the answers to leaders."""
 
 import pytest
 from barnabas_common.errors.error_code import ErrorCode
@@ -39,7 +39,7 @@ def test_a_partition_without_leadership_is_unknown() -> None:
 
 
 CASES = [
-    # what is asked, against what, the code
+    # the request, the state, the code
     (ask([1], partition_epoch=6), CURRENT, ErrorCode.NOT_CONTROLLER),
     (ask([1], leader_epoch=8), CURRENT, ErrorCode.NOT_CONTROLLER),
     (ask([1], leader_epoch=6), CURRENT, ErrorCode.FENCED_LEADER_EPOCH),

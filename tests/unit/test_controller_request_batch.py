@@ -1,4 +1,4 @@
-"""What a batch sends to whom, and what the rebalance picks."""
+"""Which requests a batch sends to which broker, and which partitions the rebalance picks."""
 
 from barnabas_common.messages.control import (
     LeaderAndIsrRequest,
@@ -18,7 +18,7 @@ STATE = LeaderAndIsr(1, 4, (1, 2), 3, partition_epoch=6)
 
 
 def cluster(*broker_ids: int) -> ControllerContext:
-    """Brokers with two listeners each, and the topic flights on 1, 2 and 3."""
+    """Return a context with two listeners per broker, and the topic flights on 1, 2 and 3."""
     context = ControllerContext()
     for broker_id in broker_ids:
         endpoints = (
@@ -123,7 +123,7 @@ def test_a_forgotten_topic_leaves_no_trace_in_the_context() -> None:
 
 
 def drifted(leaders: list[int], broker_ids: tuple[int, ...] = (1, 2, 3)) -> ControllerContext:
-    """Partitions all preferring broker 1, led by the given brokers."""
+    """Return partitions that all prefer broker 1 and are led by the given brokers."""
     context = cluster(*broker_ids)
     partitions = {p: ReplicaAssignment((1, 2, 3)) for p in range(len(leaders))}
     context.set_topic("flights", TopicZnode("id", partitions))

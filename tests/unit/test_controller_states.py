@@ -1,4 +1,4 @@
-"""Which state may follow which: Kafka's tables, by the numbers it gives the states."""
+"""Which state may follow which: Kafka's tables, with Kafka's numbers of the states."""
 
 from barnabas_controller.state.states import (
     PARTITION_PREVIOUS,

@@ -1,4 +1,4 @@
-"""Each kind of checkpoint, cut short or scribbled over: told precisely, and the log is whole."""
+"""Each kind of checkpoint, shortened or overwritten: reported exactly, and no record is lost."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ EPOCHS = "t-0/leader-epoch-checkpoint"
 
 
 async def _world() -> ManagerWorld:
-    """One log: offsets 2 to 5, epochs 3 and 4; closed in order."""
+    """Return one log with offsets 2 to 5 and epochs 3 and 4, closed cleanly."""
     world = ManagerWorld()
     manager = await world.start()
     log = await world.open(manager)
@@ -51,7 +51,7 @@ async def test_a_damaged_offset_checkpoint_costs_no_record(name: str, damage: st
     assert list(manager.damaged_checkpoints()) == [path], "said once, and of that file alone"
     assert log.log_end_offset == 5
     assert log.leader_epochs.entries[-1] == (4, 3)
-    # What a damaged file does not tell is as if it had never been written: the least that holds.
+    # The content of a damaged file counts as never written: the lowest valid value applies.
     assert log.log_start_offset == (0 if name == "log-start-offset-checkpoint" else 2)
     expected = log.log_start_offset if name == "replication-offset-checkpoint" else 5
     assert log.high_watermark == expected

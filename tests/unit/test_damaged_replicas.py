@@ -1,4 +1,4 @@
-"""What a broker does about a log of its own in which damage was found, step by step."""
+"""What a broker does, step by step, about damage in its own log."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,7 @@ KEY = TopicPartition("t", 0)
 
 
 class World:
-    """Broker 1 leads; `asked` counts its notes to the controller."""
+    """Broker 1 leads; `asked` counts its notifications to the controller."""
 
     def __init__(self, isr: tuple[int, ...], alive: tuple[int, ...] = (1, 2, 3)) -> None:
         self.events = EventLog()
@@ -75,7 +75,7 @@ def test_a_role_is_refused_while_others_are_in_the_isr_beside_this_replica() -> 
 def test_it_asks_for_its_role_again_when_the_isr_has_changed(
     isr: tuple[int, ...], again: bool
 ) -> None:
-    """Without this replica, or with it alone: the others died before they could lead."""
+    """The ISR lacks this replica, or has only it: the others died before they could lead."""
     world = World((1, 2))
     assert not world.damaged.may_return([state(2)])
     world.found()

@@ -1,4 +1,4 @@
-"""Deadlines of parked requests on the event loop of production, whose clock ticks in ms."""
+"""Deadlines of parked requests on the real event loop, whose clock ticks in milliseconds."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The judge of the fault tests, on planted faults: each must be found, and a good run passed."""
+"""The checker of the fault tests finds each planted fault, and accepts a good run."""
 
 import pytest
 from barnabas_common.topic_partition import TopicPartition

@@ -1,4 +1,4 @@
-"""The demo's verdict is worth nothing unless it finds faults: each is planted here."""
+"""The demo's check finds each kind of fault, planted here."""
 
 import json
 import sys
@@ -23,14 +23,14 @@ SENT = [json.dumps({"row": row}).encode() for row in range(ROWS)]
 
 
 def record(row: int, offset: int | None = None, value: bytes | None = None) -> ConsumerRecord:
-    """Even rows are in partition 0, odd ones in 1, at offsets 0, 1, 2, ..."""
+    """Return the record of a row: even rows are in partition 0, odd ones in 1, from offset 0 on."""
     at = row // 2 if offset is None else offset
     return ConsumerRecord("flights", row % 2, at, 0, 0, None, value or SENT[row], [], 0)
 
 
 @pytest.fixture
 def deliveries() -> Deliveries:
-    """Every row acknowledged."""
+    """Return deliveries in which every row is acknowledged."""
     result = Deliveries(ROWS)
     for row in range(ROWS):
         result.callback(row)(RecordMetadata("flights", row % 2, row // 2, 0), None)

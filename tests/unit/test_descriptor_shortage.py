@@ -1,4 +1,4 @@
-"""A want of file descriptors (EMFILE) fails no disk, loses nothing, and is over once it is over."""
+"""A lack of file descriptors (EMFILE) fails no disk, loses nothing, and leaves no trace."""
 
 import asyncio
 import errno
@@ -36,7 +36,7 @@ T0 = TopicPartition("t", 0)
 MAX_INT = 2**31 - 1
 
 
-# What it is
+# Which errors count
 
 
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])
@@ -121,7 +121,7 @@ async def test_a_watch_that_could_not_look_looks_again(monkeypatch: pytest.Monke
 
 
 def three_segments(**config: object) -> tuple[LogWorld, ScarceDisk, UnifiedLog]:
-    """Offsets 0 to 8, three batches a segment, an epoch for each."""
+    """Return a log with offsets 0 to 8: three batches per segment, one epoch per segment."""
     disk = ScarceDisk(MemoryDisk())
     world = LogWorld(disk=disk)  # type: ignore[arg-type]
     log = world.open(index_interval_bytes=0, **config)
@@ -194,7 +194,7 @@ def test_the_index_of_a_segment_that_could_not_be_rolled_goes_on() -> None:
         disk.left = left
         with pytest.raises(KafkaStorageError):
             log.roll()
-        disk.left = 0  # an append that need not roll needs no descriptor
+        disk.left = 0  # an append without a roll needs no descriptor
         world.append(log, b"%d" % (9 + left), epoch=2)
     disk.left = None
     log.roll()
@@ -220,7 +220,7 @@ def test_a_flush_that_must_come_first_is_not_left_out() -> None:
 
 @dataclass
 class World(ManagerWorld):
-    """`reports` are what the broker would make events of."""
+    """`reports` are those that a broker would record as events."""
 
     scarce: ScarceDisk = field(default_factory=lambda: ScarceDisk(MemoryDisk()))
     reports: list[int | None] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the documents point at exists: pages, files, tests, labs, commands."""
+"""Everything that documents refer to exists: pages, files, tests, labs, commands."""
 
 import re
 from functools import cache

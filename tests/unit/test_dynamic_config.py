@@ -1,4 +1,4 @@
-"""The settings that change while a broker runs: precedence, sources, refusals."""
+"""Settings that change while a broker runs: precedence, sources, refusals."""
 
 import pytest
 from barnabas_broker.config import DynamicConfig, InvalidConfig, LogConfig, Source, keys
@@ -58,8 +58,11 @@ def test_the_minimum_isr_is_not_one_brokers_own_affair():
 
 
 def test_every_dynamic_key_is_in_force_at_once():
-    """A value is read at use: none of these may be kept elsewhere. What each does when it changes
-    is told by its own tests; here only that the readers' object says the new value."""
+    """A value is read at use, so no code may keep a copy.
+
+    Other tests show the effect of each change. This one shows that the configuration object that
+    code reads has the new value.
+    """
     config = DynamicConfig()
     for key in keys.BROKER_KEYS.values():
         if key.dynamic and isinstance(key.default, bool):

@@ -1,4 +1,4 @@
-"""Elections as plain decisions: Kafka's own cases, then what must hold for all inputs."""
+"""Elections as plain decisions: Kafka's own cases, then properties of all inputs."""
 
 import pytest
 from barnabas_controller.election.controlled_shutdown import elect_for_controlled_shutdown
@@ -290,8 +290,8 @@ def test_an_isr_is_never_emptied(assignment: list[int], isr: list[int], gone: in
     [
         (1, [1, 2, 3], [1, 2, 3], [1], (2, (2, 3))),  # a restarted leader
         (2, [1, 2, 3], [1, 2, 3], [1], (2, (2, 3))),  # a restarted follower
-        (1, [1, 2, 3], [1, 3], [1], (3, (2, 3))),  # who is dead leaves by the usual way
-        (1, [1, 2, 3], [1, 2, 3], [1, 2, 3], None),  # nobody knows more than anybody
+        (1, [1, 2, 3], [1, 3], [1], (3, (2, 3))),  # a dead broker leaves in the usual way
+        (1, [1, 2, 3], [1, 2, 3], [1, 2, 3], None),  # no replica has more than another
         (1, [1, 2], [1, 3], [1], None),  # only 1 can serve
         (1, [1, 2], [1, 2, 3], [3], None),  # no member
     ],

@@ -1,4 +1,4 @@
-"""Which logs are complete: the proofs in the partition's state, and the elections by them."""
+"""Which logs are complete: the proofs in the partition's state, and elections that use them."""
 
 import pytest
 from barnabas_controller.election.decision import Elected, Refused
@@ -31,7 +31,7 @@ def broker(broker_id: int, epoch: int, unbroken_since: int = -1, is_new: bool = 
 
 
 def brokers(*epochs: int) -> dict[int, Broker]:
-    """Brokers 1, 2, ... that lost nothing since they registered; epoch 0 is not registered."""
+    """Return brokers 1, 2, ... that lost nothing since they registered; epoch 0: not registered."""
     return {b: broker(b, epoch) for b, epoch in enumerate(epochs, 1) if epoch}
 
 
@@ -45,8 +45,8 @@ def state(leader: int, isr: tuple[int, ...], **fields: object) -> LeaderAndIsr:
 @pytest.mark.parametrize(
     ("proved_at", "epoch", "unbroken_since", "lost"),
     [
-        (17, 17, -1, False),  # the same life
-        (17, 40, 17, False),  # killed, and back with all it had
+        (17, 17, -1, False),  # the same incarnation
+        (17, 40, 17, False),  # killed, and back with everything
         (17, 40, 5, False),
         (17, 40, -1, True),  # lost power, and back
         (17, 60, 40, True),  # lost power, back, and then killed: what was lost stays lost
@@ -84,10 +84,10 @@ def test_a_last_member_that_had_flushed_all_lost_nothing(
     ("old_isr", "old_eligible", "new_isr", "min_isr", "eligible"),
     [
         ((1, 2, 3), (), (1, 2), 2, ()),  # the high watermark moves on without 3
-        ((1, 2), (), (1,), 2, (2,)),  # it stands still: 2 has all that is committed
+        ((1, 2), (), (1,), 2, (2,)),  # it does not move: 2 has everything committed
         ((1, 2, 3), (), (1,), 2, (2, 3)),
         ((1,), (2, 3), (1, 2), 2, ()),
-        ((1,), (2, 3), (2,), 2, (3, 1)),  # a stand-in leads
+        ((1,), (2, 3), (2,), 2, (3, 1)),  # an eligible replica leads
         ((1, 2, 3), (), (1, 2), 3, (3,)),
         ((1, 2), (), (1,), 1, ()),
         ((1, 9), (), (1,), 2, ()),  # 9 is no longer assigned
@@ -112,7 +112,7 @@ def test_after_an_unclean_election_no_one_is_eligible() -> None:
 
 
 def test_a_proof_is_as_old_as_the_place() -> None:
-    """Members that stay keep theirs; who comes in, and who is elected, shows anew what it holds."""
+    """Members that stay keep theirs. A new member, or a new leader, proves again what it holds."""
     old = with_initial_elr(state(1, (1, 2)), brokers(17, 18, 19))
     assert old.proved_at == {1: 17, 2: 18}
     now = brokers(27, 28, 29)
@@ -172,12 +172,12 @@ WAIT = "wait"
 @pytest.mark.parametrize(
     ("isr", "online", "held_against", "unclean", "leader", "new_isr"),
     [
-        # nothing is held against anybody: as Kafka
+        # no replica lost anything: as in Kafka
         ((1, 2), (1, 2), LeaderEligibility(), False, 1, (1, 2)),
-        # the sound member leads, whatever its place; who lost something has to catch up
+        # the sound member leads, whatever its place; members that lost something have to catch up
         ((1, 2), (1, 2), LeaderEligibility(lost=(1,)), False, 2, (2,)),
         ((1, 2, 3), (1, 2, 3), LeaderEligibility(lost=(2,)), False, 1, (1, 3)),
-        # no sound member: a stand-in
+        # no sound member: an eligible replica
         ((1,), (1, 3), LeaderEligibility(lost=(1,), eligible_leader_replicas=(3,)), False, 3, (3,)),
         (
             (1, 2),
@@ -187,7 +187,7 @@ WAIT = "wait"
             3,
             (3,),
         ),
-        # no stand-in either: wait for one, then take what is there
+        # no eligible replica either: wait for one, then take what is there
         ((1,), (1,), LeaderEligibility(lost=(1,), awaited=(2,)), False, WAIT, ()),
         ((1,), (1,), LeaderEligibility(lost=(1,)), False, 1, (1,)),
         (
@@ -198,14 +198,14 @@ WAIT = "wait"
             1,
             (1,),
         ),  # the other has to catch up, too
-        # who allows unclean elections wants no waiting
+        # where unclean elections are allowed there is no wait
         ((1,), (1,), LeaderEligibility(lost=(1,), awaited=(2,)), True, 1, (1,)),
-        # a sound member is never waited for by a stand-in, nor replaced by one
+        # an eligible replica neither waits for a sound member nor replaces it
         ((1,), (1, 2), LeaderEligibility(eligible_leader_replicas=(2,)), False, 1, (1,)),
-        # the last member is away: wait, as Kafka does, or take the one that has all
+        # the last member is away: wait, as Kafka does, or take the one that has everything
         ((1,), (2, 3), LeaderEligibility(eligible_leader_replicas=(3,)), False, None, ()),
         ((1,), (2, 3), LeaderEligibility(eligible_leader_replicas=(3,)), True, 3, (3,)),
-        # it is back without its log, and refuses to lead: nothing is left to wait for
+        # it is back without its log and refuses to lead, so there is nothing to wait for
         ((1,), (2, 3), LeaderEligibility(lost=(1,), eligible_leader_replicas=(3,)), False, 3, (3,)),
         (
             (1, 2),
@@ -247,7 +247,7 @@ def test_a_member_that_is_online_leads_sooner_or_later(
     lost: tuple[int, ...],
     eligible_leader_replicas: tuple[int, ...],
 ) -> None:
-    """What is held against replicas decides who leads, never whether somebody does."""
+    """The losses of replicas decide which one leads, never whether one does."""
     over = LeaderEligibility(
         lost, tuple(r for r in eligible_leader_replicas if r in online and r not in isr)
     )
@@ -289,7 +289,7 @@ def test_leadership_is_not_handed_back_to_who_lost_something() -> None:
     [
         ((1, 2, 3), 3, (), (1, 2)),
         ((1, 2, 3), 3, (1,), (1, 2)),
-        ((1, 2, 3), 3, (1, 2), (1, 2, 3)),  # the last that has everything keeps its seat
+        ((1, 2, 3), 3, (1, 2), (1, 2, 3)),  # the last that has everything stays in the ISR
         ((1, 3), 3, (1,), (1, 3)),
         ((3,), 3, (), (3,)),
     ],

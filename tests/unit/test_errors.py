@@ -1,4 +1,4 @@
-"""Kafka's codes and our exceptions: one class for each code, and sound retry flags."""
+"""Kafka's codes and our exceptions: one class for each code, and the right retry flags."""
 
 import pytest
 from barnabas_common import errors

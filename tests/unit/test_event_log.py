@@ -1,4 +1,4 @@
-"""The ring of events: order, what a late reader gets, what is forgotten."""
+"""The ring of events: its order, what a late reader gets, and what is dropped."""
 
 import asyncio
 
@@ -91,13 +91,13 @@ def test_an_event_at_the_moment_a_readers_patience_ends_is_no_error():
         return await reader
 
     def record_once_given_up(events, reader):
-        """The patience is over, and the reader has not had its turn yet."""
+        """Record an event when the reader's wait is over, but the reader has not run yet."""
         if all(waiting.done() for waiting in events._readers):
             events.record(EventKind.BROKER_STARTED, "")
         elif not reader.done():
             asyncio.get_running_loop().call_soon(record_once_given_up, events, reader)
 
-    for seed in range(8):  # the order of what is due at one time is random
+    for seed in range(8):  # the order of callbacks that are due at the same time is random
         assert run(story(), seed=seed) is True
 
 

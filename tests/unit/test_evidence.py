@@ -1,4 +1,4 @@
-"""The rule of evidence: what makes a peer dead, and everything that does not."""
+"""The rule of suspicion: which observations make a peer suspected, and which do not."""
 
 import pytest
 from barnabas_common.runtime import ProbeResult
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 
 def lost() -> SuspicionRule:
-    """A stream was open and has ended."""
+    """Return a rule after a stream was open and has ended."""
     evidence = SuspicionRule()
     evidence.connected()
     evidence.ended("the connection broke")

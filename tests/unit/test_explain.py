@@ -1,4 +1,4 @@
-"""The reasoning of `explain`, on plain data: chains of leaders, holes in memory, silent brokers."""
+"""The reasoning of `explain`, on plain data: chains of leaders, dropped events, silent brokers."""
 
 from barnabas.explain import About, Explanation, PartitionView, explain
 from barnabas_common.events import Event, EventKind
@@ -10,7 +10,7 @@ TP = TopicPartition("flights", 0)
 
 
 class Story:
-    """Events in the order they are told, one a second."""
+    """Events in the order in which they are added, one per second."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -27,7 +27,7 @@ class Story:
         self.events.append(Event(number, number * 1000, broker, kind, cause, key, more))  # type: ignore[arg-type]
 
     def elect(self, leader: int, epoch: int, cause: str, isr: list[int], before: list[int]) -> None:
-        """Told by broker 9, the controller."""
+        """Add the election that broker 9, the controller, recorded."""
         self.tell(
             9,
             EventKind.LEADER_ELECTED,

@@ -1,6 +1,6 @@
 """A failed flush, on real files and on the disk in memory.
 
-It is noted at once; what was not flushed is written anew by the next start, and counts as lost.
+It is recorded immediately. The next start writes the unflushed part again, and it counts as lost.
 """
 
 import errno
@@ -30,7 +30,7 @@ FailFsync = Callable[..., None]
 
 @pytest.fixture
 def fail_fsync(monkeypatch: pytest.MonkeyPatch) -> FailFsync:
-    """Have the next fsync of a file fail, once, as Linux does: `fail_fsync(".log", errno.EIO)`."""
+    """Return a function that fails the next fsync of a file: `fail_fsync(".log", errno.EIO)`."""
     real = os.fsync
     failing: list[tuple[str, int]] = []
 
@@ -70,7 +70,7 @@ class World(ManagerWorld):
 async def stopped_after_failed_flush(
     folder: Path, fail_fsync: FailFsync
 ) -> tuple[World, LogManager]:
-    """A log of one record, whose last flush, at the stop, has failed."""
+    """Return a log of one record, whose last flush, at the stop, has failed."""
     world = World(folder)
     manager = await world.open_with(b"a")
     fail_fsync(".log")
@@ -100,13 +100,14 @@ def test_an_open_file_reports_its_failed_flush_forever(
             file.flush()
         assert caught.value.errno == code
     other.flush()
-    disk.open(str(tmp_path / "a.log")).flush()  # Linux has told of it, and tells nobody else
+    # Linux has reported the error once, and does not again
+    disk.open(str(tmp_path / "a.log")).flush()
 
 
 def test_a_file_that_is_closed_as_it_is_flushed_casts_no_doubt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So it is with a log that is deleted while the background flushes it."""
+    """This happens to a log that is deleted while a background task flushes it."""
     file, real = PosixDisk().open(str(tmp_path / "a.log"), create=True), os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -122,7 +123,7 @@ def test_a_file_that_is_closed_as_it_is_flushed_casts_no_doubt(
 def test_of_two_flushes_at_once_both_report_the_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel would tell the one, and the other that all is well."""
+    """The kernel would report the error to one, and success to the other."""
     second_waits, told = threading.Event(), []
 
     def fsync(_: int) -> None:
@@ -190,7 +191,7 @@ async def test_a_failed_flush_is_noted_and_the_next_start_writes_again(
     assert manager.history() == LogHistory(None, is_new=False)
     assert values(manager) == [b"a", b"b"]
     assert (tmp_path / SEGMENT).stat().st_ino != before
-    # Until it is known since when nothing was lost, the doubt stays.
+    # The mark stays until it is known since when nothing was lost.
     manager = await world.after_kill(manager)
     assert manager.history() == LogHistory(None, is_new=False)
     await manager.write_history(40)
@@ -204,7 +205,7 @@ async def test_a_failed_flush_is_noted_and_the_next_start_writes_again(
 async def test_a_flush_that_fails_before_the_start_is_over_leaves_the_mark(
     tmp_path: Path, fail_fsync: FailFsync
 ) -> None:
-    """At no moment is it gone: the process may be killed at any."""
+    """The mark is there at every moment, because the process may be killed at any."""
     world = World(tmp_path)
     manager = await world.open_with(b"a")
     manager.directories[0].record_failed_flush()
@@ -227,14 +228,15 @@ async def test_of_two_directories_the_other_goes_on_and_the_doubt_waits_for_its_
     await manager.flush(log)
     assert manager.live_log_dirs() == [str(other)]
     assert (one / MARK).exists() and not (other / MARK).exists()
-    # A start that cannot write it anew says nothing of what lies there, and leaves the mark.
+    # A start that cannot rewrite the log claims nothing about its content, and leaves the mark.
     fail_fsync(".log.tmp")
     manager = await world.after_kill(manager)
     assert manager.live_log_dirs() == [str(other)] and manager.get(T0) is None
     assert manager.history() == LogHistory(17, is_new=False)
     await manager.write_history(17)
     assert (one / MARK).exists()
-    # One that can counts as having lost something, and in which directory nobody else can tell.
+    # One that can counts as having lost something; the other brokers do not know in which
+    # directory.
     manager = await world.after_kill(manager)
     assert manager.log_dirs_with_failed_flush == [str(one)] and values(manager) == [b"a"]
     assert manager.history() == LogHistory(None, is_new=False)
@@ -289,7 +291,7 @@ async def test_a_log_that_cannot_be_opened_is_written_again_too(
 
 
 async def test_a_full_disk_casts_no_doubt() -> None:
-    """What a write could not take the log does not have."""
+    """A failed write leaves nothing in the log."""
     world = ManagerWorld()
     manager = await world.start()
     append(await world.open(manager), b"a")
@@ -303,7 +305,7 @@ async def test_a_full_disk_casts_no_doubt() -> None:
 
 
 async def test_what_the_page_cache_let_go_of_is_missed() -> None:
-    """Above the recovery point it is cut; what had been flushed before stays."""
+    """Above the recovery point the log is truncated; what had been flushed before stays."""
     world = ManagerWorld()
     manager = await world.start()
     log = await world.open(manager)

@@ -33,7 +33,7 @@ def role(leader_epoch: int) -> LeaderAndIsrPartition:
 
 
 def answer() -> FetchedPartition:
-    """A leader's records from offset 0 on."""
+    """Return an answer with a leader's records from offset 0 on."""
     world = LogWorld()
     log = world.open()
     world.append(log, b"a")

@@ -1,4 +1,4 @@
-"""The checked-in protobuf code is what `make proto` would write now."""
+"""The committed protobuf code equals the output of `make proto`."""
 
 import runpy
 from pathlib import Path

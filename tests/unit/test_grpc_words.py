@@ -1,4 +1,4 @@
-"""What gRPC 1.85 was heard to say, and what people are told of it."""
+"""Messages of gRPC 1.85, and the words in which users see them."""
 
 import pytest
 from barnabas_common.transport.grpc_network import plain_words

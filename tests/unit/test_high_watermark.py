@@ -36,7 +36,7 @@ def test_it_stays_while_the_isr_is_under_the_minimum() -> None:
     ("in_maximal_isr", "caught_up", "alive", "waits"),
     [
         (True, False, False, True),
-        (False, True, True, True),  # about to join: else it could never catch up with the HW
+        (False, True, True, True),  # about to join: otherwise it could never catch up with the HW
         (False, True, False, False),
         (False, False, True, False),
     ],

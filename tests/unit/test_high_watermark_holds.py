@@ -1,4 +1,4 @@
-"""What is said to hold the high watermark back follows the rule that moves it."""
+"""The explanation of what holds the high watermark back follows the rule that moves it."""
 
 import pytest
 from barnabas_broker.replica.leader.high_watermark import (

@@ -1,4 +1,4 @@
-"""Which replicas are excused from holding everything: whose disk forgot, until they show it."""
+"""Which replicas need not hold everything: those whose disk lost data, until they prove it."""
 
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr

@@ -1,4 +1,4 @@
-"""Who is in sync, who joins, who leaves (Kafka's rules; KIP-497 for changes under way)."""
+"""Which replicas are in sync, join and leave (Kafka's rules; KIP-497 for changes in flight)."""
 
 import pytest
 from barnabas_broker.replica.leader.in_sync import (
@@ -54,7 +54,7 @@ def test_a_silent_follower_that_has_everything_stays_caught_up() -> None:
 def test_caught_up_time_means_that_the_follower_had_all_the_leader_had_then(
     steps: list[tuple[int, int, float]],
 ) -> None:
-    """Whatever the run: at the last caught-up time the leader had no more than the follower now."""
+    """In every run, at the last caught-up time the leader had no more than the follower has now."""
     follower = RemoteReplica(2)
     leader_end, fetch_offset, now = 0, 0, 100.0
     ends_at: list[tuple[float, int]] = []

@@ -1,4 +1,4 @@
-"""Which ISR a leader proposes, and what the controller's answer makes of it."""
+"""Which ISR a leader proposes, and what the controller's answer changes."""
 
 import pytest
 from barnabas_broker.replica.leader.in_sync import InSyncReplicas, RemoteReplica
@@ -46,7 +46,7 @@ def answer(
     [
         (answer(), InSyncReplicas((1, 2, 3)), 8),
         (answer(partition_epoch=7), InSyncReplicas((1, 2, 3)), 7),
-        (answer(partition_epoch=6), COMMITTED.expanding(3), 7),  # older than what is known
+        (answer(partition_epoch=6), COMMITTED.expanding(3), 7),  # older than the known state
         (answer(leader_epoch=4), COMMITTED.expanding(3), 7),  # of an earlier leader
         (answer(ErrorCode.INELIGIBLE_REPLICA), COMMITTED, 7),
         (answer(ErrorCode.FENCED_LEADER_EPOCH), COMMITTED.expanding(3), 7),

@@ -1,4 +1,4 @@
-"""What a leader flushes while the ISR is thin, and what counts meanwhile."""
+"""What a leader flushes while the ISR requires flushing, and which records count meanwhile."""
 
 import asyncio
 from collections.abc import Callable
@@ -40,7 +40,7 @@ ALONE = InSyncReplicas((1,))
         (3, 3, 3, False),
         (1, 1, 2, True),
         (2, 2, 2, False),
-        (1, 1, 1, False),  # one replica is all there ever was
+        (1, 1, 1, False),  # the partition has only one replica
     ],
 )
 def test_what_a_thin_isr_is(in_sync: int, minimum: int, replicas: int, thin: bool) -> None:
@@ -48,7 +48,7 @@ def test_what_a_thin_isr_is(in_sync: int, minimum: int, replicas: int, thin: boo
 
 
 class SlowFlush:
-    """Flushes that begin when they are asked for and end when a test says so."""
+    """Flushes that start when they are requested and end when the test lets them."""
 
     def __init__(self) -> None:
         self.under_way: list[Callable[[], None]] = []
@@ -69,7 +69,7 @@ class SlowFlush:
 
 
 def environment(flush_soon: FlushSoon) -> LeaderEnvironment:
-    """Of broker 1, which knows no controller."""
+    """Return the environment of broker 1, which knows no controller."""
     context = AlterPartitionContext(None, 1, lambda: 1, lambda: None, 1.0)  # type: ignore[arg-type]
     manager = AlterPartitionManager(context)
     return LeaderEnvironment(1, lambda: 0.0, 10.0, lambda _: True, manager, flush_soon)
@@ -78,7 +78,7 @@ def environment(flush_soon: FlushSoon) -> LeaderEnvironment:
 def standing(
     log: UnifiedLog, flush_soon: FlushSoon, on_flushed: Callable[[], None] = lambda: None
 ) -> LastReplicaStanding:
-    """Of broker 1 with two other replicas, once the ISR is (1,)."""
+    """Return the object of broker 1, which has two other replicas, once the ISR is (1,)."""
     last = LastReplicaStanding(log, 3, environment(flush_soon), flush_soon, on_flushed)
     assert (last.phase, last.delays_acks_1) == (Phase.NOT_REQUIRED, False)
     assert not last.review(ALONE)
@@ -103,7 +103,7 @@ async def test_one_flush_at_a_time_and_what_came_meanwhile_shares_the_next() -> 
 
 
 async def test_a_flush_that_left_something_out_does_not_count() -> None:
-    """Retention took a segment away while it was flushed: the rest of that flush was given up."""
+    """Retention deleted a segment during its flush, and the rest of that flush was given up."""
     world, given_up = LogWorld(), []
     log = world.open()
     world.append(log, b"a")

@@ -92,7 +92,7 @@ def test_a_damaged_checkpoint_is_noticed(text: str) -> None:
 
 
 class NaiveLog:
-    """Remembers the epoch of every single offset."""
+    """Stores the epoch of every single offset."""
 
     def __init__(self) -> None:
         self.start = 0

@@ -1,4 +1,4 @@
-"""Appending: what a leader assigns, what it refuses, and what a follower takes as it is."""
+"""Appending: what a leader assigns and refuses, and what a follower appends unchanged."""
 
 import errno
 from dataclasses import replace
@@ -43,7 +43,7 @@ def test_the_last_stable_offset_is_the_high_watermark() -> None:
 
 
 def changed(records: bytes, **fields: int) -> bytes:
-    """The batch with other header fields and a checksum that fits."""
+    """Return the batch with other header fields and a matching checksum."""
     header: BatchHeader = parse_header(records)
     batch = bytearray(pack_header(header._replace(**fields)) + records[61:])
     seal(batch)

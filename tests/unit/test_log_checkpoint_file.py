@@ -1,4 +1,4 @@
-"""Checkpoint files: Kafka's text, and two writers of which the one in the loop's turn wins."""
+"""Checkpoint files: Kafka's text, and two writers, of which the one on the event loop wins."""
 
 import asyncio
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def test_a_damaged_file_is_noticed(text: str) -> None:
 
 
 class HeldOffload(InlineOffload):
-    """Work waits until it is let go."""
+    """An offload whose work waits until the test releases it."""
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()

@@ -1,4 +1,4 @@
-"""A pass over a log: what is left, where, and what readers and the next start see of it."""
+"""A pass over a log: which records stay and where, and what readers and the next start see."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ async def opened(world: ManagerWorld, **topic: str) -> tuple[LogManager, Unified
 
 
 async def filled(world: ManagerWorld, **topic: str) -> tuple[LogManager, UnifiedLog]:
-    """Two keys, five records, in two sealed segments."""
+    """Return a log with two keys and five records in two sealed segments."""
     manager, log = await opened(world, **topic)
     put(log, (b"a", b"1"), (b"b", b"1"), (b"a", b"2"))
     log.roll()

@@ -1,7 +1,7 @@
 """A pass that ends at any change of the disk: no record is lost, none comes back.
 
-The death is that of the process, or a power loss; the next start may die too, at any change of its
-own. In the end there is always a start that finds a log which a pass makes what it must be.
+The process dies, or the power is lost; the next start may die too, at any of its own changes. At
+the end a start always finds a log that a pass compacts correctly.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ TOPIC = {"cleanup_policy": "compact"}
 
 
 async def prepared(seed: int) -> tuple[ManagerWorld, LogManager, UnifiedLog]:
-    """A log of a dozen segments, a part of which was compacted before; all of it is durable."""
+    """Return a durable log of a dozen segments, a part of which was compacted before."""
     world = ManagerWorld(SETTINGS, MortalDisk(seed))
     manager = await world.start()
     log = await world.open(manager, **TOPIC)
@@ -59,7 +59,7 @@ def check(found: list[KeyedRecord], written: list[KeyedRecord]) -> None:
 
 
 async def one_life(seed: int, deadline: int, power_loss: bool) -> bool:
-    """A pass that dies at change `deadline`; whether it died before its end."""
+    """Run a pass that dies at change `deadline`; returns whether it died before its end."""
     tasks = asyncio.all_tasks()
     world, manager, log = await prepared(seed)
     written = records_in(log)
@@ -92,7 +92,7 @@ async def one_life(seed: int, deadline: int, power_loss: bool) -> bool:
 
 
 async def test_a_death_at_any_change_of_the_disk() -> None:
-    """Every second one is a power loss; each of them is at another place with another seed."""
+    """Every second death is a power loss, and each has its own place and seed."""
     deadline = 0
     while await one_life(deadline % 7, deadline, power_loss=deadline % 2 == 1):
         deadline += 1
@@ -100,7 +100,7 @@ async def test_a_death_at_any_change_of_the_disk() -> None:
 
 
 async def one_failure(seed: int, deadline: int) -> bool:
-    """A pass in which change `deadline` of the disk fails; whether there were so many."""
+    """Run a pass in which change `deadline` fails; returns whether there were that many changes."""
     tasks = asyncio.all_tasks()
     world, manager, log = await prepared(seed)
     written = records_in(log)

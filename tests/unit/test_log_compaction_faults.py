@@ -56,7 +56,7 @@ def write(world: ManagerWorld, path: str, data: bytes) -> None:
     world.disk.write_file(path, data)
 
 
-# ---- files that a start finds
+# ---- files found at the start
 
 
 @pytest.mark.parametrize("torn", [b"", b"\0" * 100, b"nonsense"])
@@ -99,7 +99,7 @@ async def test_a_whole_swap_segment_takes_the_place_of_the_old_ones(world: Manag
 
 
 async def test_gaps_are_no_fault_when_the_recovery_points_are_lost(world: ManagerWorld) -> None:
-    """The next start reads every segment, and must not take the gaps for lost records."""
+    """The next start reads every segment, and must not mistake the gaps for lost records."""
     manager, log = await opened(world)
     await compact(manager, log, world.passes)
     for number in range(20):
@@ -185,7 +185,7 @@ async def test_a_full_disk_ends_the_pass_and_nothing_else(world: ManagerWorld, f
 
 
 class Interrupting:
-    """An offload that does something to the log before its n-th call."""
+    """An offload that runs an action on the log before its n-th call."""
 
     def __init__(self, call: int, act: Any) -> None:
         self._left = call
@@ -206,7 +206,7 @@ def interrupted(manager: LogManager, call: int, act: Any) -> None:
 
 @pytest.mark.parametrize("call", range(1, 30, 2))
 async def test_a_truncation_in_the_middle_of_a_pass_ends_it(world: ManagerWorld, call: int) -> None:
-    """And what was truncated never returns."""
+    """The truncated records never return."""
     manager, log = await opened(world)
     written = records_in(log)
     await manager.checkpoint_all_offsets()

@@ -1,4 +1,4 @@
-"""Random histories of a compacted log, against a naive model of what must be left."""
+"""Random histories of a compacted log, against a naive model of the records that must stay."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ actions = st.one_of(
 
 @dataclass
 class Model:
-    """`batches` holds first and last offset of each; `horizons` by the batch's first offset."""
+    """`batches` has first and last offset of each; `horizons` are by the batch's first offset."""
 
     written: list[KeyedRecord] = field(default_factory=list)
     batches: list[tuple[int, int]] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Model:
         self.batches.append((first, first + len(batch) - 1))
 
     def compact(self, end: int, copied_up_to: int, now_ms: int) -> None:
-        """What a pass does that looks at the keys below `end`, and copies some segments more."""
+        """Model a pass over the keys below `end`, which copies segments up to `copied_up_to`."""
         stay = newest(one for one in self.written if one[0] < end)
         stay = [one for one in stay if one[2] is not None or not self._expired(one[0], now_ms)]
         self.written = stay + [one for one in self.written if one[0] >= end]
@@ -113,8 +113,11 @@ class History:
             self.model.written = self.without_early_ones(report.end_offset, written)
 
     def without_early_ones(self, end: int, written: list[KeyedRecord]) -> list[KeyedRecord]:
-        """Where the map was full in the middle of a batch, it knows some records of that batch:
-        what they supersede may go a pass earlier."""
+        """Leave out the records that a pass may remove earlier than required.
+
+        If the map became full within a batch, it has some records of that batch, and those that
+        they supersede may go one pass earlier.
+        """
         batch = next((last for first, last in self.model.batches if first >= end), end)
         later = {key for offset, key, _ in written if end <= offset <= batch}
         found = set(records_in(self.log))
@@ -123,7 +126,7 @@ class History:
         return [one for one in self.model.written if one in found]
 
     async def truncate(self, count: int) -> None:
-        """The batch that holds the offset goes as a whole; and the log does not end in a gap."""
+        """Truncate the last `count` offsets: batches go as a whole, and no gap stays at the end."""
         offset = max(self.log.log_end_offset - count, 0)
         batch = (first for first, last in self.model.batches if first <= offset <= last)
         border = next(batch, offset)
@@ -134,7 +137,7 @@ class History:
         self.model.truncate(end)
 
     async def restart(self, in_order: bool) -> None:
-        """Or with a process that ends in the middle: everything written is there."""
+        """Restart cleanly, or after the process ended: everything that was written is there."""
         if in_order:
             self.manager = await self.world.restart(self.manager)
         else:

@@ -1,4 +1,4 @@
-"""Producers' states, markers and aborted records, as a pass treats them."""
+"""How a pass treats producers' states, markers and aborted records."""
 
 import struct
 
@@ -46,7 +46,7 @@ def append(
     timestamp: int = OUT_OF_USE,
     sequence: int = 0,
 ) -> None:
-    """A batch of a producer, as a leader would have sent it to a follower."""
+    """Append a producer's batch, as a follower gets it from its leader."""
     plain = bytearray(keyed(*pairs, timestamp=timestamp))
     header = parse_header(plain)._replace(
         base_offset=log.log_end_offset,
@@ -68,13 +68,13 @@ def end(log: UnifiedLog, producer_id: int, marker: bytes, timestamp: int = OUT_O
 
 
 def seal_log(log: UnifiedLog) -> None:
-    """With a last batch that keeps its place in any case."""
+    """Seal the log after a last batch that always stays."""
     append(log, -1, (b"last %d" % log.log_end_offset, b""), attributes=0)
     compacted.seal(log)
 
 
 def headers(log: UnifiedLog) -> dict[int, int]:
-    """The number of records of each batch, by its first offset."""
+    """Return the number of records of each batch, by its first offset."""
     return {h.base_offset: h.record_count for _, h in batches(read_all(log))}
 
 

@@ -1,8 +1,8 @@
-"""A log under a log manager, stopped at any moment in any way, against a model of what was written.
+"""A log under a log manager, stopped at any moment in any way, against a model of its content.
 
-After the death of the process everything written is there. After a power cut everything below the
-recovery point is there; above it, the log is some of the batches ever written, each at its offset,
-without a hole. Always each offset's leader epoch is that of its batch.
+After the death of the process everything that was written is there. After a power loss everything
+below the recovery point is there. Above it the log has some of the batches ever written, each at
+its offset, without a gap. The leader epoch of each offset is always that of its batch.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class CrashingLog(RuleBasedStateMachine):
             self.kill_tasks()
             self.loop.close()
 
-    # ---- the world around the log
+    # ---- the environment of the log
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(work)

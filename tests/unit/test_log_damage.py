@@ -1,4 +1,4 @@
-"""A log whose committed batches are damaged: found when it is opened, found when it is read."""
+"""Damage in the committed batches of a log, found when it is opened or when it is read."""
 
 import pytest
 from barnabas_broker.log.errors import DamagedLogError
@@ -13,7 +13,7 @@ SEGMENT = f"{FOLDER}/{0:020}.log"
 
 
 def _written() -> tuple[LogWorld, UnifiedLog]:
-    """Ten batches of one record each, all of them committed."""
+    """Return a log with ten committed batches of one record each."""
     world = LogWorld()
     log = world.open()
     for number in range(10):

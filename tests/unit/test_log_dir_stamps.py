@@ -1,4 +1,4 @@
-"""Which data directories are older copies: the decision, and the files it goes by."""
+"""Which data directories are older copies: the decision, and the files that it uses."""
 
 from barnabas_broker.log.recovery.log_history import HistoryNote, LogHistory, history_of
 from barnabas_broker.server.log_dir_stamps import outdated_directories

@@ -1,4 +1,4 @@
-"""What a start knows of the life before: killed, or without power."""
+"""What a start knows about the previous incarnation: whether it was killed or lost power."""
 
 import pytest
 from barnabas_broker.disk.disk import Disk
@@ -20,8 +20,8 @@ from barnabas_simulator.disk import MemoryDisk
         (None, "b", False, None, True),
         (HistoryNote("b", 17), "b", False, 17, False),  # kill -9
         (HistoryNote("a", 17), "b", False, None, False),  # power was lost
-        (HistoryNote("a", 17), "b", True, 17, False),  # stopped in order, then switched off
-        (HistoryNote("", 17), "", False, None, False),  # a disk that cannot tell
+        (HistoryNote("a", 17), "b", True, 17, False),  # stopped cleanly, then switched off
+        (HistoryNote("", 17), "", False, None, False),  # a system without a boot id
         (HistoryNote("", 17), "", True, 17, False),
     ],
 )

@@ -1,4 +1,4 @@
-"""The log manager: directories, what is kept in them from one start to the next, and failures."""
+"""The log manager: its directories, their content from one start to the next, and failures."""
 
 import asyncio
 import errno
@@ -311,7 +311,7 @@ async def test_damaged_checkpoints_cost_time_and_no_records() -> None:
 
 
 async def _settle() -> None:
-    """Let what runs in the background run."""
+    """Let background tasks run."""
     for _ in range(50):
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""What the log manager does from time to time: retention, checkpoints, flushing."""
+"""The log manager's periodic tasks: retention, checkpoints, flushing."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -13,7 +13,7 @@ from tests.support.log_world import NOW
 
 
 def run(scenario: Callable[[ManagerWorld], Coroutine[Any, Any, None]], **settings: str) -> None:
-    """Run a scenario with broker settings, on a loop whose time is also the clock's."""
+    """Run a scenario with these broker settings, on a loop whose time is also the clock's."""
     world = ManagerWorld({key.replace("_", "."): value for key, value in settings.items()})
     loop = VirtualLoop()
 

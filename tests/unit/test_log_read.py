@@ -1,4 +1,4 @@
-"""Reading: whole batches, from where the offset lies, below the end that is asked for."""
+"""Reading: whole batches, from the one with the offset on, below the requested end."""
 
 import pytest
 from barnabas_broker.log.unified_log import UnifiedLog
@@ -11,7 +11,7 @@ from tests.support.log_world import NOW, LogWorld, produced, values_in
 
 
 def log_of(*sizes: int, **config: object) -> UnifiedLog:
-    """A log of batches with so many records each; the records' values are their offsets."""
+    """Return a log of batches with `sizes` records; the records' values are their offsets."""
     log = LogWorld().open(**config)
     for size in sizes:
         end = log.log_end_offset

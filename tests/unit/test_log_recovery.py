@@ -1,4 +1,4 @@
-"""Opening a log after a crash: the tail that is torn or corrupt is cut off, and it is said so."""
+"""Opening a log after a crash: a torn or corrupt tail is truncated, and this is reported."""
 
 import logging
 
@@ -14,7 +14,7 @@ from tests.support.log_world import NOW, LogWorld, produced, read_all, values_in
 
 
 def written(segments: int = 3, per_segment: int = 4) -> tuple[LogWorld, UnifiedLog]:
-    """A log of one-record batches, each segment under an epoch of its own, killed."""
+    """Return a killed log of one-record batches, with one leader epoch per segment."""
     world = LogWorld()
     log = world.open(index_interval_bytes=0)
     for segment in range(segments):
@@ -108,7 +108,7 @@ def test_only_in_a_compacted_log_is_a_gap_below_the_recovery_point_no_loss(
 
 
 class SavingLater(LogHost):
-    """Leaves the epochs unsaved."""
+    """A host of logs that never saves the epochs."""
 
     def epochs_changed(self, log: HostedLog) -> None:
         pass
@@ -222,7 +222,7 @@ def test_after_a_clean_stop_the_log_goes_on_as_if_it_had_not_stopped() -> None:
     other.flush()
     other.close()
     for name in through.names():
-        if not name.endswith(".timeindex"):  # every stop notes the largest timestamp
+        if not name.endswith(".timeindex"):  # every stop writes the largest timestamp
             path = f"{through.folder}/{name}"
             assert through.disk.read_file(path) == stopped.disk.read_file(path), name
 
@@ -252,13 +252,13 @@ def test_batches_larger_than_one_read_are_recovered() -> None:
 def test_a_segment_sealed_after_it_was_flushed_knows_its_timestamps_after_a_power_cut(
     seed: int, flushed_again: bool
 ) -> None:
-    """A time index that was lost reads as zeros: retention would take the segment for very old."""
+    """A lost time index reads as zeros, so that retention would treat the segment as very old."""
     world = LogWorld(disk=MemoryDisk(seed))
     log = world.open(segment_bytes=150)
     world.append(log, b"first")
     world.append(log, b"second")
     log.flush()
-    world.append(log, b"third")  # in a segment of its own: the first is sealed now
+    world.append(log, b"third")  # in a new segment, which seals the first
     if flushed_again:
         log.flush()
     world.disk.crash(keep_unflushed=False)

@@ -1,4 +1,4 @@
-"""When a log begins a new segment, and which old ones it lets go."""
+"""When a log starts a new segment, and which old ones it deletes."""
 
 from dataclasses import replace
 
@@ -87,7 +87,7 @@ def test_asked_to_roll_an_empty_segment_the_log_does_not() -> None:
 
 
 def facts(*sizes: int, ages: tuple[int, ...] | None = None) -> list[SegmentFacts]:
-    """Segments of ten offsets each."""
+    """Return the facts of segments of ten offsets each."""
     return [
         SegmentFacts(n * 10, n * 10 + 10, size, NOW - (ages[n] if ages else 0))
         for n, size in enumerate(sizes)

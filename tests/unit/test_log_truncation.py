@@ -1,4 +1,4 @@
-"""Truncation: what goes, what stays, and what is derived from the log's end."""
+"""Truncation: what is removed, what stays, and what is derived from the log's end."""
 
 import pytest
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint
@@ -10,7 +10,7 @@ from tests.support.log_world import FOLDER, LogWorld, read_all, values_in
 
 
 def three_segments() -> tuple[LogWorld, UnifiedLog]:
-    """Offsets 0 to 8, two batches (of two and one) a segment, epochs 0, 1, 2."""
+    """Return a log with offsets 0 to 8 and epochs 0, 1, 2: a batch of two and one per segment."""
     world = LogWorld()
     log = world.open(index_interval_bytes=0)
     for epoch in range(3):
@@ -31,7 +31,7 @@ def values(log: UnifiedLog) -> list[int]:
         (8, 8, [0, 3, 6], [(0, 0), (1, 3), (2, 6)]),
         (6, 6, [0, 3, 6], [(0, 0), (1, 3)]),
         (5, 5, [0, 3], [(0, 0), (1, 3)]),
-        (4, 3, [0, 3], [(0, 0)]),  # in the middle of a batch: it goes whole
+        (4, 3, [0, 3], [(0, 0)]),  # in the middle of a batch, which is removed whole
         (3, 3, [0, 3], [(0, 0)]),
         (2, 2, [0], [(0, 0)]),
         (0, 0, [0], []),
@@ -131,8 +131,10 @@ def test_an_epoch_answers_with_the_end_of_the_log() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_what_was_cut_and_written_over_does_not_come_back_with_the_power(seed: int) -> None:
-    """A sector of the old bytes under the new ones would pass: the checksum covers neither offset
-    nor epoch."""
+    """An old sector under the new bytes would pass:
+
+    the checksum covers neither offset nor epoch.
+    """
     world = LogWorld(disk=MemoryDisk(seed))
     log = world.open()
     for number in range(20):

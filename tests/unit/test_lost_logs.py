@@ -1,4 +1,4 @@
-"""Which logs count as lost: named by a checkpoint, and without a folder that tells why."""
+"""Which logs count as lost: a checkpoint names them, and no folder explains their absence."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ RECOVERY_POINTS = "/data/recovery-point-offset-checkpoint"
 
 
 async def _had_clean_shutdown() -> ManagerWorld:
-    """One log of two committed records."""
+    """Return a world with one log of two committed records, after a clean shutdown."""
     world = ManagerWorld()
     manager = await world.start()
     append(await world.open(manager), b"a", b"b")
@@ -76,7 +76,7 @@ async def test_the_recovery_points_name_it_too() -> None:
 
 
 async def test_a_folder_on_its_way_out_is_no_loss() -> None:
-    """The broker died between the renaming and the checkpoint."""
+    """The broker died between the rename and the checkpoint."""
     world = await _had_clean_shutdown()
     world.disk.rename("/data/t-0", f"/data/t-0.{'ab' * 16}-delete")
     manager = await world.start()
@@ -85,7 +85,7 @@ async def test_a_folder_on_its_way_out_is_no_loss() -> None:
 
 
 async def test_a_folder_that_was_on_its_way_out_is_no_loss_after_a_second_crash() -> None:
-    """It came before the next round of checkpoints."""
+    """The crash came before the next checkpoint."""
     world = await _had_clean_shutdown()
     world.disk.rename("/data/t-0", f"/data/t-0.{'ab' * 16}-delete")
     await world.start()

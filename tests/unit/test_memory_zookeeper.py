@@ -1,4 +1,4 @@
-"""The in-memory ZooKeeper on virtual time: expiry, and the faults only it can play."""
+"""The in-memory ZooKeeper on virtual time: expiry, and faults that only it can have."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,7 @@ Scenario = Callable[[MemoryZooKeeper], Awaitable[None]]
 
 
 def on_virtual_time(scenario: Scenario) -> Callable[[], None]:
-    """A test that runs on a loop of its own, in no real time."""
+    """Return a test that runs the scenario on its own loop, in virtual time."""
 
     def test() -> None:
         async def main() -> None:

@@ -1,4 +1,4 @@
-"""Every message survives the wire, and its dataclass and its protobuf message are one."""
+"""Every message survives encoding, and its dataclass matches its protobuf message."""
 
 import dataclasses
 import importlib
@@ -52,7 +52,7 @@ def proto_messages() -> dict[str, Descriptor]:
 
 
 def describe(cls: type[Any]) -> dict[str, tuple[bool, Any]]:
-    """Field name -> (whether a list, its item's type)."""
+    """Return by field name whether it is a list, and the type of its items."""
     hints = get_type_hints(cls)
     return {
         field.name: (
@@ -83,7 +83,7 @@ def test_a_dataclass_and_its_message_have_the_same_fields_in_the_same_order(name
 
 
 def values(cls: type[Any]) -> st.SearchStrategy[Any]:
-    """Any value of a message class, its numbers as wide as its protobuf fields."""
+    """Return a strategy for a message class, with numbers as wide as its protobuf fields."""
     proto = proto_messages()[cls.__name__]
     return st.builds(
         cls,

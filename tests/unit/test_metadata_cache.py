@@ -1,4 +1,4 @@
-"""What a broker knows of the cluster from the controller's UpdateMetadata."""
+"""What a broker knows about the cluster from the controller's UpdateMetadata."""
 
 import asyncio
 

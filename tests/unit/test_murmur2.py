@@ -1,4 +1,4 @@
-"""The partitioner's hash, held to the values in Kafka's own tests."""
+"""The partitioner's hash, compared with the values in Kafka's own tests."""
 
 import pytest
 from barnabas_common.record.murmur2 import murmur2, partition_for_key

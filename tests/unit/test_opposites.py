@@ -1,4 +1,4 @@
-"""Every rule in `docs/rules-*.md` has a test that fails when the rule is turned round."""
+"""Every rule in `docs/rules-*.md` has a test that fails when the rule is reversed."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Routing: the given partition, the key's, or a free one that keeps the load even."""
+"""Routing: the given partition, that of the key, or a free choice that keeps the load even."""
 
 import itertools
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Errors of a file name the file, also where the call had only a descriptor."""
+"""Errors of a file name the file, even if the call had only a descriptor."""
 
 import errno
 import os

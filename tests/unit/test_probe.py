@@ -1,4 +1,4 @@
-"""Knocking at a peer's door when the knocker itself is short of something."""
+"""Probes of a peer by a process that itself lacks a resource."""
 
 import resource
 import socket

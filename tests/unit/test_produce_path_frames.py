@@ -37,7 +37,7 @@ BROKER = "barnabas_broker" + os.sep
 
 
 class OneRequest:
-    """A stream that carries one request and takes its answer."""
+    """A stream with one request, which keeps the answer."""
 
     def __init__(self, request: bytes) -> None:
         self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -77,7 +77,7 @@ async def leader_of_one_partition(directory: Path) -> BrokerParts:
 
 
 def frames_to(exchange: FrameType | None) -> list[str]:
-    """The broker's functions on the stack, from the request's task to the writing one."""
+    """Return the broker's functions on the stack, from the request's task to the write."""
     names: list[str] = []
     while exchange is not None and exchange.f_code is not Exchange._serve.__code__:
         names.append(exchange.f_code.co_qualname)
@@ -89,7 +89,7 @@ def frames_to(exchange: FrameType | None) -> list[str]:
 async def produce(
     parts: BrokerParts, acks: int, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], list[str], ProduceResponse]:
-    """The frames and the files on the way to `pwritev`, and the answer."""
+    """Return the frames and the files on the way to `pwritev`, and the answer."""
     request = ProduceRequest(acks, 5000, [ProducePartition("flights", 0, batch(b"a"))])
     stream = OneRequest(REQUESTS[Service.DATA].encode(7, request))
     frames: list[str] = []

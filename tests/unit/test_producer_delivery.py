@@ -1,4 +1,4 @@
-"""What a handle promises: order and outcome of every record, whatever the brokers do."""
+"""What a handle promises: the order and the outcome of every record, whatever brokers do."""
 
 import asyncio
 from typing import Any

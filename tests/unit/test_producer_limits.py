@@ -1,4 +1,4 @@
-"""Limits and mistakes of a caller: each found at once, with an error that names it."""
+"""Limits and mistakes of a caller are found immediately, and the error names them."""
 
 import asyncio
 import os

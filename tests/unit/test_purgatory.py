@@ -1,4 +1,4 @@
-"""Parked requests: woken once, timed by one heap, completed by offset."""
+"""Parked requests are woken once, timed by one heap, and completed by offset."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Reassignment as data: the assignment on the way, what may be asked, and when it is done."""
+"""Reassignment as data: the assignment during it, legal requests, and when it is complete."""
 
 import pytest
 from barnabas_common.errors.error_code import ErrorCode
@@ -31,7 +31,7 @@ MOVING = ReplicaAssignment((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
         (HOME, [1, 2, 3, 4], ReplicaAssignment((1, 2, 3, 4), (4,), ())),
         (HOME, [3, 2, 1], ReplicaAssignment((3, 2, 1))),
         (HOME, [1, 2, 3], HOME),
-        # Redirected on the way: original is where it was at first, not where it was going.
+        # Redirected: the original is the first assignment, not the earlier target.
         (MOVING, [6, 7], ReplicaAssignment((6, 7, 1, 2, 3), (6, 7), (1, 2, 3))),
         (MOVING, [1, 2, 3], HOME),
     ],
@@ -54,7 +54,7 @@ def test_the_assignment_on_the_way_holds_both_ends(
         (HOME, [], [1, 2, 3], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (HOME, [1, 1], [1, 2, 3], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (HOME, [-1, 1], [1, 2, 3], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        # Those that stay need not be alive.
+        # Brokers that stay need not be alive.
         (HOME, [1, 2], [3], ReplicaAssignment((1, 2, 3), (), (3,))),
         (HOME, None, [1, 2, 3], ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
         (MOVING, None, [], HOME),

@@ -1,4 +1,4 @@
-"""Plans of reassignments: thrifty, even, across racks, and read from JSON with care."""
+"""Plans of reassignments: few moves, even, across racks, and checked when read from JSON."""
 
 from collections import Counter
 

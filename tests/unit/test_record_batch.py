@@ -1,4 +1,4 @@
-"""The batch header: its byte layout, the stamp of the leader, and every way to be corrupt."""
+"""The batch header: its bytes, the fields that a leader stamps, and every kind of corruption."""
 
 import struct
 
@@ -31,7 +31,7 @@ def batch_of(count: int, base_offset: int = 0, leader_epoch: int = -1) -> bytes:
 
 
 def with_header(batch: bytes, **fields: int) -> bytes:
-    """The batch with some header fields replaced, and a CRC that belongs to it."""
+    """Return the batch with some header fields replaced, and a matching CRC."""
     changed = bytearray(pack_header(parse_header(batch)._replace(**fields)) + batch[HEADER_SIZE:])
     seal(changed)
     return bytes(changed)

@@ -1,4 +1,4 @@
-"""The compiled codec and its plain twin, held equal both ways."""
+"""The compiled codec and the plain one are equal, in both directions."""
 
 import pytest
 from barnabas_common.record.batch import HEADER_SIZE, CorruptBatch, pack_header, parse_header, seal

@@ -1,4 +1,4 @@
-"""The codecs: what is packed comes back, in the framing Kafka's Java client reads and writes."""
+"""The codecs return what they packed, in the framing that Kafka's Java client uses."""
 
 import gzip
 import struct
@@ -36,7 +36,7 @@ def test_any_buffer_will_do(codec: Compression, kind: type) -> None:
 
 @pytest.mark.parametrize("codec", PACKING)
 def test_very_compressible_bytes_come_back(codec: Compression) -> None:
-    """Their size is far above the first guess of the ratio."""
+    """Their size is far above the first estimate."""
     zeros = bytes(10_000_000)
     packed = compress(codec, zeros)
     assert len(packed) < len(zeros) // 15

@@ -26,7 +26,7 @@ FOREVER = 2**63 - 1
 
 
 def batch_at(base_offset: int, count: int, attributes: int = 0, codec: str = "none") -> bytes:
-    """Records at base_offset and on; their value is their offset."""
+    """Return a batch with records from `base_offset` on; their value is their offset."""
     rows = [(NOW + n, b"k", b"%d" % (base_offset + n), []) for n in range(count)]
     batch = plain.build(rows, codec)
     header = parse_header(batch)
@@ -39,7 +39,7 @@ def batch_at(base_offset: int, count: int, attributes: int = 0, codec: str = "no
 
 
 def compacted(base_offset: int, kept: list[int], last_offset_delta: int) -> bytes:
-    """A batch of which only the records at these deltas are left."""
+    """Return a batch of which only the records at the deltas `kept` are left."""
     body = bytearray()
     for delta in kept:
         value = b"%d" % (base_offset + delta)

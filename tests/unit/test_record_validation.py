@@ -1,4 +1,4 @@
-"""What is accepted from a client can be read to its end, by our readers and by Kafka's."""
+"""Our readers, and Kafka's, can read every accepted batch to its end."""
 
 import ctypes
 import mmap
@@ -33,7 +33,7 @@ EXACT = LogConfig(record_validation="exact")
 
 
 def accepted(batch: bytes, config: LogConfig) -> bool:
-    """Refused with anything but an error for the client, the exception passes."""
+    """Whether the batch is accepted; any error that is not meant for clients is raised."""
     try:
         (checked,) = check_produced(batch, config, NOW)
     except KafkaError:
@@ -64,14 +64,14 @@ def test_what_is_accepted_can_be_read_to_its_end(config: LogConfig) -> None:
 
 
 def test_all_that_is_readable_here_and_not_by_the_format_are_two_byte_attributes() -> None:
-    """The compiled decoder takes them for a number; `record.validation=exact` refuses them."""
+    """The compiled decoder reads them as a number; `record.validation=exact` refuses them."""
     for what, batch in mutants(NOW):
         if accepted(batch, CONFIG) and not what.startswith("attributes"):
             assert read_batch(batch) == plain_codec.read(batch), what
 
 
 def assert_as_a_producer_writes_it(batch: bytes, what: str) -> None:
-    """No number in more bytes than it needs, no attributes of two bytes: Kafka reads neither."""
+    """Assert that numbers are as short as possible, and attributes one byte, as Kafka requires."""
     records = plain_codec.read(batch)
     header = parse_header(batch)
     rows = [(r.timestamp, r.key, r.value, r.headers) for r in records]
@@ -82,7 +82,7 @@ def assert_as_a_producer_writes_it(batch: bytes, what: str) -> None:
 
 
 def test_the_compiled_decoder_is_not_let_over_the_end_of_a_page() -> None:
-    """The decoder alone reads on behind the batch: the process would die in the next line."""
+    """The decoder alone would read past the batch, and the process would crash."""
     batch = bytearray(produced(b"v"))
     batch += b"\x80\x80"
     batch = bytearray(changed(batch, record_count=2, last_offset_delta=1))
@@ -164,14 +164,14 @@ def test_a_refused_batch_leaves_nothing_of_its_request_in_the_log() -> None:
 
 
 def test_a_follower_takes_what_its_leader_has() -> None:
-    """Older logs may hold such batches; the replicas stay alike."""
+    """Older logs may hold such batches, and replicas must stay equal."""
     log: UnifiedLog = LogWorld().open()
     log.append_as_follower(changed(produced(b"a", b"b") + b"\0"))
     assert log.log_end_offset == 2
 
 
 def changed(batch: Buffer, **fields: int) -> bytes:
-    """Other header fields; the length and the checksum fit."""
+    """Return the batch with other header fields and matching length and checksum."""
     header = parse_header(batch)._replace(batch_length=len(batch) - LOG_OVERHEAD, **fields)
     again = bytearray(pack_header(header)) + batch[HEADER_SIZE:]
     seal(again)

@@ -1,4 +1,4 @@
-"""docs/configuration.md and docs/events.md name every key and every kind of event, as they are."""
+"""docs/configuration.md and docs/events.md describe every key and every kind of event."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""ISR changes on their way to the controller: batched, one request at a time, never given up."""
+"""ISR changes sent to the controller: batched, one request at a time, never given up."""
 
 import asyncio
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def accept(request: AlterPartitionRequest) -> AlterPartitionResponse:
 
 
 class Controller:
-    """Answers with `answers` in turn, then accepts; remembers what it was asked."""
+    """Answers with `answers` in turn, then accepts; records the requests."""
 
     def __init__(self, network: MemoryNetwork, *answers: Answer) -> None:
         self._network = network
@@ -88,7 +88,7 @@ def test_what_comes_while_a_request_is_out_travels_together_in_the_next() -> Non
             world.submit(partition)
         await world.until_answered(10)
         sizes = [len(request.partitions) for request in world.controller.requests]
-        assert sum(sizes) <= 19  # those still unanswered may be named again
+        assert sum(sizes) <= 19  # unanswered partitions may be named again
         assert len(sizes) == 2
         assert world.controller.requests[0].broker_epoch == 42
         await world.changes.close()

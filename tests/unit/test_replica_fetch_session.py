@@ -124,7 +124,10 @@ def test_the_same_offsets_are_no_news_twice() -> None:
 
 
 def test_a_partition_that_is_named_again_is_told_everything_again() -> None:
-    """Its follower may have set the last answer aside: it had diverged, or changed its leader."""
+    """Its follower may have ignored the last answer:
+
+    its log had diverged, or its leader changed.
+    """
     session = opened(FetchSessionCache(), request((A, 9)))
     entry = session.partitions[A]
     answer = FetchedPartition(*A, high_watermark=5, log_start_offset=0)
@@ -165,7 +168,7 @@ def test_what_is_gone_is_forgotten_once_and_no_answer_is_expected_for_it() -> No
     session.request({key: position(key, 0) for key in (A, B)})
     session.opened(9)
     session.gone(A)
-    assert session.requested(A) is not None  # its answer may still be on the way
+    assert session.requested(A) is not None  # its answer may still be in flight
     assert [f.partition for f in session.request({}).forgotten] == [0]
     assert session.requested(A) is None
     session.opened(9)

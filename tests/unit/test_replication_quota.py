@@ -1,4 +1,4 @@
-"""The quota of throttled replication: the bucket, and the list of replicas it counts for."""
+"""The quota of throttled replication: the bucket, and the list of throttled replicas."""
 
 import pytest
 from barnabas_broker.config import Config, InvalidConfig, LogConfig
@@ -7,7 +7,7 @@ from barnabas_broker.replica.replication_quota import ReplicationQuota
 
 
 class Bucket:
-    """A quota whose clock and rate a test turns."""
+    """A quota whose clock and rate the test sets."""
 
     def __init__(self, rate: int) -> None:
         self.now, self.rate = 100.0, rate

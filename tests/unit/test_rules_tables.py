@@ -1,4 +1,4 @@
-"""The tables that map rules to code and tests name nothing that does not exist."""
+"""Everything that the tables of rules name exists: files, functions, tests."""
 
 import re
 from pathlib import Path
@@ -22,13 +22,13 @@ REFERENCE = re.compile(r"`([\w./-]+\.py)(?:::(?:\w+\.)?(\w+))?`")
 
 
 def references(text: str) -> list[tuple[str, str]]:
-    """Files, and the function, class or test named in them, of a table's rows."""
+    """Return the files in a table's rows, each with its function, class or test."""
     rows = [line for line in text.splitlines() if line.startswith("|")]
     return [found for row in rows for found in REFERENCE.findall(row)]
 
 
 def complaint(path: str, name: str) -> str | None:
-    """What is wrong with a reference, if anything."""
+    """Return the fault of a reference, or None."""
     files = [ROOT / folder / path for folder in FOLDERS if (ROOT / folder / path).is_file()]
     if not files:
         return f"{path}: no such file"

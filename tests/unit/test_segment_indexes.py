@@ -1,4 +1,4 @@
-"""The two index files, byte for byte by Kafka's rules, and what is found with them."""
+"""The two index files, byte for byte by Kafka's rules, and lookups in them."""
 
 import struct
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ OFFSET_ENTRY, TIME_ENTRY = struct.Struct(">ii"), struct.Struct(">qi")
 
 
 def expected_indexes(data: bytes, base: int, interval: int) -> tuple[bytes, bytes]:
-    """The rules as Kafka's documentation of the formats has them, in the plainest words."""
+    """Return both indexes by the rules of Kafka's format documentation, in the simplest code."""
     offsets, times = b"", b""
     since, largest, last_noted = 0, (-1, base), -1
     for position, header in batches(data):
@@ -70,7 +70,7 @@ def test_the_files_are_what_the_rules_say(
     log.flush()
     log.close()
     check_files(world, interval)
-    rebuilt = world.open()  # no clean shutdown: everything is read, the indexes are made anew
+    rebuilt = world.open()  # no clean shutdown: everything is read, and the indexes are rebuilt
     assert read_all(rebuilt) == data
     rebuilt.flush()
     rebuilt.close()

@@ -1,4 +1,4 @@
-"""What becomes of batches whose request failed: the whole table."""
+"""What happens to batches whose request failed: the whole table."""
 
 import pytest
 from barnabas.producer.send_error_action import (

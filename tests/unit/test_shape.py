@@ -1,4 +1,4 @@
-"""Files, functions and folders stay small, and no module imports itself by way of others."""
+"""Files, functions and folders stay small, and there are no import cycles."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_every_catalogue_is_needed(tree: list[Source]) -> None:
 
 
 def planted(root: Path, **files: str) -> list[Source]:
-    """A tree with the package `p` and these modules in it."""
+    """Return the sources of a tree with the package `p` and these modules."""
     return planted_files(root, {f"p/{name}.py": text for name, text in files.items()})
 
 

@@ -13,7 +13,7 @@ from tests.support.scripted_brokers import ScriptedBrokers, ScriptedLog
 
 
 def append(log: ScriptedLog, first: int, count: int) -> None:
-    """One batch of `count` records with the values first, first + 1, ..."""
+    """Append one batch of `count` records with the values first, first + 1, ..."""
     builder = BatchBuilder()
     for number in range(first, first + count):
         builder.append(1000 + number, None, b"%d" % number)
@@ -137,7 +137,7 @@ async def test_a_whole_range_that_retention_deleted_ends_when_loss_is_allowed():
 async def test_offsets_without_records_are_passed_over():
     async with ScriptedBrokers() as brokers:
         append(brokers.log(), 0, 10)
-        brokers.log().end = 15  # what compaction leaves: the next batch begins later
+        brokers.log().end = 15  # as after compaction: the next batch begins later
         append(brokers.log(), 15, 5)
         assert offsets(await read(brokers, 0, 20)) == [*range(10), *range(15, 20)]
 

@@ -1,4 +1,4 @@
-"""When a replica is a stray: metadata no older than its role name other brokers alone."""
+"""When a replica is a stray: metadata not older than its role names only other brokers."""
 
 import pytest
 from barnabas_broker.replica.strays import is_assigned_elsewhere
@@ -12,10 +12,10 @@ DELETED = -2
     [
         ([1, 2], 1, 5, 4, True),
         ([1, 2], 1, 5, -1, True),  # a log without a role
-        ([1, 2], -1, 5, 4, True),  # that nobody leads them now does not matter
+        ([1, 2], -1, 5, 4, True),  # it does not matter that there is no leader now
         ([1, 2, 3], 1, 5, 4, False),
-        ([1, 2], 1, 5, 6, False),  # it was given a role since
-        ([1, 2], DELETED, 0, 4, False),  # the deletion has its own orders
+        ([1, 2], 1, 5, 6, False),  # it has received a role since
+        ([1, 2], DELETED, 0, 4, False),  # a deletion sends its own requests
     ],
 )
 def test_what_a_stray_is(

@@ -31,7 +31,7 @@ TP = TopicPartition("flights", 0)
 
 @pytest.fixture
 def brokers() -> Iterator[ScriptedBrokers]:
-    """Brokers that live on the blocking clients' own background loop."""
+    """Brokers that run on the blocking clients' own background loop."""
     thread = LoopThread.shared()
 
     async def start() -> ScriptedBrokers:

@@ -1,4 +1,4 @@
-"""Which topic a request means, and what a fetch session says about a replica: the pure checks."""
+"""Pure checks: which topic a request means, and what a fetch session shows about a replica."""
 
 from barnabas_broker.replica.fetch_session import FetchSessionCache
 from barnabas_broker.replica.leader.hosting import absences, no_longer_hosting

@@ -1,4 +1,4 @@
-"""Where a follower cuts its log (KIP-101, KIP-279): tables, and a property of all histories."""
+"""Where a follower truncates (KIP-101, KIP-279): tables, and a property of all histories."""
 
 import pytest
 from barnabas_broker.log.epochs.leader_epoch_cache import EpochEnd
@@ -21,17 +21,17 @@ UNDEFINED = EpochEnd(-1, -1)
 @pytest.mark.parametrize(
     ("leader", "local", "log_end", "fetch_offset", "expected"),
     [
-        # The leader knows nothing of the epoch: back to where fetching began.
+        # The leader does not know the epoch: back to where fetching began.
         (UNDEFINED, UNDEFINED, 20, 12, Truncation(12, True)),
         # An ancient leader without epochs in its answer.
         (EpochEnd(-1, 15), EpochEnd(3, 20), 20, 20, Truncation(15, True)),
-        # Nothing local of that epoch or before.
+        # The local log has no record of that epoch or an earlier one.
         (EpochEnd(2, 15), UNDEFINED, 20, 20, Truncation(15, True)),
         # Both have the epoch: the shorter one counts.
         (EpochEnd(2, 15), EpochEnd(2, 20), 20, 20, Truncation(15, True)),
         (EpochEnd(2, 25), EpochEnd(2, 18), 20, 20, Truncation(18, True)),
         (EpochEnd(2, 25), EpochEnd(2, 25), 20, 20, Truncation(20, True)),
-        # The local log lacks exactly that epoch: cut what came after and ask again.
+        # The local log lacks exactly that epoch: truncate later epochs and ask again.
         (EpochEnd(1, 15), EpochEnd(0, 10), 20, 20, Truncation(10, False)),
     ],
 )
@@ -100,7 +100,7 @@ History = list[int]
 
 
 def end_of_epoch(log: History, epoch: int) -> EpochEnd:
-    """Kafka's table for a leader's answer (`LeaderEpochFileCache.endOffsetFor`)."""
+    """Return a leader's answer by Kafka's table (`LeaderEpochFileCache.endOffsetFor`)."""
     if not log or epoch > log[-1]:
         return UNDEFINED
     if epoch == log[-1]:
@@ -110,7 +110,7 @@ def end_of_epoch(log: History, epoch: int) -> EpochEnd:
 
 
 def follow(follower: History, leader: History) -> tuple[History, int]:
-    """Fetch and truncate until the leader sees no divergence; the log then, and the rounds."""
+    """Fetch and truncate until the leader sees no divergence; returns the log and the rounds."""
     rounds = 0
     while follower:
         answer = end_of_epoch(leader, follower[-1])
@@ -140,15 +140,18 @@ def test_three_fast_elections_need_the_epoch_in_the_answer() -> None:
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[History, History]:
-    """Two replicas' logs after a common past: each later epoch was led by one of the two, or by a
-    third, so that no two logs hold different records of one epoch."""
+    """Draw two replicas' logs with a common beginning.
+
+    One of the two, or a third replica, led each later epoch, so that no two logs hold different
+    records of one epoch.
+    """
     common = sorted(draw(st.lists(st.integers(0, 3), max_size=8)))
     first = common[-1] + 1 if common else 0
     one, other = list(common), list(common)
     for epoch in range(first, first + draw(st.integers(0, 6))):
         (one if draw(st.booleans()) else other).extend([epoch] * draw(st.integers(0, 4)))
     last = max([*one, *other, -1]) + 1
-    return one, [*other, last]  # the leader has begun an epoch of its own
+    return one, [*other, last]  # the leader has started its own epoch
 
 
 @given(histories())

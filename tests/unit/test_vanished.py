@@ -1,4 +1,4 @@
-"""Replicas that were here and are no longer: when an empty log must not take their place."""
+"""Replicas that have vanished: when an empty log must not take their place."""
 
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.partition.partitions import Partitions

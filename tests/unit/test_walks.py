@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md: its walks name functions that exist, and its tree is the tree."""
+"""ARCHITECTURE.md: its walks name existing functions, and its tree equals the real one."""
 
 import re
 
@@ -39,7 +39,7 @@ def test_the_core_walk_can_be_read_in_an_afternoon() -> None:
 
 
 def _drawn() -> set[str]:
-    """Every folder of the drawn trees, as a path from the root of the repository."""
+    """Return every folder of the drawn trees, as a path from the root of the repository."""
     folders: set[str] = set()
     path: list[str] = []
     for indent, name in re.findall(r"^( *)([\w/]+)/(?: .*)?$", _tree(), re.MULTILINE):

@@ -1,4 +1,4 @@
-"""The glossary names what the code has, and words it has replaced do not come back."""
+"""The names in the glossary exist in the code, and replaced words do not come back."""
 
 from tests.support.references import REFERENCE, ROOT, complaints
 from tests.support.words import EVERYWHERE, TEXTS, documents, findings, names_of_tests, source

@@ -207,7 +207,7 @@ def test_any_topic_round_trips(
 
 
 def test_the_account_of_who_has_everything_survives_the_znode() -> None:
-    """It is absent where there is nothing to tell, so that Kafka's own nodes stay as they are."""
+    """It is absent where it would be empty, so that Kafka's own znodes stay as they are."""
     tp = TopicPartition("t", 0)
     plain = LeaderAndIsr(1, 0, (1,), 1)
     assert b"eligible" not in znodes.encode_state(plain)
@@ -224,7 +224,7 @@ def test_the_account_of_who_has_everything_survives_the_znode() -> None:
 
 @pytest.mark.parametrize("epoch", [17, 2**32 + 17, 2**63 - 2])
 def test_a_registration_tells_since_when_nothing_was_lost(epoch: int) -> None:
-    """Zxids of an ensemble begin above 32 bits."""
+    """Zxids of an ensemble exceed 32 bits from the first on."""
     broker = znodes.Broker(1, (znodes.Endpoint("A", "h", 1),), None, epoch + 1, epoch, True)
     decoded = znodes.decode_broker(1, znodes.encode_broker(broker, 0), epoch + 1)
     assert decoded == broker and decoded.lost_nothing_since == epoch

@@ -18,8 +18,8 @@ LAYOUT_FILE = "cluster.json"
 INTERNAL_PORT_DISTANCE = 10_000
 MAX_PORT = 65_535
 
-# Other defaults than Kafka's, for one machine: a dead broker's session expires in six seconds, and
-# the last broker to stop, which can move its leaderships to no other, does not retry for 15 s.
+# Defaults for one machine that differ from Kafka's. A dead broker's session expires in six seconds.
+# The last broker to stop cannot move its leaderships, and must not retry for 15 s.
 LOCAL_DEFAULTS = {
     "zookeeper.session.timeout.ms": "6000",
     "controlled.shutdown.retry.backoff.ms": "500",

@@ -1,4 +1,7 @@
-"""Whether a cluster serves. Each broker is asked directly, so that none answers for another."""
+"""Whether a cluster serves.
+
+Each broker is asked directly, so that no broker answers for another.
+"""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -14,8 +17,8 @@ from barnabas_tools.local.ports import HOST
 
 ASK_TIMEOUT = 3.0
 _POLL_SECONDS = 0.05
-# Partitions may have to wait for a broker's recovery. But some may never get a leader, and the
-# cluster must be usable nevertheless.
+# How long to wait for leaders, because a broker may still recover its logs. The wait is limited,
+# because some partitions may never get a leader, and the cluster must be usable nevertheless.
 LEADERS_TIMEOUT = 10.0
 
 

@@ -1,1 +1,1 @@
-"""Mistakes, one a module; see `sitecustomize`."""
+"""Mistakes, one per module; see `sitecustomize`."""

@@ -1,4 +1,4 @@
-"""Nobody looks when /controller vanishes."""
+"""No broker reacts when /controller vanishes."""
 
 from barnabas_controller.controller import Controller
 

@@ -1,4 +1,4 @@
-"""A leader never finds that a follower's log departs from its own."""
+"""A leader never finds that a follower's log diverges from its own."""
 
 from barnabas_broker.replica.serve import follower_fetch
 

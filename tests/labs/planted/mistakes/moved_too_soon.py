@@ -1,4 +1,4 @@
-"""A reassignment is taken as complete before its targets are in the ISR."""
+"""A reassignment counts as complete before its targets are in the ISR."""
 
 from barnabas_controller.reassignment import reassignment_rules as reassignment
 

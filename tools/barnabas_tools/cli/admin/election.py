@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Request leader elections.")
 
 _COLUMNS = ("topic", "partition", "result", "reason")
-# If nothing is to do, that is no failure.
+# An election that is not needed is not a failure.
 _HARMLESS = ("ELECTED", "ELECTION_NOT_NEEDED")
 
 
 class ElectionType(StrEnum):
-    """See `barnabas_common.messages.elections`."""
+    """The kinds of election that can be requested (KIP-460)."""
 
     PREFERRED = "preferred"
     UNCLEAN = "unclean"

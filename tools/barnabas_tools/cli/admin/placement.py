@@ -1,4 +1,4 @@
-"""Where the replicas of a new topic go, as `topic create --assignment` says it."""
+"""Where the replicas of a new topic go: the values of `topic create --assignment`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,10 @@ _WANTED = "--assignment wants 'plain' or PARTITION:ID,ID,...;..., such as 0:1,2,
 
 
 def plain(brokers: Sequence[int], partitions: int, factor: int) -> dict[int, list[int]]:
-    """Replica j of partition i on broker (i + j) mod n, of the brokers in order of their ids."""
+    """Return the brokers of each partition: replica j of partition i is on broker (i + j) mod n.
+
+    The brokers are counted in order of their ids. Raises UsageFailed if there are too few.
+    """
     ids = sorted(brokers)
     if factor > len(ids):
         raise UsageFailed(f"{factor} replicas need as many brokers; there are {len(ids)}")
@@ -17,7 +20,10 @@ def plain(brokers: Sequence[int], partitions: int, factor: int) -> dict[int, lis
 
 
 def explicit(text: str) -> dict[int, list[int]]:
-    """`0:1,2,3;1:2,3,1`: the brokers of each partition, the preferred leader first."""
+    """Parse `0:1,2,3;1:2,3,1`: the brokers of each partition, the preferred leader first.
+
+    Raises UsageFailed for anything else.
+    """
     found: dict[int, list[int]] = {}
     for part in text.split(";"):
         number, _, ids = part.partition(":")

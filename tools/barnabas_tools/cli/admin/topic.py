@@ -168,7 +168,11 @@ def delete(
 def with_defaults(
     brokers: int, replication_factor: int | None, configs: dict[str, str]
 ) -> tuple[int, dict[str, str]]:
-    """Return the replication factor and the configs of a new topic."""
+    """Return the replication factor and the configs of a new topic.
+
+    The default factor is 3, or the number of `brokers` if that is less. From a factor of 3 on,
+    min.insync.replicas is 2 unless `configs` has it.
+    """
     factor = replication_factor or min(DEFAULT_REPLICATION_FACTOR, max(1, brokers))
     if factor >= DEFAULT_REPLICATION_FACTOR and "min.insync.replicas" not in configs:
         configs = {**configs, "min.insync.replicas": str(SAFE_MIN_INSYNC_REPLICAS)}
@@ -247,8 +251,11 @@ async def _describe(admin: "Admin", name: str | None) -> list[dict[str, Any]]:
 def topic_row(
     topic: "TopicMetadata", adding: Mapping[TopicPartition, int] | None = None
 ) -> dict[str, Any]:
-    """Return one row of the list. A partition is under-replicated if fewer replicas are in sync
-    than it has without those that a reassignment is `adding`."""
+    """Return one row of the list.
+
+    A partition is under-replicated if it has fewer in-sync replicas than replicas, not counting
+    those that a reassignment is `adding`.
+    """
     partitions = topic.partitions
 
     def lacks_replicas(partition: "PartitionMetadata") -> bool:

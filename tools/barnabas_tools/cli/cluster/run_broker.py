@@ -14,7 +14,7 @@ from barnabas_broker.config.keys import BROKER_KEYS
 from barnabas_broker.config.properties import parse_properties
 
 ENVIRONMENT_PREFIX = "BARNABAS_"
-# The command line's own variables, which are no broker settings.
+# The command line's own variables, which are not settings of brokers.
 _OTHER_VARIABLES = {"BARNABAS_BOOTSTRAP"}
 
 

@@ -1,6 +1,6 @@
-"""What a pass over a whole log would keep now, record by record, and why.
+"""What a compaction pass over a whole log would keep now, record by record, and why.
 
-Looks at the sealed segments only, as a pass does, and asks the broker's own rules.
+It looks at the sealed segments only, as a pass does, and applies the broker's own rules.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +18,8 @@ _ABORTED = "its transaction was aborted"
 
 
 class Preview(NamedTuple):
+    """One record, whether a pass would keep it, and the reason."""
+
     offset: int
     key: bytes | None
     stays: bool
@@ -25,7 +27,10 @@ class Preview(NamedTuple):
 
 
 def preview(segments: Sequence[Path], now_ms: int) -> Iterator[Preview]:
-    """The records of all segments but the last, in order. Raises CorruptBatch."""
+    """Yield a preview of each record of all segments but the last, in order.
+
+    `now_ms` decides which tombstones have expired. Raises CorruptBatch.
+    """
     sealed, scan, last_offset = segments[:-1], ProducerScan(), -1
     for header, batch in _batches(sealed):
         last_offset = header.last_offset
@@ -53,7 +58,7 @@ def preview(segments: Sequence[Path], now_ms: int) -> Iterator[Preview]:
 def _data_batches(
     segments: Sequence[Path], scan: ProducerScan
 ) -> Iterator[tuple[BatchHeader, memoryview, bool]]:
-    """The batches that hold users' records; and whether their transaction was aborted."""
+    """Yield each batch of users' records, and whether its transaction was aborted."""
     transactions = CleanedTransactions(scan.aborted)
     for header, batch in _batches(segments):
         if not header.is_control:

@@ -54,7 +54,7 @@ class PartitionCheck:
 def check_partition(directory: Path) -> PartitionCheck:
     """Check every segment, its indexes, and the epoch checkpoint.
 
-    Where compaction may have removed records, missing offsets are no fault.
+    Missing offsets are not faults where compaction may have removed records.
     """
     check = PartitionCheck(directory)
     segments: list[Segment] = []
@@ -76,7 +76,7 @@ def check_partition(directory: Path) -> PartitionCheck:
 
 
 def is_compacted(directory: Path) -> bool:
-    """Whether the data directory's checkpoint names the log as one that is, or was, compacted."""
+    """Whether `cleaner-offset-checkpoint` names the log, which then is or was compacted."""
     try:
         lines = (directory.parent / CLEANER_FILE).read_text().splitlines()[2:]
     except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):

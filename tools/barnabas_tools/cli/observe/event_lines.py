@@ -35,6 +35,7 @@ def event_row(event: Event) -> Mapping[str, Any]:
 
 
 def interruption_line(interruption: Interruption) -> str:
+    """Format a break in the stream of events: `20:57:11.123 (what was missed, and why)`."""
     return f"{clock(interruption.time_ms)} ({interruption.what})"
 
 

@@ -72,7 +72,7 @@ def replica_rows(answers: "Iterable[BrokerReplicas]") -> list[dict[str, Any]]:
 def newest_leaders(
     replicas: "Iterable[ReplicaDescription]",
 ) -> "Mapping[tuple[str, int], ReplicaDescription]":
-    """The leader of each partition; where two replicas claim to lead, the one of the higher epoch.
+    """Return the leader of each partition; of two replicas that claim to lead, the later epoch's.
 
     The other has not been notified of its successor yet.
     """

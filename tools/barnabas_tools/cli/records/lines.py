@@ -37,7 +37,7 @@ async def _chunks(descriptor: int) -> AsyncIterator[bytes]:
 
 
 def descriptor_can_wait(descriptor: int) -> bool:
-    """Whether the event loop can watch it, unlike for example `/dev/null`."""
+    """Whether the event loop can watch the descriptor; it cannot watch `/dev/null`, for example."""
     loop = asyncio.get_running_loop()
     try:
         loop.add_reader(descriptor, lambda: None)

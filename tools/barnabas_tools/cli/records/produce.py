@@ -114,7 +114,10 @@ def produce(
 
 
 def split_line(line: bytes, separator: bytes | None, number: int) -> tuple[bytes | None, bytes]:
-    """Split a line in key and value; CommandFailed, with the line's number, without a separator."""
+    """Split a line into key and value, both as they are; the key is None without `separator`.
+
+    Raises CommandFailed with the line's `number` if the line lacks the separator.
+    """
     if separator is None:
         return None, line
     key, found, value = line.partition(separator)
@@ -135,7 +138,7 @@ async def _produce(
     from barnabas import Producer
     from barnabas_common.runtime import TaskScope
 
-    # It logs each batch that failed; `deliveries` reports them already, and only the first ones.
+    # The producer logs each failed batch; `deliveries` reports them already, and only the first.
     logging.getLogger("barnabas.producer").setLevel(logging.CRITICAL)
     deliveries = Deliveries(each=settings.json)
     producer = Producer(
@@ -165,7 +168,7 @@ async def _produce(
 
 
 async def _tell_of_waiting(producer: "Producer", deliveries: Deliveries) -> None:
-    """Print once that records wait: the producer retries silently, for up to two minutes."""
+    """Print once that records wait, because the producer retries silently for up to two minutes."""
     before, now = None, None
     while now is None or now != before:  # until records wait and none was delivered since
         before = now

@@ -19,7 +19,10 @@ NOT_PRINTED = frozenset({EventKind.OFFSETS_MOVED})
 
 
 class EventPrinter:
-    """To be entered once the cluster serves, and left before it ends."""
+    """Prints events for as long as its `async with` block lasts.
+
+    The cluster must serve when the block begins, and run until it ends.
+    """
 
     def __init__(self, bootstrap: str, tell: Callable[[str], None]) -> None:
         self._bootstrap = bootstrap

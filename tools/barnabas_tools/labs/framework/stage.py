@@ -97,26 +97,32 @@ class LabCluster:
         self._tell(f"  {'✓' if holds else '✗'} {claim}" + (f": {seen}" if seen != "" else ""))
 
     async def until(self, what: str, condition: Callable[[], Awaitable[bool]]) -> float:
-        """Wait for a condition; returns the seconds it took. Raises ScenarioBroken in time."""
+        """Wait for a condition; returns the seconds it took.
+
+        Raises ScenarioBroken if it does not hold within the stage's patience.
+        """
         took = await self.comes(condition)
         if took is None:
             raise ScenarioBroken(f"waited {self._patience:g} s in vain until {what}")
         return took
 
     async def comes(self, condition: Callable[[], Awaitable[bool]]) -> float | None:
-        """Wait for what may never come with the lab's switch; the seconds it took, or None."""
+        """Wait for a condition that the lab's switch may prevent.
+
+        Returns the seconds it took, or None if it did not hold within the stage's patience.
+        """
         now = asyncio.get_running_loop().time
         began = now()
         try:
             async with asyncio.timeout(self._patience):
-                while not await condition():  # noqa: ASYNC110 - what is asked is another process
+                while not await condition():  # noqa: ASYNC110 - the condition asks another process
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError:
             return None
         return now() - began
 
     def after(self, took: float | None) -> str:
-        """What was seen of something that `comes`."""
+        """Describe the result of `comes`, for a check."""
         return f"not after {self._patience:g} s" if took is None else f"after {took:.1f} s"
 
     # ---- topics and records
@@ -230,6 +236,7 @@ class LabCluster:
         return len(replicas) == count and all(map(condition, replicas))
 
     async def log_end(self, broker_id: int, topic: str) -> int:
+        """Return the log end offset of a broker's replica; KeyError if the broker is away."""
         return (await self.replicas(topic))[broker_id].log_end_offset
 
     async def say_replicas(self, topic: str, partition: int = 0) -> None:
@@ -281,7 +288,7 @@ class LabCluster:
         await asyncio.to_thread(self.cluster.kill, broker_id)
 
     async def lose_power(self, *brokers: int) -> None:
-        """Stop the machines together; on volatile disks what was not flushed is lost."""
+        """Stop the machines together; volatile disks then lose everything that was not flushed."""
         self.say(f"power loss of broker {' and '.join(map(str, brokers))}")
         self.view.away.update(brokers)
         for broker_id in brokers:  # so that no broker notices the end of another

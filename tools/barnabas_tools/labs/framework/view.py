@@ -19,7 +19,10 @@ ASK_SECONDS = 3.0
 
 
 class View:
-    """`addresses` are the brokers' client addresses by id. The stage maintains `away`."""
+    """The brokers' own answers. `addresses` are their client addresses by id.
+
+    The stage keeps the ids of the brokers that are not to be asked in `away`.
+    """
 
     def __init__(self, network: Network, addresses: dict[int, Address]) -> None:
         self._channels: dict[int, Channel] = {

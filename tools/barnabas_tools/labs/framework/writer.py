@@ -1,4 +1,4 @@
-"""An application that writes with acks=all while a scenario goes on."""
+"""An application that writes with acks=all during a scenario."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How a follower finds out by the leader's epochs where to truncate its log."""
+"""How a follower learns from the leader's epochs where to truncate its log."""
 
 from pathlib import Path
 

@@ -36,7 +36,7 @@ LAB = Lab(
         2,
         "After a rolling restart the last broker to be restarted would lead nothing. Every\n"
         "leader.imbalance.check.interval.seconds the controller compares leaders with preferred\n"
-        "leaders, and moves leadership back to brokers of which it finds more than 10 % elsewhere.",
+        "leaders, and moves leadership back to a broker if others lead more than 10 % of its own.",
     ),
     scenario=scenario,
     config={"leader.imbalance.check.interval.seconds": "1"},
