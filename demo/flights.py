@@ -130,8 +130,9 @@ async def _produce(
 
 async def _kill(cluster: LocalCluster, producer: Producer, monitor: Monitor, screen: Screen) -> int:
     """kill -9 the broker that leads most partitions, while requests are in flight."""
-    while len(monitor.partitions) < PARTITIONS:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(60.0):
+        while len(monitor.partitions) < PARTITIONS:
+            await asyncio.sleep(0.01)
     leaders = Counter(p.leader for p in monitor.partitions.values())
     victim, led = leaders.most_common(1)[0]
     await _requests_in_flight(producer, len(leaders))
@@ -146,9 +147,12 @@ async def _kill(cluster: LocalCluster, producer: Producer, monitor: Monitor, scr
 
 
 async def _requests_in_flight(producer: Producer, wanted: int) -> None:
-    """Wait until `wanted` requests are in flight together; after a second, until one is."""
+    """Wait until `wanted` requests are in flight together; after a second, until one is.
+
+    Returns also if everything has been delivered, which happens with few rows.
+    """
     deadline = time.monotonic() + 1.0
-    while producer.metrics().requests_in_flight < wanted:
+    while producer.undelivered and producer.metrics().requests_in_flight < wanted:
         if time.monotonic() > deadline:
             wanted = 1
         await asyncio.sleep(0)

@@ -138,6 +138,7 @@ async def test_what_is_wrong_is_said_with_kafkas_name(cluster: LocalCluster) -> 
         check(1, "not live", "reassign", "plan", "--brokers", "1,2,99"),
         check(2, "too few", "reassign", "plan", "--brokers", "1,2", "-t", TOPIC),
         check(1, "INVALID_PARTITIONS", "topic", "alter", TOPIC, "--partitions", "3"),
+        check(1, "segment.size", "topic", "alter", TOPIC, "-p", "9", "--set", "segment.size=1"),
     )
     assert await asyncio.to_thread(shell.rows, "reassign", "status") == []
     assert await asyncio.to_thread(shell.rows, "reassign", "cancel", "--all") == []

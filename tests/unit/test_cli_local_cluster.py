@@ -238,3 +238,15 @@ def test_a_log_is_shown_from_its_end_and_followed(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write("four\n")
     assert next(follow_file(path, position)) == "four\n"
+
+
+def test_a_character_that_is_written_in_two_parts_is_shown_whole(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.touch()
+    following = follow_file(path, 0)
+    shown = ""
+    for part in (b"caf\xc3", b"\xa9\n"):
+        with path.open("ab") as file:
+            file.write(part)
+        shown += next(following)
+    assert shown == "caf\u00e9\n"

@@ -2,6 +2,7 @@
 
 import os
 import time
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,15 +21,17 @@ def last_lines(path: Path, count: int | None) -> tuple[str, int]:
 
 def follow_file(path: Path, position: int) -> Iterator[str]:
     """Yield what is appended after `position`, forever; starts again if the file was replaced."""
+    decoder = getincrementaldecoder("utf-8")("replace")
     while True:
         size = os.stat(path).st_size if path.exists() else 0
         if size < position:
             position = 0
+            decoder.reset()
         if size > position:
             with path.open("rb") as file:
                 file.seek(position)
                 content = file.read(size - position)
             position += len(content)
-            yield content.decode(errors="replace")
+            yield decoder.decode(content)
         else:
             time.sleep(_POLL_SECONDS)

@@ -15,7 +15,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from barnabas_tools.local.errors import ClusterError
+
 _POLL_SECONDS = 0.02
+_SIGNAL_SECONDS = 10.0
 _SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 
@@ -83,15 +86,23 @@ class ProcessRecord:
         return False
 
     def kill(self) -> None:
-        """Send SIGKILL, and wait until the process has ended: its ports are free afterwards."""
-        if self.signal(signal.SIGKILL):
-            self.wait(10.0)
+        """Send SIGKILL, and wait until the process has ended: its ports are free afterwards.
+
+        Raises ClusterError if it still runs after 10 s, as a process in a stuck system call does.
+        """
+        if self.signal(signal.SIGKILL) and not self.wait(_SIGNAL_SECONDS):
+            raise ClusterError(f"process {self.pid} still runs {_SIGNAL_SECONDS:g} s after SIGKILL")
 
     def pause(self) -> None:
-        """Send SIGSTOP, and wait until every thread has stopped."""
+        """Send SIGSTOP, and wait until every thread has stopped.
+
+        Raises ClusterError if one still runs after 10 s.
+        """
         self.signal(signal.SIGSTOP)
-        deadline = time.monotonic() + 10.0
-        while self.alive and not _stands_still(self.pid) and time.monotonic() < deadline:
+        deadline = time.monotonic() + _SIGNAL_SECONDS
+        while self.alive and not _stands_still(self.pid):
+            if time.monotonic() >= deadline:
+                raise ClusterError(f"process {self.pid} runs {_SIGNAL_SECONDS:g} s after SIGSTOP")
             time.sleep(_POLL_SECONDS)
 
 

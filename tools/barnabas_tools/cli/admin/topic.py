@@ -141,6 +141,11 @@ def alter(
     if not changes and partitions is None:
         raise UsageFailed("say what to change: --partitions, --set or --delete")
     settings, resource = settings_of(context), ConfigResource.topic(name)
+    if changes and partitions is not None:  # all or nothing
+        run_admin(
+            settings,
+            lambda admin: admin.incremental_alter_configs(resource, changes, validate_only=True),
+        )
     if partitions is not None:
         run_admin(settings, lambda admin: admin.create_partitions(name, partitions))
         row = {"topic": name, "partitions": partitions}

@@ -38,7 +38,10 @@ def watch(
     ] = False,
     once: Annotated[
         bool,
-        typer.Option("--once", help="Print the present state and the stored events, and exit."),
+        typer.Option(
+            "--once",
+            help="Print the present state and the stored events, and exit. JSON has the events.",
+        ),
     ] = False,
     seconds: Annotated[
         float | None, typer.Option("--for", metavar="SECONDS", help="Stop after this time.")
