@@ -15,6 +15,7 @@ from barnabas_common.topic_partition import TopicPartition
 from tests.support import compacted
 from tests.support.compacted import KeyedRecord, keyed, newest, put, records_in
 from tests.support.log_manager_world import ManagerWorld
+from tests.support.log_world import FakeClock
 from tests.support.mortal_disk import Killed, MortalDisk
 
 SETTINGS = {
@@ -145,6 +146,43 @@ async def test_a_log_that_gives_up_every_time_does_not_keep_the_others_dirty(
         await manager.cleaner.clean_filthiest()
     assert len(records_in(stuck)) == 20, "its transaction is open"
     assert len(records_in(other)) < 20
+
+
+# ---- the event loop
+
+
+class BusyClock(FakeClock):
+    """Every turn of the event loop takes `turn` seconds."""
+
+    turn = 0.0
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        self.seconds += self.turn
+        return self.seconds
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.25])
+async def test_a_pass_rests_while_the_event_loop_is_busy(
+    turn: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = BusyClock()
+    world = ManagerWorld(SETTINGS | {"log.cleaner.io.max.bytes.per.second": "1e300"}, clock=clock)
+    manager = await world.start()
+    log = await filled(world, manager)
+    await manager.checkpoint_all_offsets()
+    rests: list[float] = []
+    sleep = asyncio.sleep
+
+    async def no_sleep(seconds: float) -> None:
+        rests.append(seconds)
+        await sleep(0)
+
+    clock.turn = turn
+    monkeypatch.setattr("barnabas_broker.log.manager.log_cleaner.asyncio.sleep", no_sleep)
+    assert await manager.cleaner.clean(log)
+    assert max(rests) == pytest.approx(4 * turn)
+    assert rests.count(4 * turn) > 5
 
 
 # ---- the replacement

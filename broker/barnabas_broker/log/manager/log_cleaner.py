@@ -48,6 +48,8 @@ T = TypeVar("T")
 
 _USUAL_SWITCH_SECONDS = sys.getswitchinterval()
 _SWITCH_SECONDS = min(_USUAL_SWITCH_SECONDS, 0.001)
+_REST_PER_TURN = 4
+"""Turns of the event loop that a pass rests for after each slice."""
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -344,6 +346,7 @@ class LogCleaner:
             if done is None:
                 return
             await self._throttle(done)
+            await self._give_way()
 
     async def _off_loop(self, work: Pass, function: Callable[..., T], *args: object) -> T:
         """Run a slice. If the pass is cancelled meanwhile, wait for the slice: it must not use a
@@ -364,6 +367,13 @@ class LogCleaner:
         self._free_at = max(self._free_at, now) + seconds
         if self._free_at > now:
             await asyncio.sleep(self._free_at - now)
+
+    async def _give_way(self) -> None:
+        """Rest while the event loop is busy: a pass shares the processor with producers."""
+        before = self._runtime.clock.monotonic()
+        await asyncio.sleep(0)
+        turn = self._runtime.clock.monotonic() - before
+        await asyncio.sleep(turn * _REST_PER_TURN)
 
     # ---- its end
 
