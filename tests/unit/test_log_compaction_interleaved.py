@@ -6,7 +6,9 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from barnabas_broker.config import LogConfig
 from barnabas_broker.disk.page_cache import CachedFile
+from barnabas_broker.log.compaction.cleanable import Cleanable, filthiest
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.record.batch import TRANSACTIONAL, pack_header, parse_header, seal
@@ -146,6 +148,26 @@ async def test_a_log_that_gives_up_every_time_does_not_keep_the_others_dirty(
         await manager.cleaner.clean_filthiest()
     assert len(records_in(stuck)) == 20, "its transaction is open"
     assert len(records_in(other)) < 20
+
+
+@pytest.mark.parametrize(
+    ("failed_at", "chosen"),
+    [
+        ({}, "dirtiest"),
+        ({"dirtiest": 1.0}, "dirty"),
+        ({"dirtiest": 1.0, "dirty": 2.0}, "dirtiest"),
+        ({"dirtiest": 3.0, "dirty": 2.0}, "dirty"),
+        ({"clean": 1.0}, "dirtiest"),
+    ],
+)
+def test_logs_whose_last_pass_failed_follow_the_others(
+    failed_at: dict[str, float], chosen: str
+) -> None:
+    def facts(dirty: int) -> tuple[Cleanable, LogConfig]:
+        return Cleanable(0, 10, 100 - dirty, dirty, False, ""), LogConfig()
+
+    logs = {"clean": facts(0), "dirty": facts(80), "dirtiest": facts(90)}
+    assert filthiest(logs, failed_at) == chosen
 
 
 # ---- the event loop
