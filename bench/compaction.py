@@ -18,7 +18,7 @@ from pathlib import Path
 
 from barnabas_broker.config import Config
 from barnabas_broker.disk.posix_disk import PosixDisk
-from barnabas_broker.log.manager.log_cleaner import PassReport
+from barnabas_broker.log.manager.compaction_pass import PassReport
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.runtime import Runtime, SystemClock, ThreadOffload, system_randomness

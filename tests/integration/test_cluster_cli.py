@@ -124,6 +124,21 @@ def test_topics_are_listed_described_and_deleted(shell: OwnCluster) -> None:
     assert "short-lived" not in [row["topic"] for row in shell.rows("topic", "list")]
 
 
+def test_a_description_says_how_dirty_a_compacted_log_is(shell: OwnCluster) -> None:
+    compacted = ("--set", "cleanup.policy=compact", "--set", "min.cleanable.dirty.ratio=1")
+    shell.ok("topic", "create", "table", *compacted, "--set", "segment.bytes=1000")
+    shell.ok("topic", "create", "stream")
+
+    def dirty(topic: str) -> set[object]:
+        return {row["dirty_percent"] for row in shell.rows("topic", "describe", topic)}
+
+    until(lambda: dirty("table") == {0})
+    assert dirty("stream") == {None}
+    for _ in range(3):
+        shell.ok("produce", "table", "--key-separator", ":", stdin=f"key:{'x' * 900}\n")
+    until(lambda: dirty("table") == {100})
+
+
 def test_settings_are_changed_while_brokers_run(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "settings")
     assert "message too large" not in shell.ok("produce", "settings", stdin="x" * 3000 + "\n")

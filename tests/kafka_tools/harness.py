@@ -62,8 +62,14 @@ def kafka_jars() -> Path:
 
 def run_java(what: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a class of Kafka, or a source file in `java/`, with Kafka on the class path."""
+    command = java_command(what, *arguments)
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def java_command(what: str, *arguments: str) -> list[str]:
+    """The command of `run_java`."""
     source = HERE / "java" / f"{what}.java"
-    command = [
+    return [
         "java",
         "-Xmx256m",
         "-XX:+UseSerialGC",
@@ -74,7 +80,6 @@ def run_java(what: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         str(source) if source.exists() else what,
         *arguments,
     ]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def read_leader_epochs(directory: Path) -> list[tuple[int, int]]:

@@ -39,6 +39,7 @@ FAILS = {
     "preferred-leader": "the controller has moved leadership back",
     "unclean-election": "no acknowledged record is lost",
     "all-replicas-down": "the patient topic has none",
+    "compaction": "it has learned that pear is deleted",
     "reassign": "in vain until only the new brokers have it|the ISR was never smaller than before",
 }
 # How long to wait for a condition that never comes with the fault.
@@ -55,6 +56,7 @@ MISTAKES = {
     "create-delete-topic": "deletion_forgets_the_dead",
     "all-replicas-down": "always_unclean",
     "reassign": "moved_too_soon",
+    "compaction": "tombstones_go_at_once",
 }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from barnabas_broker.log.manager.log_cleaner import PassReport
+from barnabas_broker.log.manager.compaction_pass import PassReport
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.record.batch import batches

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, field
 
 from barnabas_broker.config import Config
-from barnabas_broker.log.manager.log_cleaner import PassReport
+from barnabas_broker.log.manager.compaction_pass import PassReport
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.runtime import InlineOffload, Runtime

@@ -225,3 +225,69 @@ async def test_a_truncation_lowers_the_checkpoint(world: ManagerWorld) -> None:
     seal(log)
     await compact(manager, log, world.passes)
     assert records_in(log) == [(1, b"b", b"1"), (3, b"a", b"3"), (4, b"c", b"2")]
+
+
+async def with_a_gap_at_its_end(world: ManagerWorld) -> tuple[LogManager, UnifiedLog]:
+    """Records at 0 and 9; those of 1 to 8, of epochs 0, 1 and 2, are gone."""
+    manager, log = await opened(world)
+    put(log, (b"keeps", b"1"))
+    for offset in range(1, 9):
+        put(log, (b"goes", b"%d" % offset), epoch=offset // 3)
+        if offset == 4:
+            log.roll()
+    log.roll()
+    put(log, (b"goes", b"9"), epoch=3)
+    seal(log)
+    await compact(manager, log, world.passes)
+    assert [offset for offset, _, _ in records_in(log)] == [0, 9]
+    return manager, log
+
+
+@pytest.mark.parametrize("offset", range(1, 10))
+async def test_a_truncation_into_a_gap_ends_the_log_there(world: ManagerWorld, offset: int) -> None:
+    """Offsets below it may be committed: they must not be given out again, by no later leader."""
+    manager, log = await with_a_gap_at_its_end(world)
+    epochs = [entry for entry in log.leader_epochs.entries if entry.start_offset < offset]
+    log.update_high_watermark(offset)
+    log.truncate_to(offset)
+    assert (log.high_watermark, log.log_end_offset) == (offset, offset)
+    assert log.leader_epochs.entries == epochs
+    manager = await world.restart(manager)
+    log = await world.open(manager, cleanup_policy="compact")
+    assert (log.high_watermark, log.log_end_offset) == (offset, offset)
+    assert log.leader_epochs.entries == epochs
+    put(log, (b"new", b"1"), epoch=7)
+    assert [one for one, _, _ in records_in(log)] == [0, offset]
+
+
+@pytest.mark.parametrize("power_loss", [False, True])
+@pytest.mark.parametrize("offset", range(1, 10))
+async def test_a_log_that_was_truncated_into_a_gap_ends_there_after_a_crash(
+    world: ManagerWorld, offset: int, power_loss: bool
+) -> None:
+    manager, log = await with_a_gap_at_its_end(world)
+    await manager.checkpoint_all_offsets()
+    log.truncate_to(offset)
+    world.disk.crash(keep_unflushed=not power_loss)
+    manager = await world.start()
+    log = await world.open(manager, cleanup_policy="compact")
+    assert not log.cut_at_start
+    assert log.log_end_offset == offset
+    await manager.stop()
+
+
+@pytest.mark.parametrize("start", range(1, 9))
+async def test_a_follower_reaches_the_end_of_a_log_that_was_truncated_into_a_gap(
+    world: ManagerWorld, start: int
+) -> None:
+    """Wherever in the gap its own log ends."""
+    manager, log = await with_a_gap_at_its_end(world)
+    log.truncate_to(8)
+    copy = await world.open(manager, "copy", cleanup_policy="compact")
+    for number in range(start):
+        put(copy, (b"keeps" if number == 0 else b"goes", b"%d" % number), epoch=number // 3)
+    while copy.log_end_offset < log.log_end_offset:
+        copy.append_as_follower(log.read(copy.log_end_offset, 1 << 20, log.log_end_offset))
+    assert copy.log_end_offset == 8
+    last = copy.leader_epochs.latest_epoch()
+    assert last is not None and log.end_offset_for_epoch(last) == (last, 8)

@@ -130,6 +130,48 @@ async def test_a_checkpoint_that_cannot_be_of_this_log_is_not_used(
     assert records_in(log) == expected
 
 
+async def test_a_wrong_clean_offset_does_not_return_when_the_log_has_grown(
+    world: ManagerWorld,
+) -> None:
+    manager, _ = await opened(world)
+    await manager.stop()
+    manager.unlock_directories()
+    write(world, CHECKPOINT, b"0\n1\nt 0 30\n")
+    manager = await world.start()
+    log = await world.open(manager, cleanup_policy="compact")
+    for number in range(20):
+        put(log, (b"new", b"%d" % number))
+    manager = await world.restart(manager)
+    assert CHECKPOINT not in manager.damaged_checkpoints()
+    log = await world.open(manager, cleanup_policy="compact")
+    assert manager.cleaner.dirty(log).first_dirty_offset == 0
+
+
+@pytest.mark.parametrize("clean", [True, False])
+async def test_gaps_are_no_fault_without_epochs_and_with_a_damaged_checkpoint(
+    world: ManagerWorld, clean: bool
+) -> None:
+    """Every batch is read again then, and nothing says which logs are compacted."""
+    manager, log = await opened(world)
+    await compact(manager, log, world.passes)
+    for number in range(20):
+        put(log, (b"%d" % (number % 3), b"new"))
+    seal(log)
+    await compact(manager, log, world.passes)
+    expected = records_in(log)
+    if clean:
+        await manager.stop()
+        manager.unlock_directories()
+    else:
+        await killed(world, manager)
+    world.disk.spoil(CHECKPOINT)
+    world.disk.remove("/data/t-0/leader-epoch-checkpoint")
+    log = await reopened(world)
+    assert not log.cut_at_start
+    assert records_in(log) == expected
+    assert log.latest_epoch() == 0
+
+
 async def test_a_damaged_checkpoint_costs_a_pass_over_everything(world: ManagerWorld) -> None:
     manager, log = await opened(world)
     await compact(manager, log, world.passes)

@@ -7,27 +7,37 @@ CorruptBatch.
 
 import logging
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from barnabas_common.record.batch import Buffer
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.disk.disk import is_out_of_descriptors
+from barnabas_broker.log.epochs.leader_epoch_cache import UNDEFINED
+from barnabas_broker.log.index.time_index import NO_TIMESTAMP
 from barnabas_broker.log.log_context import LogContext
 from barnabas_broker.log.recovery.log_loader import LogFolder
 from barnabas_broker.log.retention import SegmentFacts
+from barnabas_broker.log.segment.empty_batch import empty_batch_at
 from barnabas_broker.log.segment.position_cache import PositionCache
+from barnabas_broker.log.segment.replacement import Replacement
 from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET, Incoming, reason_to_roll
-from barnabas_broker.log.segment.segment import (
-    CLEANED_SUFFIX,
-    SWAP_SUFFIX,
-    PlacedBatch,
-    Segment,
-    new_segment,
-)
+from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
 from barnabas_broker.log.segment.segment_list import SegmentList
 
 logger = logging.getLogger(__name__)
+
+
+class Border(NamedTuple):
+    """Where a truncation ends a log. `is_in_gap`: the last batch that is left ends earlier."""
+
+    end: int
+    is_in_gap: bool
+
+    @property
+    def unchanged_below(self) -> int:
+        return self.end - 1 if self.is_in_gap else self.end
 
 
 class LocalLog:
@@ -42,6 +52,8 @@ class LocalLog:
         self.log_end_offset = self.segments.active.next_offset
         self.names_version = 1
         self._positions = PositionCache()
+        self._replacement: Replacement | None = None
+        self._has_swapped = False
         self._start_active(self.segments.active, folder.config)
 
     # ---- writing
@@ -119,38 +131,52 @@ class LocalLog:
 
     # ---- truncation and deletion
 
-    def border_at(self, offset: int) -> int:
-        """Where to truncate for `offset`: where the last batch ends that is entirely below it.
+    def border_at(self, offset: int) -> Border:
+        """Where to truncate for `offset`, which is below the log's end. Batches stay whole."""
+        found = self.segments.holding(offset).locate(offset)
+        end = offset if found is None else min(offset, found[1].base_offset)
+        data_end = self.segments.first.base_offset
+        for segment in reversed([one for one in self.segments if one.base_offset < end]):
+            found_end = segment.end_below(end)
+            if found_end is not None:
+                data_end = found_end
+                break
+        return Border(end, is_in_gap=data_end < end)
 
-        Batches stay whole. And a log never ends in a gap of compaction: a follower that copies it
-        could not reach its end.
-        """
-        for segment in reversed([one for one in self.segments if one.base_offset < offset]):
-            end = segment.end_below(offset)
-            if end is not None:
-                return end
-        return self.segments.first.base_offset
-
-    def truncate_to(self, offset: int, config: LogConfig) -> list[Segment]:
-        """Remove all batches from `offset`, a border of batches, on; return the removed segments.
+    def truncate_to(
+        self, border: Border, config: LogConfig, last_epoch: int | None
+    ) -> list[Segment]:
+        """Remove all batches from the border on; return the removed segments.
 
         Later segments are removed first, the newest first, and durably before the one in front is
         truncated.
+
+        The log ends at the border also in a gap: offsets below it may be committed, and must not
+        be given out again. A batch without records, of the epoch there, then marks the end.
+        Otherwise a follower that copies this log could not reach its end, nor could a restart.
         """
+        self._settle_replacement(durably=True)
         self._positions.clear()
-        active = self.segments.holding(offset)
+        active = self.segments.holding(border.unchanged_below)
         active.unseal_indexes()  # needs a descriptor, so it precedes what cannot be undone
-        removed = self.segments.above(offset)
+        removed = self.segments.above(active.base_offset)
         if removed:
             self._mark_deleted(removed)
-            self.segments.remove_above(offset)
-        active.truncate_to(offset)
+            self.segments.remove_above(active.base_offset)
+        active.truncate_to(border.end)
+        if border.is_in_gap:
+            last = border.end - 1
+            batch = empty_batch_at(last, UNDEFINED if last_epoch is None else last_epoch)
+            placed = PlacedBatch(last, len(batch), NO_TIMESTAMP)
+            active.append([batch], [placed], config.index_interval_bytes)
+            active.log.flush()
         self._start_active(active, config)
         self.log_end_offset = active.next_offset
         return removed
 
     def restart_at(self, offset: int, config: LogConfig) -> list[Segment]:
         """Remove all batches and start at `offset`; return the removed segments."""
+        self._settle_replacement(durably=True)
         self._positions.clear()
         self._mark_deleted(list(self.segments)[::-1])
         try:
@@ -164,28 +190,47 @@ class LocalLog:
 
     def remove_first(self, count: int) -> list[Segment]:
         """Remove the oldest segments from the list; their files keep their names."""
+        self._settle_replacement(durably=False)
         self._positions.clear()
         return self.segments.remove_first(count)
 
-    def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
-        """Put a compacted segment, which is durable, in the place of those it was made from.
+    # ---- compaction
 
-        The `.swap` names are durable before an old file loses its own, so that a crash leaves
-        either all of the old segments or the whole new one (`compaction_files.py`).
-        """
-        cleaned.change_suffix(CLEANED_SUFFIX, SWAP_SUFFIX)
-        try:
-            self._disk.sync_directory(self.directory)
-        except OSError as error:
-            if is_out_of_descriptors(error):
-                cleaned.change_suffix(SWAP_SUFFIX, CLEANED_SUFFIX)
-            raise
-        for segment in old:
-            segment.mark_deleted()
-        cleaned.change_suffix(SWAP_SUFFIX, "")
-        self.segments.replace(old, cleaned)
+    def begin_replacement(self, old: Sequence[Segment], cleaned: Segment) -> Replacement:
+        """Announce a compacted segment, so that a truncation settles it."""
+        self._replacement = Replacement(self._disk, self.directory, old, cleaned)
+        return self._replacement
+
+    def use(self, replacement: Replacement) -> bool:
+        """Read from the compacted segment; False if an old one has gone in the meantime."""
+        if replacement.is_abandoned or not set(replacement.old) <= set(self.segments):
+            return False
+        self.segments.replace(replacement.old, replacement.cleaned)
         self._positions.clear()
-        self.names_version += 1
+        replacement.is_in_use = True
+        return True
+
+    def end_replacement(self, replacement: Replacement) -> None:
+        """Complete it if the compacted segment is in use; remove that segment if not."""
+        if replacement.is_in_use and not replacement.is_complete:
+            replacement.complete()
+            self.names_version += 1
+            self._has_swapped = True
+        elif not replacement.is_in_use:
+            replacement.abandon()
+        if self._replacement is replacement:
+            self._replacement = None
+
+    def _settle_replacement(self, durably: bool) -> None:
+        """Before segments change in any other way. After a power loss, `.swap` names that return
+        would put old segments beside a truncated one."""
+        if self._replacement is not None:
+            self.end_replacement(self._replacement)
+        if durably and self._has_swapped:
+            self._disk.sync_directory(self.directory)
+            self._has_swapped = False
+
+    # ---- the names of deleted segments
 
     def _mark_deleted(self, segments: list[Segment]) -> None:
         for segment in segments:

@@ -16,22 +16,24 @@ import errno
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from barnabas_common.errors import CorruptMessageError, KafkaStorageError, OffsetOutOfRangeError
 from barnabas_common.record.batch import STAMP_SIZE, Buffer, CorruptBatch, stamp
 
 from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.disk.disk import is_out_of_descriptors
+from barnabas_broker.log.appended import Appended
 from barnabas_broker.log.checkpoint.partition_metadata import read_topic_id, write_topic_id
 from barnabas_broker.log.epochs.leader_epoch_cache import EpochEnd
 from barnabas_broker.log.epochs.leader_epoch_file import LeaderEpochFile
 from barnabas_broker.log.errors import OutOfDescriptorsError
 from barnabas_broker.log.flush_plan import FlushPlan
+from barnabas_broker.log.index.time_index import NO_TIMESTAMP
 from barnabas_broker.log.local_log import LocalLog
 from barnabas_broker.log.log_context import LogContext
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder, load
 from barnabas_broker.log.retention import Deletion, segments_to_delete
+from barnabas_broker.log.segment.replacement import Replacement
 from barnabas_broker.log.segment.segment import PlacedBatch, Segment
 from barnabas_broker.log.segment.timestamp_lookup import (
     TimestampedOffset,
@@ -41,16 +43,6 @@ from barnabas_broker.log.segment.timestamp_lookup import (
 from barnabas_broker.log.validation import by_segment, check_produced, check_replicated
 
 logger = logging.getLogger(__name__)
-
-NO_TIMESTAMP = -1
-
-
-class Appended(NamedTuple):
-    """The offsets of an append; `log_append_time_ms` is -1 unless the topic has LogAppendTime."""
-
-    first_offset: int
-    last_offset: int
-    log_append_time_ms: int
 
 
 class UnifiedLog:
@@ -293,8 +285,9 @@ class UnifiedLog:
             return
         with self._storage("read"):
             border = self._local.border_at(offset)
-        with self._truncating(border):
-            self._context.host.discard(self, self._local.truncate_to(border, self.config))
+        epoch = self.leader_epochs.epoch_for_offset(border.end - 1)
+        with self._truncating(border.unchanged_below):
+            self._context.host.discard(self, self._local.truncate_to(border, self.config, epoch))
             self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -316,7 +309,7 @@ class UnifiedLog:
             except CorruptBatch as error:  # truncated in part, so not usable
                 self.fail(OSError(errno.EIO, str(error)))
                 raise
-        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        self.recovery_point = min(self.recovery_point, offset)
         self.high_watermark = self._clamp(self.high_watermark)
         self.leader_epochs.truncate_from_end(self.log_end_offset)
         self._epochs_changed()
@@ -357,15 +350,22 @@ class UnifiedLog:
         """All segments; the last one is active."""
         return list(self._local.segments)
 
-    def replace_segments(self, old: Sequence[Segment], cleaned: Segment) -> bool:
-        """Put a compacted segment in the place of others; False if one of them is gone."""
+    def begin_replacement(self, old: Sequence[Segment], cleaned: Segment) -> Replacement:
+        """Announce a compacted segment; see `Replacement` for the steps that follow."""
         self._check_usable()
-        if not set(old) <= set(self.segments()[:-1]):
-            return False
+        return self._local.begin_replacement(old, cleaned)
+
+    def use(self, replacement: Replacement) -> bool:
+        """Read from the compacted segment; False if an old one has gone in the meantime."""
+        self._check_usable()
+        return self._local.use(replacement)
+
+    def end_replacement(self, replacement: Replacement) -> None:
+        """Complete it if the compacted segment is in use; remove that segment if not."""
         with self._storage("replace segments"):
-            self._local.replace(old, cleaned)
-            self._context.host.discard(self, old)
-        return True
+            self._local.end_replacement(replacement)
+        if replacement.is_in_use:
+            self._context.host.discard(self, replacement.old)
 
     # ---- flushing
 

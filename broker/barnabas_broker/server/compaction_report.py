@@ -2,7 +2,7 @@
 
 from barnabas_common.events import EventKind, EventLog
 
-from barnabas_broker.log.manager.log_cleaner import PassReport
+from barnabas_broker.log.manager.compaction_pass import PassReport
 
 
 def report_compaction(events: EventLog, report: PassReport) -> None:

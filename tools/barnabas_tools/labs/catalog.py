@@ -5,6 +5,7 @@ from barnabas_tools.labs.scenarios import (
     acks,
     all_replicas_down,
     broker_failover,
+    compaction,
     controller_failover,
     create_delete_topic,
     data_loss,
@@ -37,5 +38,6 @@ LABS: dict[str, Lab] = {
         all_replicas_down.LAB,
         preferred_leader.LAB,
         reassign.LAB,
+        compaction.LAB,
     )
 }

@@ -62,15 +62,25 @@ def cleanable(log: LogFacts, config: LogConfig, now_ms: int) -> Cleanable:
     return Cleanable(first_dirty, uncleanable, clean, to_clean, overdue, wrong)
 
 
-def filthiest(candidates: Mapping[T, tuple[Cleanable, LogConfig]]) -> T | None:
-    """The log with the highest dirty ratio among those that are due, or None."""
+def filthiest(
+    candidates: Mapping[T, tuple[Cleanable, LogConfig]], failed_at: Mapping[T, float]
+) -> T | None:
+    """The log with the highest dirty ratio among those that are due, or None.
+
+    Those whose last pass did not come to its end, at the time given, follow the others: the one
+    that has waited longest first. A log that fails again and again must not keep the others dirty.
+    """
     due = {
         name: found.dirty_ratio
         for name, (found, config) in candidates.items()
         if found.cleanable_bytes > 0
         and (found.is_overdue or found.dirty_ratio > config.min_cleanable_dirty_ratio)
     }
-    return max(due, key=lambda name: due[name]) if due else None
+
+    def order(name: T) -> tuple[bool, float, float]:
+        return name in failed_at, failed_at.get(name, 0.0), -due[name]
+
+    return min(due, key=order, default=None)
 
 
 def _first_dirty(log: LogFacts, config: LogConfig) -> tuple[int, str]:

@@ -72,6 +72,7 @@ class Cleaner:
     buffer_bytes: int
     producers: ProducerScan = field(default_factory=ProducerScan)
     counts: Counts = field(default_factory=Counts)
+    _segment: Segment | None = None
 
     # ---- the first step
 
@@ -128,25 +129,23 @@ class Cleaner:
         ]
         return [[by_base[one.base_offset] for one in run] for run in groups(sizes, self.config)]
 
-    def new_segment(self, group: Sequence[Source]) -> Segment:
-        """The empty segment that a group is written into."""
+    def open_segment(self, group: Sequence[Source]) -> None:
+        """Open the empty segment that a group is written into."""
         base_offset = group[0].segment.base_offset
         segment = new_segment(self.disk, self.directory, base_offset, self.config, CLEANED_SUFFIX)
+        self._segment = segment
         if segment.size:  # of a pass that could not clear up
             segment.log.truncate(0)
-        return segment
 
     def write_group(
-        self,
-        group: Sequence[Source],
-        cleaned: Segment,
-        rules: PassRules,
-        transactions: CleanedTransactions,
+        self, group: Sequence[Source], rules: PassRules, transactions: CleanedTransactions
     ) -> Iterator[int]:
         """Write what stays of the group, and make it durable. Yields the bytes read and written.
 
         `transactions` are the same for all groups of a pass.
         """
+        cleaned = self._segment
+        assert cleaned is not None
         for source in group:
             for chunk in _chunks(source, 0, self.buffer_bytes):
                 written = self._write_chunk(chunk, cleaned, rules, transactions)
@@ -158,6 +157,18 @@ class Cleaner:
         cleaned.flush(indexes_too=True)
         self.counts.segments_before += len(group)
         self.counts.segments_after += 1
+
+    def take_segment(self) -> Segment:
+        """The segment that was written; it is the caller's from now on."""
+        segment, self._segment = self._segment, None
+        assert segment is not None
+        return segment
+
+    def remove_segment(self) -> None:
+        """Remove the segment that is not finished, also one whose opener was not waited for."""
+        segment, self._segment = self._segment, None
+        if segment is not None:
+            segment.destroy()
 
     def _write_chunk(
         self, chunk: bytes, cleaned: Segment, rules: PassRules, transactions: CleanedTransactions

@@ -53,6 +53,9 @@ async def load_directory(
     """
     is_clean = await offload.run(directory.take_clean_shutdown)
     stored = directory.checkpoints.read()
+    # Without knowing which logs are compacted, a gap below the recovery point, where nothing can be
+    # lost, is taken for one of compaction: otherwise a whole compacted log could be cut off there.
+    unknown_clean_offset = 0 if directory.checkpoints.has_damaged_clean_offsets else None
     result = LoadedDirectory(named=dict.fromkeys(stored.recovery_points, 0))
     result.named |= stored.high_watermarks
 
@@ -64,7 +67,7 @@ async def load_directory(
             stored.high_watermarks.get(name, 0),
             is_clean,
             is_unbroken=directory.history.unbroken_since is not None,
-            clean_offset=stored.clean_offsets.get(name),
+            clean_offset=stored.clean_offsets.get(name, unknown_clean_offset),
         )
         try:
             log = await offload.run(
@@ -89,7 +92,8 @@ async def load_directory(
         )
     await run_limited(load, names, config[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR])
     result.logs.sort(key=lambda log: log.topic_partition)
-    directory.checkpoints.leave_out_clean_offsets(_foreign_clean_offsets(stored, result, names))
+    foreign = _foreign_clean_offsets(stored, result, names)
+    await offload.run(directory.checkpoints.leave_out_clean_offsets, foreign)
     return result
 
 

@@ -16,7 +16,6 @@ import posixpath
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from barnabas_common.errors import KafkaError
@@ -33,10 +32,11 @@ from barnabas_broker.log.compaction.cleanable import (
     filthiest,
     is_compacted,
 )
-from barnabas_broker.log.compaction.cleaner import Cleaner, Counts, Source
+from barnabas_broker.log.compaction.cleaner import Cleaner, Source
 from barnabas_broker.log.compaction.offset_map import OffsetMap, slots_within
 from barnabas_broker.log.compaction.transactions import CleanedTransactions
 from barnabas_broker.log.compaction.what_stays import PassRules
+from barnabas_broker.log.manager.compaction_pass import GivenUp, Pass, PassReport
 from barnabas_broker.log.manager.log_directory import LogDirectory
 from barnabas_broker.log.retention import SegmentFacts
 from barnabas_broker.log.segment.segment import Segment
@@ -48,21 +48,9 @@ T = TypeVar("T")
 
 _USUAL_SWITCH_SECONDS = sys.getswitchinterval()
 _SWITCH_SECONDS = min(_USUAL_SWITCH_SECONDS, 0.001)
+_REST_PER_TURN = 4
+"""Turns of the event loop that a pass rests for after each slice."""
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
-
-
-@dataclass(frozen=True)
-class PassReport:
-    """A pass that ended. `fault`: why the log could not be compacted; empty if it was.
-    `will_retry`: the log is tried again after a fault."""
-
-    topic_partition: TopicPartition
-    first_dirty_offset: int
-    end_offset: int
-    counts: Counts = field(default_factory=Counts)
-    seconds: float = 0.0
-    fault: str = ""
-    will_retry: bool = True
 
 
 OnCompaction = Callable[[PassReport], None]
@@ -78,10 +66,6 @@ class CompactedLogs(Protocol):
     async def checkpoint_offsets(self, directory: LogDirectory) -> None: ...
 
     def directory_failed(self, directory: LogDirectory, error: OSError) -> None: ...
-
-
-class _GivenUp(Exception):
-    """The log changed under the pass."""
 
 
 class LogCleaner:
@@ -102,6 +86,7 @@ class LogCleaner:
         self._on_compaction = on_compaction
         self._tasks = TaskScope("log cleaner")
         self._left_out: dict[UnifiedLog, str] = {}
+        self._failed_at: dict[UnifiedLog, float] = {}
         self._in_progress: dict[UnifiedLog, None] = {}
         self._free_at = 0.0
 
@@ -169,6 +154,7 @@ class LogCleaner:
         """One pass over the log that needs it most; whether there was one, and it went well."""
         logs = [log for log in self._logs.configured_logs() if is_compacted(log.config)]
         self._left_out = {log: why for log, why in self._left_out.items() if log in logs}
+        self._failed_at = {log: at for log, at in self._failed_at.items() if log in logs}
         found = self._look_at([log for log in logs if log not in self._left_out])
         await self._note_new(found)
         log = filthiest(
@@ -176,7 +162,8 @@ class LogCleaner:
                 log: (facts, log.config)
                 for log, facts in found.items()
                 if log not in self._in_progress and not log.is_failed
-            }
+            },
+            self._failed_at,
         )
         return log is not None and await self.clean(log)
 
@@ -214,22 +201,26 @@ class LogCleaner:
 
     async def clean(self, log: UnifiedLog) -> bool:
         """A pass over a log, whatever its dirty ratio; whether it came to its end."""
-        work = _Pass(log, self.dirty(log), log.segments(), log.truncations)
+        self._failed_at[log] = self._runtime.clock.monotonic()  # until it has come to its end
         self._in_progress[log] = None
         # A pass computes on another thread, and the event loop waits this long for its turn.
         sys.setswitchinterval(_SWITCH_SECONDS)
         try:
-            return await self._clean(work)
+            work = Pass(log, self.dirty(log), log.segments(), log.truncations)
+            has_ended = await self._clean(work)
         finally:
             del self._in_progress[log]
             if not self._in_progress:
                 sys.setswitchinterval(_USUAL_SWITCH_SECONDS)
+        if has_ended:
+            del self._failed_at[log]
+        return has_ended
 
-    async def _clean(self, work: "_Pass") -> bool:
+    async def _clean(self, work: Pass) -> bool:
         log = work.log
         try:
             await self._run_pass(work)
-        except (_GivenUp, KafkaError) as error:
+        except (GivenUp, KafkaError) as error:
             logger.info("%s: compaction given up: %s", log.topic_partition, error)
             return False
         except CorruptBatch as error:
@@ -249,7 +240,7 @@ class LogCleaner:
         self._report(work, "")
         return True
 
-    async def _run_pass(self, work: "_Pass") -> None:
+    async def _run_pass(self, work: Pass) -> None:
         log, found, start = work.log, work.found, self._runtime.clock.monotonic()
         now_ms = self._runtime.clock.wall_ms()
         cleaner = Cleaner(
@@ -269,7 +260,7 @@ class LogCleaner:
         end = offsets.latest_offset + 1
         if end <= found.first_dirty_offset:
             if upper_bound <= found.first_dirty_offset:
-                raise _GivenUp("there is nothing to compact now")
+                raise GivenUp("there is nothing to compact now")
             raise CorruptBatch(
                 f"a batch at offset {found.first_dirty_offset} has more keys than fit into"
                 " log.cleaner.dedupe.buffer.size"
@@ -282,7 +273,7 @@ class LogCleaner:
             cleaner.producers.active(now_ms),
         )
         transactions = CleanedTransactions(cleaner.producers.aborted)
-        await self._make_recovery_point_durable(work, end)
+        await self._make_checkpoints_durable(work, end)
         for group in cleaner.groups(end):
             await self._clean_group(work, cleaner, group, rules, transactions)
         directory = self._directory_of(log)
@@ -294,37 +285,60 @@ class LogCleaner:
 
     async def _clean_group(
         self,
-        work: "_Pass",
+        work: Pass,
         cleaner: Cleaner,
         group: Sequence[Source],
         rules: PassRules,
         transactions: CleanedTransactions,
     ) -> None:
         work.check()
-        cleaned: Segment = await self._off_loop(work, cleaner.new_segment, group)
         try:
-            await self._slices(work, cleaner.write_group(group, cleaned, rules, transactions))
+            await self._off_loop(work, cleaner.open_segment, group)
+            await self._slices(work, cleaner.write_group(group, rules, transactions))
             work.check()
-            if not work.log.replace_segments([one.segment for one in group], cleaned):
-                raise _GivenUp("a segment was deleted")
-            work.replaced(group)
+            cleaned = cleaner.take_segment()
         except BaseException:
-            # A failed log is left to the next start: its old segments may be gone already.
-            if not work.log.is_failed and cleaned not in work.log.segments():
-                with suppress(OSError):
-                    cleaned.destroy()
+            with suppress(OSError):
+                cleaner.remove_segment()
             raise
+        await self._replace(work, group, cleaned)
 
-    async def _make_recovery_point_durable(self, work: "_Pass", end: int) -> None:
-        """A crash must not bring back a recovery point below the gaps that the pass leaves."""
-        directory = self._directory_of(work.log)
-        if directory.checkpoints.recovery_point(work.log.topic_partition) < end:
-            await self._logs.checkpoint_offsets(directory)
+    async def _replace(self, work: Pass, group: Sequence[Source], cleaned: Segment) -> None:
+        log = work.log
+        replacement = log.begin_replacement([one.segment for one in group], cleaned)
+        try:
+            await self._off_loop(work, replacement.prepare)
             work.check()
-            if directory.checkpoints.recovery_point(work.log.topic_partition) < end:
-                raise _GivenUp("the recovery point is below its end")
+            if not log.use(replacement):
+                raise GivenUp("a segment was deleted")
+            work.replaced(group)
+            await self._off_loop(work, replacement.put_aside)
+        except BaseException as error:
+            has_failed = isinstance(error, OSError) and not is_out_of_descriptors(error)
+            if not has_failed and not log.is_failed:
+                with suppress(KafkaError):
+                    log.end_replacement(replacement)
+            elif not replacement.is_in_use:  # the next start settles what is left on the disk
+                cleaned.close()
+            raise
+        if not log.is_failed:
+            log.end_replacement(replacement)
 
-    async def _slices(self, work: "_Pass", steps: Iterator[int]) -> None:
+    async def _make_checkpoints_durable(self, work: Pass, end: int) -> None:
+        """A crash must not bring back a recovery point below the gaps that the pass leaves, nor
+        must it be unknown then that the log is compacted."""
+        directory, name = self._directory_of(work.log), work.log.topic_partition
+        checkpoints = directory.checkpoints
+        if not checkpoints.names_as_compacted(name):
+            checkpoints.clean_offsets.setdefault(name, work.found.first_dirty_offset)
+            await checkpoints.write_clean_offsets(self._runtime.offload)
+        if checkpoints.durable_recovery_point(name) < end:
+            await self._logs.checkpoint_offsets(directory)
+        work.check()
+        if checkpoints.durable_recovery_point(name) < end:
+            raise GivenUp("the recovery point on the disk is below its end")
+
+    async def _slices(self, work: Pass, steps: Iterator[int]) -> None:
         """Run a step of the pass, slice by slice."""
         while True:
             work.check()
@@ -332,8 +346,9 @@ class LogCleaner:
             if done is None:
                 return
             await self._throttle(done)
+            await self._give_way()
 
-    async def _off_loop(self, work: "_Pass", function: Callable[..., T], *args: object) -> T:
+    async def _off_loop(self, work: Pass, function: Callable[..., T], *args: object) -> T:
         """Run a slice. If the pass is cancelled meanwhile, wait for the slice: it must not use a
         file that has been closed."""
         watched = self._directory_of(work.log).watched
@@ -353,6 +368,13 @@ class LogCleaner:
         if self._free_at > now:
             await asyncio.sleep(self._free_at - now)
 
+    async def _give_way(self) -> None:
+        """Rest while the event loop is busy: a pass shares the processor with producers."""
+        before = self._runtime.clock.monotonic()
+        await asyncio.sleep(0)
+        turn = self._runtime.clock.monotonic() - before
+        await asyncio.sleep(turn * _REST_PER_TURN)
+
     # ---- its end
 
     async def _save(self, directory: LogDirectory) -> None:
@@ -361,7 +383,7 @@ class LogCleaner:
         except OSError as error:
             self._logs.directory_failed(directory, error)
 
-    def _report(self, work: "_Pass", fault: str, will_retry: bool = True) -> None:
+    def _report(self, work: Pass, fault: str, will_retry: bool = True) -> None:
         found = work.found
         self._on_compaction(
             PassReport(
@@ -378,47 +400,3 @@ class LogCleaner:
     def _directory_of(self, log: UnifiedLog) -> LogDirectory:
         path = posixpath.dirname(log.directory)
         return next(one for one in self._logs.directories if one.path == path)
-
-
-class _Pass:
-    """A log as it was when the pass began."""
-
-    def __init__(
-        self, log: UnifiedLog, found: Cleanable, segments: Sequence[Segment], truncations: int
-    ) -> None:
-        self.log = log
-        self.found = found
-        ends = [*(one.base_offset for one in segments[1:]), log.log_end_offset]
-        self.sources = [Source(one, one.size, end) for one, end in zip(segments, ends, strict=True)]
-        self.counts = Counts()
-        self.end_offset = found.first_dirty_offset
-        self.seconds = 0.0
-        self._truncations = truncations
-        self._needed = {id(source.segment) for source in self.sources}
-
-    def is_current(self) -> bool:
-        return not self.log.is_failed and self.log.truncations == self._truncations
-
-    def replaced(self, group: Sequence[Source]) -> None:
-        """A new segment is in the place of these."""
-        self._needed -= {id(source.segment) for source in group}
-
-    def has_its_sources(self) -> bool:
-        """Whether every segment that was not replaced yet is still one of the log's."""
-        return self._needed <= {id(segment) for segment in self.log.segments()}
-
-    def check(self) -> None:
-        """Raise if the log has changed in a way that the pass cannot take."""
-        if not self.is_current():
-            raise _GivenUp("the log was truncated, closed or deleted")
-
-    def below_open_transactions(self, first_open_offset: int | None) -> int:
-        """The first uncleanable offset, given where the earliest open transaction starts."""
-        upper_bound = self.found.first_uncleanable_offset
-        if first_open_offset is None or first_open_offset >= upper_bound:
-            return upper_bound
-        return max(
-            one.segment.base_offset
-            for one in self.sources
-            if one.segment.base_offset <= first_open_offset
-        )

@@ -55,6 +55,9 @@ class OffsetCheckpoints:
         self.clean_offsets: Offsets = {}
         # What the files hold, or are about to hold: the highest offsets a crash can bring back.
         self._stored_recovery_points: Offsets = {}
+        # What they are sure to hold after a crash, once their writes have been flushed.
+        self._durable_recovery_points: Offsets = {}
+        self._durable_clean_offsets: Offsets = {}
         self._stored_log_starts: Offsets = {}
 
     def read(self) -> StoredOffsets:
@@ -62,6 +65,8 @@ class OffsetCheckpoints:
         self._stored_recovery_points = self._read(self._recovery_points)
         self._stored_log_starts = self._read(self._log_starts)
         self.clean_offsets = self._read(self._clean_offsets)
+        self._durable_recovery_points = dict(self._stored_recovery_points)
+        self._durable_clean_offsets = dict(self.clean_offsets)
         return StoredOffsets(
             dict(self._stored_recovery_points),
             dict(self._stored_log_starts),
@@ -69,15 +74,27 @@ class OffsetCheckpoints:
             dict(self.clean_offsets),
         )
 
-    def recovery_point(self, topic_partition: TopicPartition) -> int:
-        """The recovery point in the file, which a crash brings back."""
-        return self._stored_recovery_points.get(topic_partition, 0)
+    def durable_recovery_point(self, topic_partition: TopicPartition) -> int:
+        """The lowest recovery point that a crash can bring back."""
+        return self._durable_recovery_points.get(topic_partition, 0)
+
+    def names_as_compacted(self, topic_partition: TopicPartition) -> bool:
+        """Whether the next start knows that the log is compacted, also after a crash."""
+        return topic_partition in self._durable_clean_offsets
+
+    @property
+    def has_damaged_clean_offsets(self) -> bool:
+        """Whether it is unknown which logs are compacted."""
+        return self._clean_offsets.path in self.damaged
 
     def leave_out_clean_offsets(self, foreign: Mapping[TopicPartition, str]) -> None:
-        """Do not use the clean offsets of these logs, for the given reasons."""
-        for name in foreign:
-            del self.clean_offsets[name]
+        """Remove the clean offsets of these logs, for the given reasons, from the file too: a log
+        that has grown until the next start would seem to be compacted up to there."""
         if foreign:
+            for name in foreign:
+                del self.clean_offsets[name]
+            self._clean_offsets.write(encode_offsets(self.clean_offsets))
+            self._durable_clean_offsets = dict(self.clean_offsets)
             reasons = "; ".join(f"{name}: {reason}" for name, reason in sorted(foreign.items()))
             self.damaged[self._clean_offsets.path] = reasons
 
@@ -105,6 +122,8 @@ class OffsetCheckpoints:
             if stored.get(topic_partition, 0) > end_offset:
                 file.write(encode_offsets(stored | {topic_partition: end_offset}))
                 stored[topic_partition] = end_offset
+        durable = self._durable_recovery_points.get(topic_partition, 0)
+        self._durable_recovery_points[topic_partition] = min(durable, end_offset)
 
     async def write_offsets(
         self, logs: Callable[[], Iterable[UnifiedLog]], offload: Offload
@@ -120,6 +139,7 @@ class OffsetCheckpoints:
             return encode_offsets(self._stored_log_starts)
 
         await self._recovery_points.write_in_background(recovery_points, offload)
+        self._durable_recovery_points = self._stored_recovery_points
         await self._log_starts.write_in_background(log_starts, offload)
 
     async def write_high_watermarks(self, offsets: Callable[[], Offsets], offload: Offload) -> None:
@@ -128,9 +148,15 @@ class OffsetCheckpoints:
 
     async def write_clean_offsets(self, offload: Offload) -> None:
         """Write the clean offsets, without blocking the event loop."""
-        await self._clean_offsets.write_in_background(
-            lambda: encode_offsets(self.clean_offsets), offload
-        )
+        written: Offsets = {}
+
+        def clean_offsets() -> bytes:
+            nonlocal written
+            written = dict(self.clean_offsets)
+            return encode_offsets(written)
+
+        await self._clean_offsets.write_in_background(clean_offsets, offload)
+        self._durable_clean_offsets = written
 
     def write_all(
         self, logs: Iterable[UnifiedLog], high_watermarks: Mapping[TopicPartition, int]

@@ -22,7 +22,8 @@ from barnabas_common.messages.control import (
 from barnabas_common.messages.sentinels import NO_EPOCH
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_broker.log.unified_log import Appended, UnifiedLog
+from barnabas_broker.log.appended import Appended
+from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.leader.durability import Durability
 from barnabas_broker.replica.leader.environment import LeaderEnvironment
 from barnabas_broker.replica.leader.high_watermark import (

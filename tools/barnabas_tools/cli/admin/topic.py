@@ -26,6 +26,7 @@ app = typer.Typer(no_args_is_help=True, help="Create, list, describe, alter and 
 
 DEFAULT_REPLICATION_FACTOR = 3
 SAFE_MIN_INSYNC_REPLICAS = 2
+_PATIENCE_SECONDS = 2
 
 _LIST_COLUMNS = ("topic", "partitions", "replication_factor", "under_replicated", "leaderless")
 _DESCRIBE_COLUMNS = (
@@ -36,6 +37,7 @@ _DESCRIBE_COLUMNS = (
     "replicas",
     "in_sync_replicas",
     "offline_replicas",
+    "dirty_percent",
 )
 
 
@@ -115,7 +117,11 @@ def describe(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(help="One topic; default: all.")] = None,
 ) -> None:
-    """Show the leader, replicas and in-sync replicas of each partition."""
+    """Show the leader, replicas and in-sync replicas of each partition.
+
+    dirty_percent is how much of the leader's log may be compacted and was not yet; empty without
+    compaction, or if the leader does not answer.
+    """
     settings = settings_of(context)
     rows = run_admin(settings, lambda admin: _describe(admin, name))
     print_rows(settings, _DESCRIBE_COLUMNS, rows)
@@ -229,7 +235,7 @@ async def _adding(admin: "Admin") -> dict[TopicPartition, int]:
     from barnabas_common.errors import BarnabasError
 
     try:
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(_PATIENCE_SECONDS):
             ongoing = await admin.list_partition_reassignments()
     except (BarnabasError, TimeoutError):
         return {}
@@ -238,6 +244,7 @@ async def _adding(admin: "Admin") -> dict[TopicPartition, int]:
 
 async def _describe(admin: "Admin", name: str | None) -> list[dict[str, Any]]:
     topics = await admin.describe_topics([name] if name is not None else None)
+    dirty = await _dirty_percents(admin, [topic.topic for topic in topics])
     return [
         {
             "topic": topic.topic,
@@ -247,10 +254,29 @@ async def _describe(admin: "Admin", name: str | None) -> list[dict[str, Any]]:
             "replicas": list(partition.replicas),
             "in_sync_replicas": list(partition.in_sync_replicas),
             "offline_replicas": list(partition.offline_replicas),
+            "dirty_percent": dirty.get((topic.topic, partition.partition, partition.leader_id)),
         }
         for topic in topics
         for partition in sorted(topic.partitions, key=lambda partition: partition.partition)
     ]
+
+
+async def _dirty_percents(admin: "Admin", topics: list[str]) -> dict[tuple[str, int, int], int]:
+    """How dirty each replica of a compacted log is: topic, partition, broker. Without the brokers
+    that do not answer soon, because the description must not wait for them."""
+    from barnabas_common.errors import BarnabasError
+
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            answers = await admin.describe_replicas(topics) if topics else []
+    except (BarnabasError, TimeoutError):
+        return {}
+    return {
+        (each.topic, each.partition, answer.broker_id): each.dirty_percent
+        for answer in answers
+        for each in answer.replicas
+        if each.dirty_percent >= 0
+    }
 
 
 def topic_row(
