@@ -53,6 +53,7 @@ class Blocking:
             )
         if self._closed:
             raise ClosedError(f"this {self._what} is closed")
+        self._thread.check_running()
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         try:
