@@ -80,6 +80,8 @@ class Client:
             if self._loop is None and not self._closed:
                 await self._start()
                 self._loop = running
+                if self._closed:  # that `close` found nothing to end
+                    await self.close()
         if self._closed:
             raise ClosedError(f"this {self._what} was closed while it started")
 
