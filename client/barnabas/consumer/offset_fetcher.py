@@ -180,7 +180,8 @@ class OffsetFetcher:
         await ask_leaders(self._cluster, states, build, _ROUND_SECONDS, found)
 
     def _report_deleted(self) -> None:
-        """Report topics that have been unknown for long to the application, once each time."""
+        """Report topics that have been unknown for long to the application, each once in a while:
+        one that logs the error and polls again must not get another at once."""
         now = self._cluster.clock.monotonic()
         errors = self._cluster.metadata.errors
         for tp, state in self._positions.states.items():
@@ -189,6 +190,7 @@ class OffsetFetcher:
                 continue
             missing_for = now - self._missing_since.setdefault(tp.topic, now)
             if missing_for > _DELETED_AFTER_SECONDS and not state.blocked:
+                self._missing_since[tp.topic] = now
                 message = f"topic {tp.topic!r} no longer exists"
                 self._buffer.add_failure(state, UnknownTopicOrPartitionError(message))
 
