@@ -210,3 +210,18 @@ async def test_asking_for_a_position_that_cannot_be_found_takes_no_record() -> N
             with pytest.raises(UnknownTopicOrPartitionError, match="nowhere"):
                 await consumer.position(nowhere)
             assert [record.offset for record in await read(consumer, 20)] == list(range(20))
+
+
+async def test_a_partition_that_does_not_exist_does_not_hold_up_the_others_of_its_topic() -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 10)
+        async with consumer_of(brokers) as consumer:
+            consumer.assign([TP, TopicPartition("flights", 7)])
+            offsets: list[int] = []
+            async with asyncio.timeout(5):
+                while len(offsets) < 10:
+                    try:
+                        offsets += [record.offset for record in await consumer.poll()]
+                    except UnknownTopicOrPartitionError as error:
+                        assert "no partition 7" in str(error)
+            assert offsets == list(range(10))

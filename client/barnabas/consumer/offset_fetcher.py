@@ -125,11 +125,14 @@ class OffsetFetcher:
                 self.wake()
 
     def _unknown_by_topic(self) -> list[_States]:
-        """The partitions to look up, by topic: a deleted one must not delay the others."""
-        topics: dict[str, list[TopicPartitionState]] = {}
+        """The partitions to look up, by topic: a deleted one must not delay the others, nor those
+        that do not exist the others of their topic."""
+        topics: dict[tuple[str, bool], list[TopicPartitionState]] = {}
         for state in self._positions.unreset():
             if not state.blocked:
-                topics.setdefault(state.topic_partition.topic, []).append(state)
+                tp = state.topic_partition
+                exists = self._cluster.metadata.partition(tp) is not None
+                topics.setdefault((tp.topic, exists), []).append(state)
         return list(topics.values())
 
     async def _look_up(self, states: _States) -> None:
