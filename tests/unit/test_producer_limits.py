@@ -206,6 +206,26 @@ async def test_close_while_it_starts_leaves_nothing_running() -> None:
         assert not {name for name in left if name.startswith(("cluster", "producer"))}
 
 
+async def test_a_cancelled_task_leaves_nothing_of_its_producer_running() -> None:
+    async with ScriptedBrokers() as brokers:
+        before = asyncio.all_tasks()
+        sending = asyncio.Event()
+
+        async def work() -> None:
+            async with Producer(brokers.bootstrap, runtime=brokers.runtime) as producer:
+                await producer.send_and_wait("flights", b"v")
+                sending.set()
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(work())
+        await sending.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        left = {task.get_name() for task in asyncio.all_tasks() - before}
+        assert not {name for name in left if name.startswith(("cluster", "producer", "channel"))}
+
+
 async def test_dropped_producer_with_undelivered_records_warns() -> None:
     async with ScriptedBrokers() as brokers:
         brokers.log().leader = -1

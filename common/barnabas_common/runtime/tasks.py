@@ -76,9 +76,14 @@ class TaskScope:
             logger.error("task %s failed", task.get_name(), exc_info=error)
 
     async def close(self) -> None:
-        """Cancel every task, the last started first, and wait until each has ended."""
+        """Cancel every task, the last started first, and wait until each has ended.
+
+        Works in a task that was cancelled too, as at the end of its `async with`: only a
+        cancellation that comes meanwhile ends the wait.
+        """
         self._closed = True
         current = asyncio.current_task()
+        cancellations = current.cancelling() if current is not None else 0
         for task in reversed(list(self._tasks)):
             if task is current:
                 continue
@@ -86,7 +91,7 @@ class TaskScope:
             try:
                 await task
             except asyncio.CancelledError:
-                if current is not None and current.cancelling():
+                if current is not None and current.cancelling() > cancellations:
                     raise
             except Exception:  # already reported by _done
                 pass
