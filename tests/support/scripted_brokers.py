@@ -86,6 +86,7 @@ class ScriptedBrokers:
     def __init__(self, partitions: int = 1, brokers: int = 3, topic: str = "flights") -> None:
         self.network = MemoryNetwork()
         self.topic = topic
+        self.topic_id = "id-of-" + topic
         self.brokers = list(range(1, brokers + 1))
         self.logs = {
             TopicPartition(topic, p): ScriptedLog(self.brokers[p % brokers])
@@ -222,6 +223,12 @@ class ScriptedBrokers:
         for number in range(len(self.logs), count):
             self.logs[TopicPartition(self.topic, number)] = ScriptedLog(self.brokers[0])
 
+    def create_again(self, partitions: int) -> None:
+        """The topic is deleted, and created again under another id."""
+        self.topic_id += "-again"
+        self.logs.clear()
+        self.grow(partitions)
+
     def metadata(self, request: MetadataRequest) -> MetadataResponse:
         names = [self.topic] if request.all_topics else request.topics
         topics = [
@@ -245,7 +252,7 @@ class ScriptedBrokers:
             )
             for tp, log in self.logs.items()
         ]
-        return TopicMetadata(name, 0, "id-of-" + name, False, partitions)
+        return TopicMetadata(name, 0, self.topic_id, False, partitions)
 
     def _list_offsets(self, broker_id: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
         answers = []

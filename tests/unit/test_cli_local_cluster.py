@@ -12,6 +12,7 @@ from barnabas_broker.config.config import Config
 from barnabas_broker.config.key import InvalidConfig
 from barnabas_broker.config.properties import parse_properties
 from barnabas_common.messages.metadata import BrokerInfo, MetadataResponse
+from barnabas_tools.cli.cluster.cluster import directory_option
 from barnabas_tools.cli.cluster.run_broker import properties_from_environment, properties_from_file
 from barnabas_tools.local.cluster import LocalCluster
 from barnabas_tools.local.errors import ClusterError
@@ -250,3 +251,9 @@ def test_a_character_that_is_written_in_two_parts_is_shown_whole(tmp_path: Path)
             file.write(part)
         shown += next(following)
     assert shown == "caf\u00e9\n"
+
+
+def test_the_commands_to_copy_quote_a_directory_with_a_space() -> None:
+    assert directory_option(Path(".barnabas")) == ""
+    assert directory_option(Path("/tmp/c1")) == " --dir /tmp/c1"
+    assert directory_option(Path("my cluster")) == " --dir 'my cluster'"

@@ -187,3 +187,14 @@ async def test_mistakes_are_told() -> None:
         await admin.close()
         with pytest.raises(ClosedError):
             await admin.list_topics()
+
+
+async def test_a_str_is_not_taken_for_topics_of_one_letter() -> None:
+    async with (
+        AdminBrokers() as brokers,
+        Admin(brokers.bootstrap, runtime=brokers.runtime) as admin,
+    ):
+        with pytest.raises(InvalidArgumentError, match=r"\['flights'\]"):
+            await admin.delete_topics("flights")
+        with pytest.raises(InvalidArgumentError, match=r"\['flights'\]"):
+            await admin.describe_topics("flights")

@@ -1,5 +1,6 @@
 """Positions: where reading begins, seeks, and truncated logs."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from barnabas.consumer.subscription_state import (
     apply_epoch_end,
     fetch_step,
 )
-from barnabas_common.errors import OffsetOutOfRangeError
+from barnabas_common.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.fetch import FetchedPartition
 from barnabas_common.messages.offsets import EpochEndOffset
@@ -195,3 +196,32 @@ def cut_to(brokers: ScriptedBrokers, offset: int) -> None:
     log.end = offset
     brokers.elect(0, leader=2)
     brokers.changed()
+
+
+async def test_asking_for_a_position_that_cannot_be_found_takes_no_record() -> None:
+    nowhere = TopicPartition("nowhere", 0)
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 20)
+        async with consumer_of(brokers) as consumer:
+            consumer.assign([TP, nowhere])
+            async with asyncio.timeout(10):
+                while consumer.high_watermark(TP) < 0:
+                    await asyncio.sleep(0)
+            with pytest.raises(UnknownTopicOrPartitionError, match="nowhere"):
+                await consumer.position(nowhere)
+            assert [record.offset for record in await read(consumer, 20)] == list(range(20))
+
+
+async def test_a_partition_that_does_not_exist_does_not_hold_up_the_others_of_its_topic() -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 10)
+        async with consumer_of(brokers) as consumer:
+            consumer.assign([TP, TopicPartition("flights", 7)])
+            offsets: list[int] = []
+            async with asyncio.timeout(5):
+                while len(offsets) < 10:
+                    try:
+                        offsets += [record.offset for record in await consumer.poll()]
+                    except UnknownTopicOrPartitionError as error:
+                        assert "no partition 7" in str(error)
+            assert offsets == list(range(10))

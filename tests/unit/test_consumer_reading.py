@@ -246,3 +246,22 @@ async def test_mistakes_are_told() -> None:
             consumer.assign([TopicPartition("flights", 9)])
             with pytest.raises(UnknownTopicOrPartitionError, match="no partition 9"):
                 await consumer.poll()
+
+
+async def test_a_deleted_topic_is_reported_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.consumer.offset_fetcher._DELETED_AFTER_SECONDS", 0.2)
+    async with ScriptedBrokers(partitions=3) as brokers:
+        write(brokers, 0, 10)
+        async with consumer_of(brokers, "flights", metadata_max_age_ms=10) as consumer:
+            await read(consumer, 10)
+            brokers.topic = "another"
+            errors = 0
+            loop = asyncio.get_running_loop()
+            end = loop.time() + 1.0
+            while loop.time() < end:
+                try:
+                    await consumer.poll(timeout_ms=100)
+                except UnknownTopicOrPartitionError as error:
+                    assert "no longer exists" in str(error)
+                    errors += 1
+            assert 1 <= errors <= 5

@@ -12,6 +12,7 @@ from barnabas_common.errors import (
     InvalidRecordError,
     MessageTooLargeError,
     NotEnoughReplicasError,
+    UnknownTopicOrPartitionError,
 )
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.record.builder import BatchBuilder
@@ -45,6 +46,38 @@ async def test_key_headers_and_timestamp_travel_with_the_value() -> None:
         assert (first.key, first.value, first.timestamp) == (b"k", b"v", 77)
         assert first.headers == [("a", b"1"), ("b", None)]
         assert (second.key, second.value) == (b"tombstone", None)
+
+
+async def test_headers_that_can_be_read_only_once_travel_too() -> None:
+    async with ScriptedBrokers() as brokers:
+        async with Producer(brokers.bootstrap, runtime=brokers.runtime) as producer:
+            once: Any = ((name, b"1") for name in "ab")
+            await producer.send_and_wait("flights", b"v", headers=once)
+        assert brokers.log().records()[0].headers == [("a", b"1"), ("b", b"1")]
+
+
+@pytest.mark.parametrize("partitioner", ["sticky", "round-robin"])
+async def test_a_topic_created_again_with_fewer_partitions_gets_records_in_those(
+    partitioner: Any,
+) -> None:
+    async with (
+        ScriptedBrokers(partitions=6) as brokers,
+        Producer(
+            brokers.bootstrap, runtime=brokers.runtime, partitioner=partitioner,
+            metadata_max_age_ms=10,
+        ) as producer,
+    ):  # fmt: skip
+        await producer.send_and_wait("flights", b"old")
+        brokers.create_again(partitions=2)
+        async with asyncio.timeout(10):
+            while await producer.partitions_for("flights") != 2:
+                await asyncio.sleep(0.01)
+            keyed = [await producer.send("flights", b"v", key=b"%d" % i) for i in range(20)]
+            free = [await producer.send("flights", b"v") for _ in range(20)]
+            assert {(await handle).partition for handle in keyed} == {0, 1}
+            assert {(await handle).partition for handle in free} <= {0, 1}
+        with pytest.raises(UnknownTopicOrPartitionError, match="it has 2 from 0 on"):
+            await producer.send("flights", b"v", partition=2)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

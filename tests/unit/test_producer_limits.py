@@ -9,6 +9,7 @@ from barnabas import Producer
 from barnabas_common.errors import (
     BufferExhaustedError,
     ClientError,
+    ClosedError,
     CorruptMessageError,
     InvalidArgumentError,
     MessageTooLargeError,
@@ -61,6 +62,7 @@ def test_delivery_timeout_follows_a_longer_request_timeout() -> None:
         ({"value": 5}, "value must be bytes"),
         ({"value": b"v", "timestamp_ms": "now"}, "timestamp_ms"),
         ({"value": b"v", "timestamp_ms": -5}, "negative"),
+        ({"value": b"v", "timestamp_ms": 1.5}, "timestamp_ms must be an int"),
         ({"value": b"v", "headers": [("a", "text")]}, "cannot be encoded"),
     ],
 )
@@ -188,6 +190,40 @@ async def test_use_after_fork_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getpid", lambda: parent + 1)
     with pytest.raises(ClientError, match="forked"):
         await producer.send("flights", b"v")
+
+
+async def test_close_while_it_starts_leaves_nothing_running() -> None:
+    async with ScriptedBrokers() as brokers:
+        before = asyncio.all_tasks()
+        producer = Producer(brokers.bootstrap, runtime=brokers.runtime)
+        starting = asyncio.create_task(producer.start())
+        while not hasattr(producer, "_cluster"):
+            await asyncio.sleep(0)
+        await producer.close()
+        with pytest.raises(ClosedError, match="while it started"):
+            await starting
+        left = {task.get_name() for task in asyncio.all_tasks() - before}
+        assert not {name for name in left if name.startswith(("cluster", "producer"))}
+
+
+async def test_a_cancelled_task_leaves_nothing_of_its_producer_running() -> None:
+    async with ScriptedBrokers() as brokers:
+        before = asyncio.all_tasks()
+        sending = asyncio.Event()
+
+        async def work() -> None:
+            async with Producer(brokers.bootstrap, runtime=brokers.runtime) as producer:
+                await producer.send_and_wait("flights", b"v")
+                sending.set()
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(work())
+        await sending.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        left = {task.get_name() for task in asyncio.all_tasks() - before}
+        assert not {name for name in left if name.startswith(("cluster", "producer", "channel"))}
 
 
 async def test_dropped_producer_with_undelivered_records_warns() -> None:

@@ -213,6 +213,18 @@ def test_use_after_fork_says_so(brokers: ScriptedBrokers, monkeypatch: pytest.Mo
     producer.close()
 
 
+def test_a_call_after_the_background_loop_has_ended_does_not_wait_for_it() -> None:
+    thread = LoopThread()
+
+    async def answer() -> int:
+        return 1
+
+    assert thread.call(answer()) == 1
+    thread.stop()
+    with pytest.raises(ClientError, match="the program is ending"):
+        thread.call(answer())
+
+
 def test_admin_describes(brokers: ScriptedBrokers) -> None:
     with Admin(brokers.bootstrap, runtime=brokers.runtime) as admin:
         assert [b.broker_id for b in admin.describe_cluster().brokers] == [1, 2, 3]

@@ -101,7 +101,7 @@ class Admin(Client):
 
         Raises the first refusal, once the rest is deleted.
         """
-        request = DeleteTopicsRequest(timeout_ms, list(topics))
+        request = DeleteTopicsRequest(timeout_ms, topic_requests.names(topics))
         await topic_requests.delete_topics(await self._ready(), request, self._patience)
 
     async def create_partitions(
@@ -178,7 +178,7 @@ class Admin(Client):
 
         Raises `UnknownTopicOrPartitionError` if one does not exist.
         """
-        named = None if topics is None else list(topics)
+        named = None if topics is None else topic_requests.names(topics)
         request = MetadataRequest(named or [], all_topics=named is None)
         response = await (await self._ready()).refresh(request)
         for topic in response.topics:

@@ -6,10 +6,10 @@ no controller is sent again.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from barnabas_common.errors import NotControllerError, raise_for
+from barnabas_common.errors import InvalidArgumentError, NotControllerError, raise_for
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.topics import (
     CreatePartitionsRequest,
@@ -26,6 +26,13 @@ from barnabas.admin.visibility import has_partitions, is_gone, wait_until_known
 from barnabas.cluster import Cluster
 from barnabas.cluster.by_controller import ask_controller
 from barnabas.cluster.options import check_int
+
+
+def names(topics: Iterable[str]) -> list[str]:
+    """The names of several topics. A str would be taken for one name a letter."""
+    if isinstance(topics, str):
+        raise InvalidArgumentError(f"topics are several names: [{topics!r}], not {topics!r}")
+    return list(topics)
 
 
 def assigned(assignments: Mapping[int, Sequence[int]] | None) -> list[ReplicaAssignment]:

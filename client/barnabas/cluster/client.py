@@ -64,7 +64,8 @@ class Client:
         if os.getpid() != self._process:
             raise ClientError(
                 f"this {self._what} was made in process {self._process} and the process was forked "
-                f"since: make a new {self._what} in each process"
+                f"since: close it before forking, or start processes by the method 'spawn', "
+                f"and make a new {self._what} in each"
             )
         running = asyncio.get_running_loop()
         if self._home is None:
@@ -80,6 +81,8 @@ class Client:
             if self._loop is None and not self._closed:
                 await self._start()
                 self._loop = running
+                if self._closed:  # that `close` found nothing to end
+                    await self.close()
         if self._closed:
             raise ClosedError(f"this {self._what} was closed while it started")
 

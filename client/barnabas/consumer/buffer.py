@@ -115,12 +115,24 @@ class FetchBuffer:
             return head
         if not raising:
             return None
-        self._entries.popleft()
-        if head.state.known:
-            head.state.rewind()
-        head.state.blocked = False
+        raise self._settle(head)
+
+    def raise_failure(self, state: TopicPartitionState) -> None:
+        """Raise the error about this partition, if there is one; no record is taken."""
+        if self._closed is not None:
+            raise self._closed
+        for entry in self._entries:
+            if isinstance(entry, _Failure) and entry.state is state and not entry.stale:
+                raise self._settle(entry)
+
+    def _settle(self, failure: _Failure) -> BarnabasError:
+        """The error of a failure that is raised now; its partition is fetched again."""
+        self._entries.remove(failure)
+        if failure.state.known:
+            failure.state.rewind()
+        failure.state.blocked = False
         self.on_room()
-        raise head.error
+        return failure.error
 
     def _replace_head(self, chunk: CompletedFetch, error: BarnabasError) -> None:
         self._entries[0] = _Failure(chunk.state, chunk.state.version, error)

@@ -127,7 +127,7 @@ class Consumer(Client):
             self._check_defined([state.topic_partition] if state.reset_to is None else [])
             await self._offset_fetcher.settled()
         if not state.known:
-            self._buffer.take(1)  # raises why
+            self._buffer.raise_failure(state)
         return state.position
 
     def high_watermark(self, partition: TopicPartition | tuple[str, int]) -> int:

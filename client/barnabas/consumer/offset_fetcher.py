@@ -125,11 +125,14 @@ class OffsetFetcher:
                 self.wake()
 
     def _unknown_by_topic(self) -> list[_States]:
-        """The partitions to look up, by topic: a deleted one must not delay the others."""
-        topics: dict[str, list[TopicPartitionState]] = {}
+        """The partitions to look up, by topic: a deleted one must not delay the others, nor those
+        that do not exist the others of their topic."""
+        topics: dict[tuple[str, bool], list[TopicPartitionState]] = {}
         for state in self._positions.unreset():
             if not state.blocked:
-                topics.setdefault(state.topic_partition.topic, []).append(state)
+                tp = state.topic_partition
+                exists = self._cluster.metadata.partition(tp) is not None
+                topics.setdefault((tp.topic, exists), []).append(state)
         return list(topics.values())
 
     async def _look_up(self, states: _States) -> None:
@@ -180,7 +183,8 @@ class OffsetFetcher:
         await ask_leaders(self._cluster, states, build, _ROUND_SECONDS, found)
 
     def _report_deleted(self) -> None:
-        """Report topics that have been unknown for long to the application, once each time."""
+        """Report topics that have been unknown for long to the application, each once in a while:
+        one that logs the error and polls again must not get another at once."""
         now = self._cluster.clock.monotonic()
         errors = self._cluster.metadata.errors
         for tp, state in self._positions.states.items():
@@ -189,6 +193,7 @@ class OffsetFetcher:
                 continue
             missing_for = now - self._missing_since.setdefault(tp.topic, now)
             if missing_for > _DELETED_AFTER_SECONDS and not state.blocked:
+                self._missing_since[tp.topic] = now
                 message = f"topic {tp.topic!r} no longer exists"
                 self._buffer.add_failure(state, UnknownTopicOrPartitionError(message))
 

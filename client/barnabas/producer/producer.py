@@ -15,6 +15,7 @@ import warnings
 from asyncio import get_running_loop
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import index
 from types import TracebackType
 from typing import Unpack
 
@@ -105,15 +106,15 @@ class Producer(Client):
         """
         if get_running_loop() is not self._loop:
             await self._ensure_started()
-        if timestamp_ms is None:
-            timestamp_ms = self._wall_ms()
         try:
+            timestamp_ms = self._wall_ms() if timestamp_ms is None else index(timestamp_ms)
             needed = RECORD_OVERHEAD
             if value is not None:
                 needed += len(value)
             if key is not None:
                 needed += len(key)
             if headers:
+                headers = list(headers)
                 needed += _headers_size(headers)
             queues = self._topics.get(topic)
             if queues is None:
@@ -225,7 +226,7 @@ class Producer(Client):
         """How many partitions the topic has."""
         await self._ensure_started()
         queues = self._topics.get(topic) or await self._load_topic(topic)
-        return len(queues.queues)
+        return queues.count
 
     async def _open(self) -> None:
         self._wall_ms = self._runtime.clock.wall_ms
@@ -239,24 +240,25 @@ class Producer(Client):
         self, queues: TopicQueues, key: bytes | None, partition: int | None
     ) -> PartitionQueue:
         if partition is not None:
-            if 0 <= partition < len(queues.queues):
+            if 0 <= partition < queues.count:
                 return queues.queues[partition]
             raise UnknownTopicOrPartitionError(
                 f"topic {queues.topic!r} has no partition {partition}, "
-                f"it has {len(queues.queues)} from 0 on"
+                f"it has {queues.count} from 0 on"
             )
         if key is not None:
-            return queues.queues[partition_for_key(key, len(queues.queues))]
+            return queues.queues[partition_for_key(key, queues.count)]
         return self._free_choice(queues)
 
     def _free_choice(self, queues: TopicQueues) -> PartitionQueue:
         """The next partition for records without a key."""
+        has_leader = queues.has_leader[: queues.count]
         if self._config.partitioner == "round-robin":
-            queues.last_partition = next_round_robin(queues.last_partition, queues.has_leader)
+            queues.last_partition = next_round_robin(queues.last_partition, has_leader)
             return queues.queues[queues.last_partition]
-        lengths = [queue.unsent for queue in queues.queues]
+        lengths = [queue.unsent for queue in queues.queues[: queues.count]]
         chance = self._runtime.randomness.random()
-        queues.sticky = queues.queues[sticky_partition(lengths, queues.has_leader, chance)]
+        queues.sticky = queues.queues[sticky_partition(lengths, has_leader, chance)]
         return queues.sticky
 
     async def _make_room(
@@ -312,14 +314,14 @@ class Producer(Client):
         return queues
 
     def _on_metadata(self) -> None:
-        """Add queues for new partitions, and note which partitions have a leader."""
+        """Follow the number of partitions, and note which of them have a leader."""
         metadata = self._cluster.metadata
         for topic, queues in self._topics.items():
             info = metadata.topics.get(topic)
             if info is None:
                 continue
-            if info.partition_count > len(queues.queues):
-                queues.grow(info.partition_count)
+            if info.partition_count != queues.count:
+                queues.resize(info.partition_count)
             for queue in queues.queues:
                 leader = metadata.leader(queue.topic_partition)
                 queues.has_leader[queue.topic_partition.partition] = leader is not None
@@ -367,6 +369,6 @@ def _explain(
             return InvalidArgumentError(
                 f"{name} must be bytes or None, not {type(given).__name__}: encode it first"
             )
-    if not isinstance(timestamp, int):
+    if timestamp is not None and not isinstance(timestamp, int):
         return InvalidArgumentError(f"timestamp_ms must be an int, not {timestamp!r}")
     return InvalidArgumentError(f"a record for {topic!r} cannot be encoded: {error}")

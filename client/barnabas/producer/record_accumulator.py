@@ -43,7 +43,11 @@ class PartitionQueue:
 
 
 class TopicQueues:
-    """The queues of one topic, and the present partition for records without a key."""
+    """The queues of one topic, and the present partition for records without a key.
+
+    `queues` and `has_leader` have an entry for every partition there ever was, `count` is how many
+    there are now: fewer once the topic was deleted and created again with fewer.
+    """
 
     def __init__(self, topic: str, partition_count: int) -> None:
         self.topic = topic
@@ -52,7 +56,8 @@ class TopicQueues:
         self.sticky_bytes = 0
         self.last_partition = -1
         self.has_leader: list[bool] = []
-        self.grow(partition_count)
+        self.count = 0
+        self.resize(partition_count)
 
     def given(self, queue: PartitionQueue, size: int, batch_size: int) -> None:
         """Count a closed batch: after `batch_size` bytes the sticky partition changes."""
@@ -62,8 +67,12 @@ class TopicQueues:
                 self.sticky = None
                 self.sticky_bytes = 0
 
-    def grow(self, partition_count: int) -> None:
-        """Add queues for new partitions; keys are spread over all of them."""
+    def resize(self, partition_count: int) -> None:
+        """Spread keys over this many partitions; new ones get queues."""
+        self.count = partition_count
+        if self.sticky is not None and self.sticky.topic_partition.partition >= partition_count:
+            self.sticky = None
+            self.sticky_bytes = 0
         for number in range(len(self.queues), partition_count):
             self.queues.append(PartitionQueue(self, TopicPartition(self.topic, number)))
             self.has_leader.append(True)

@@ -49,10 +49,12 @@ class Blocking:
         if self._thread.process != os.getpid():
             raise ClientError(
                 f"this {self._what} was made in process {self._thread.process} and the process was "
-                f"forked since: make a new {self._what} in each process"
+                "forked since: close it before forking, or start processes by the method 'spawn', "
+                f"and make a new {self._what} in each"
             )
         if self._closed:
             raise ClosedError(f"this {self._what} is closed")
+        self._thread.check_running()
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         try:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from barnabas_common.errors import ClientError
 from barnabas_common.runtime.event_loop import ProgramLoop
 
 T = TypeVar("T")
@@ -25,9 +26,10 @@ class LoopThread:
     def __init__(self) -> None:
         self.loop = ProgramLoop()
         self.process = os.getpid()
+        self._stopped = False
         self._thread = threading.Thread(target=self._run, name="barnabas", daemon=True)
         self._thread.start()
-        atexit.register(self._stop)
+        atexit.register(self.stop)
 
     @staticmethod
     def shared() -> "LoopThread":
@@ -47,6 +49,11 @@ class LoopThread:
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RuntimeError("blocking calls are not possible in an on_delivery callback")
+        try:
+            self.check_running()
+        except ClientError:
+            coroutine.close()
+            raise
         future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
         try:
             return future.result(timeout)
@@ -54,11 +61,21 @@ class LoopThread:
             future.cancel()
             raise
 
+    def check_running(self) -> None:
+        """Raise `ClientError` once the loop has ended: nothing would answer."""
+        if self._stopped:
+            raise ClientError(
+                "the program is ending and the blocking clients have stopped: use and close them "
+                "before, or in an exit handler that is registered after the first was made"
+            )
+
+    def stop(self) -> None:
+        """End the loop; the interpreter calls it at exit."""
+        if self.process == os.getpid():
+            self._stopped = True
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join(timeout=2.0)
+
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
-
-    def _stop(self) -> None:
-        if self.process == os.getpid():
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join(timeout=2.0)

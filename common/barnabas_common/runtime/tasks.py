@@ -77,9 +77,14 @@ class TaskScope:
             logger.error("task %s failed", task.get_name(), exc_info=error)
 
     async def close(self) -> None:
-        """Cancel every task but the caller's own, the last started first, and wait for its end."""
+        """Cancel every task but the caller's own, the last started first, and wait for its end.
+
+        The caller may be cancelled already, as at the end of an `async with`. Only another
+        cancellation ends the wait.
+        """
         self._closed = True
         current = asyncio.current_task()
+        cancellations = current.cancelling() if current is not None else 0
         for task in reversed(list(self._tasks)):
             if task is current:
                 continue
@@ -87,7 +92,7 @@ class TaskScope:
             try:
                 await task
             except asyncio.CancelledError:
-                if current is not None and current.cancelling():
+                if current is not None and current.cancelling() > cancellations:
                     raise
             except Exception:  # already reported by _done
                 pass

@@ -1,5 +1,6 @@
 """`barnabas cluster`: start, stop and destroy a cluster of local processes."""
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -179,8 +180,9 @@ def _find(directory: Path) -> "LocalCluster":
     return LocalCluster.find(directory, report)
 
 
-def _dir_option(directory: Path) -> str:
-    return "" if directory == DEFAULT_DIRECTORY else f" --dir {directory}"
+def directory_option(directory: Path) -> str:
+    """The option that names the directory, for commands to be copied into a shell."""
+    return "" if directory == DEFAULT_DIRECTORY else f" --dir {shlex.quote(str(directory))}"
 
 
 def _cluster_row(local: "LocalCluster", started: bool) -> dict[str, Any]:
@@ -202,7 +204,7 @@ def _say_it_runs(
 
 
 def _say_started(settings: Settings, local: "LocalCluster", directory: Path) -> None:
-    option = _dir_option(directory)
+    option = directory_option(directory)
     text = "\n".join(
         [
             f"serving at {local.bootstrap}",
