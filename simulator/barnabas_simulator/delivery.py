@@ -5,7 +5,9 @@ Plain functions on plain data, used by every fault test and themselves tested on
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from barnabas_common.topic_partition import TopicPartition
 
@@ -44,14 +46,25 @@ class Verdict:
         assert not problems, f"of {self.acked} acknowledged records: {problems}"
 
 
+MayBeGone = Callable[[TopicPartition, int, bytes], bool]
+"""Whether compaction may have removed the record that was acknowledged with this offset."""
+
+
 def judge(
     histories: dict[TopicPartition, History],
     consumed: dict[TopicPartition, list[tuple[int, bytes]]],
+    may_be_gone: MayBeGone = lambda *_: False,
 ) -> Verdict:
     """Compare what was acknowledged with what was read back from the beginning."""
     verdict = Verdict()
     for partition, history in histories.items():
-        _judge_partition(partition, history, consumed.get(partition, []), verdict)
+        _judge_partition(
+            partition,
+            history,
+            consumed.get(partition, []),
+            verdict,
+            partial(may_be_gone, partition),
+        )
     return verdict
 
 
@@ -60,12 +73,15 @@ def _judge_partition(
     history: History,
     records: list[tuple[int, bytes]],
     verdict: Verdict,
+    may_be_gone: Callable[[int, bytes], bool],
 ) -> None:
     at_offset = dict(records)
     counts = Counter(value for _, value in records)
     verdict.acked += len(history.acked)
     verdict.duplicated += sum(count - 1 for count in counts.values())
     for value, offset in history.acked.items():
+        if offset not in at_offset and may_be_gone(offset, value):
+            continue
         if value not in counts:
             verdict.lost.append(f"{partition}@{offset} {value!r}")
         elif at_offset.get(offset) != value:

@@ -9,10 +9,11 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 from barnabas_simulator.disk import NONSENSE, MemoryDisk
-from barnabas_simulator.invariants.image import LogImage
+from barnabas_simulator.invariants.logs.image import LogImage
 from barnabas_simulator.invariants.rule import rule
 from barnabas_simulator.invariants.truth import Truth
 from barnabas_simulator.invariants.view import Replica
+from barnabas_simulator.labels import key_of
 
 
 @rule("I4 LeaderCompleteness")
@@ -45,12 +46,16 @@ def no_global_loss(stored: Mapping[int, LogImage], truth: Truth) -> str | None:
         return None
     missing = {}
     for broker_id, image in stored.items():
-        start = image.batches[0].base_offset if image.batches else 0
+        start = image.first_base if truth.keyed is not None else _first_offset(image)
         lacks = truth.missing_from(image, start)
         if lacks is None:
             return None
         missing[broker_id] = lacks.base_offset
     return f"no disk has all below {truth.high_watermark}; each lacks what begins at: {missing}"
+
+
+def _first_offset(image: LogImage) -> int:
+    return image.batches[0].base_offset if image.batches else 0
 
 
 @rule("I9 NoGlobalLoss")
@@ -66,8 +71,13 @@ def _lacks(replica: Replica, image: LogImage, truth: Truth) -> str | None:
     if missing is not None:
         return f"the committed {missing} is not in the log; {replica}"
     for offset, told in truth.unsettled.items():
-        value = image.value_at(offset)
-        if value != told:
+        value = image.label_at(offset)
+        is_superseded = (
+            truth.keyed is not None
+            and value is None
+            and image.has_later(key_of(told) or b"", offset, replica.log_end)
+        )
+        if value != told and not is_superseded:
             return f"a client was told of {told!r} at {offset}, the log has {value!r}; {replica}"
     return None
 
@@ -109,6 +119,7 @@ CHECKPOINTS = {
     "replication-offset-checkpoint": decode_offsets,
     "recovery-point-offset-checkpoint": decode_offsets,
     "log-start-offset-checkpoint": decode_offsets,
+    "cleaner-offset-checkpoint": decode_offsets,
     "leader-epoch-checkpoint": decode_epochs,
 }
 
