@@ -435,6 +435,10 @@ class Invariants:
             missing = self.findings.violation(liveness.readers_progress.name, None, states or "")
         self.findings.end(missing)
 
+    def committed(self) -> dict[TopicPartition, dict[int, bytes]]:
+        """Return the labels of all records of the compacted partitions that were committed."""
+        return {p: truth.keyed.labels for p, truth in self.truths.items() if truth.keyed}
+
     def state_of(self, partition: TopicPartition) -> LeaderAndIsr:
         """Return the state in ZooKeeper; KeyError without one."""
         return self.truths[partition].state

@@ -15,7 +15,7 @@ def assert_delivered(
     histories: Mapping[str, dict[TopicPartition, History]],
     seen: Mapping[TopicPartition, dict[int, bytes]],
     records: Records,
-    is_compacted: bool = False,
+    committed: Mapping[TopicPartition, Mapping[int, bytes]] | None = None,
 ) -> None:
     """Raise AssertionError with the first findings.
 
@@ -24,13 +24,16 @@ def assert_delivered(
     killed has a history for each incarnation, because a new one does not wait for the records of
     the previous. At least one record of each producer must have been acknowledged.
 
-    On a compacted topic a record may be gone if a later one of its key is there, or if it was a
-    tombstone.
+    `committed`: all records that were, if the topic is compacted. Those that a later one of their
+    key has superseded may be gone, and tombstones.
     """
-    newest = {p: newest_by_key(found) if is_compacted else {} for p, found in records.items()}
+    newest = {
+        partition: newest_by_key([*found, *(committed or {}).get(partition, {}).items()])
+        for partition, found in records.items()
+    }
 
     def may_have_gone(partition: TopicPartition, offset: int, label: bytes) -> bool:
-        return is_compacted and may_be_gone(offset, label, newest[partition])
+        return committed is not None and may_be_gone(offset, label, newest[partition])
 
     acked = Counter[str]()
     for name, by_partition in histories.items():
