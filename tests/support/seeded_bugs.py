@@ -11,16 +11,16 @@ checker that do not find them are not finished.
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from hashlib import md5
 from typing import Any
 
 from barnabas_broker.log.checkpoint.checkpoint_file import CheckpointFile
-from barnabas_broker.log.compaction import batch_filter, cleanable
+from barnabas_broker.log.compaction import batch_filter, cleanable, offset_map
 from barnabas_broker.log.compaction.cleanable import LogFacts
 from barnabas_broker.log.compaction.cleaner import Cleaner
 from barnabas_broker.log.compaction.offset_map import NOT_FOUND, OffsetMap
 from barnabas_broker.log.compaction.what_stays import PassRules
 from barnabas_broker.log.epochs.leader_epoch_cache import UNDEFINED, EpochEnd, LeaderEpochCache
-from barnabas_broker.log.manager.offset_checkpoints import OffsetCheckpoints
 from barnabas_broker.log.recovery import log_loader
 from barnabas_broker.replica import controller_fence, roles
 from barnabas_broker.replica.follower import follower
@@ -30,7 +30,6 @@ from barnabas_broker.replica.leader.in_sync import InSyncReplicas
 from barnabas_broker.replica.partition import partition
 from barnabas_broker.replica.serve import follower_fetch
 from barnabas_common.runtime import Offload
-from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.partitions import alter_partition
 from barnabas_controller.store import fenced_store, znodes
 from barnabas_controller.store.fenced_store import FencedStore
@@ -242,17 +241,9 @@ def _keep_deltas_under_a_horizon() -> list[Patch]:
     return [(batch_filter, "_moved", moved)]
 
 
-def _inherit_the_clean_offset() -> list[Patch]:
-    """C7: a log that replaces a lost one gets its clean offset."""
-    begin = OffsetCheckpoints.begin
-
-    def begin_clean(self: OffsetCheckpoints, name: TopicPartition) -> None:
-        offset = self.clean_offsets.get(name)
-        begin(self, name)
-        if offset is not None:
-            self.clean_offsets[name] = offset
-
-    return [(OffsetCheckpoints, "begin", begin_clean)]
+def _confuse_keys() -> list[Patch]:
+    """C7: two keys have the same hash, and count as one."""
+    return [(offset_map, "md5", lambda key, **_: md5(b"%d" % len(key), usedforsecurity=False))]
 
 
 def _forget_swap_files() -> list[Patch]:
@@ -282,7 +273,7 @@ SEEDED_BUGS = {
         SeededBug("C4", "below the high watermark only", _compact_what_is_not_committed),
         SeededBug("C5", "the clean offset", _leave_out_a_segment),
         SeededBug("C6", "the delete horizon", _keep_deltas_under_a_horizon),
-        SeededBug("C7", "a lost log's checkpoints", _inherit_the_clean_offset),
+        SeededBug("C7", "a hash that tells keys apart", _confuse_keys),
         SeededBug("C8", "safe at a crash", _forget_swap_files),
     )
 }

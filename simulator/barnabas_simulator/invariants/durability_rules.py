@@ -46,16 +46,12 @@ def no_global_loss(stored: Mapping[int, LogImage], truth: Truth) -> str | None:
         return None
     missing = {}
     for broker_id, image in stored.items():
-        start = image.first_base if truth.keyed is not None else _first_offset(image)
+        start = image.batches[0].base_offset if image.batches else 0
         lacks = truth.missing_from(image, start)
         if lacks is None:
             return None
         missing[broker_id] = lacks.base_offset
     return f"no disk has all below {truth.high_watermark}; each lacks what begins at: {missing}"
-
-
-def _first_offset(image: LogImage) -> int:
-    return image.batches[0].base_offset if image.batches else 0
 
 
 @rule("I9 NoGlobalLoss")

@@ -115,7 +115,7 @@ class Truth:
         if self.keyed is not None:
             bound = max(self.high_watermark, self.claimed)
             end = self.high_watermark
-            offset = self.keyed.missing_from(image, log_start, end, end, bound)
+            offset = self.keyed.missing_from(image, end, end, bound)
             return None if offset is None else self._batch_at(offset)
         first = bisect_left(self.committed, log_start, key=_last_offset)
         wanted = self.committed[first:]

@@ -15,9 +15,7 @@ def newest_stays(
 ) -> str | None:
     """The newest committed record of each key is in every log that has reached its offset, and a
     tombstone until its delete horizon."""
-    missing = committed.missing_from(
-        image, replica.log_start, replica.high_watermark, replica.log_end, bound
-    )
+    missing = committed.missing_from(image, replica.high_watermark, replica.log_end, bound)
     if missing is None:
         return None
     return (

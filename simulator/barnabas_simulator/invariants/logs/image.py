@@ -120,18 +120,10 @@ class LogImage:
         return max(self.end, self.last_base)
 
     @property
-    def first_base(self) -> int:
-        """The base offset of the first segment: where the log starts, at least."""
-        return self._bases()[0]
-
-    @property
     def last_base(self) -> int:
         """The base offset of the last segment: where an empty log ends."""
-        return self._bases()[-1]
-
-    def _bases(self) -> list[int]:
         names = sorted(n for n in self._disk.look_into(self.path) if n.endswith(LOG_SUFFIX))
-        return [int(name.removesuffix(LOG_SUFFIX)) for name in names] or [0]
+        return int(names[-1].removesuffix(LOG_SUFFIX)) if names else 0
 
     def update(self, segments: Sequence[int] | None = None) -> None:
         """Read what is new. `segments` are the base offsets of an open log; without them, for a

@@ -52,19 +52,20 @@ class KeyedRecords:
         return newest <= offset and not is_tombstone(label)
 
     def missing_from(
-        self, image: LogImage, start: int, high_watermark: int, log_end: int, bound: int
+        self, image: LogImage, high_watermark: int, log_end: int, bound: int
     ) -> int | None:
         """The offset of a committed record that a log lacks, although it may not be gone.
 
         Looks at the newest record of each key in the readable part of the log. It may be gone if a
-        later one of its key is there, or has not been copied yet: the leader had it.
+        later one of its key is there, or has not been copied yet: the leader had it. Where the log
+        starts is no excuse: in no run does retention delete anything.
         `bound` is the highest high watermark of any replica: nothing above it may replace another.
         """
         for key, offsets in self._offsets.items():
             known = bisect_left(offsets, high_watermark)
-            newest = offsets[known - 1] if known else -1
-            if newest < start:
+            if not known:
                 continue
+            newest = offsets[known - 1]
             found = image.label_at(newest)
             if found is not None and found != self.labels[newest]:
                 return newest
