@@ -13,6 +13,8 @@ from barnabas_common.record.batch import parse_header, stamp
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_simulator.campaign.judge.verdict import assert_delivered
+from barnabas_simulator.delivery import History
 from barnabas_simulator.disk import MemoryDisk
 from barnabas_simulator.invariants.compaction import rules
 from barnabas_simulator.invariants.durability_rules import no_global_loss
@@ -325,3 +327,51 @@ def test_a_compacted_segment_is_durable_by_the_name_that_recovery_completes() ->
         disk.rename(name + ending, name, sync=False)
         log.update()
         assert log.durable_end == durable_end, ending
+
+
+def test_what_only_a_client_was_told_of_must_be_there_too() -> None:
+    truth = Truth(TP, LeaderAndIsr(1, 0, (1, 2), 0), (1, 2), keyed=committed())
+    truth.expose(log_of(at(2, 3)), 4)
+    truth.high_watermark = 5
+    assert truth.missing_from(log_of(at(3, 4)), 0) is None
+    assert truth.missing_from(log_of(at(2, 3)), 0) == (4, 4, -1, 0, 0, None)
+
+
+# ---- the judge of what is read at the end
+
+
+def judge(found: Labels, seen: Labels | None = None, is_compacted: bool = True) -> None:
+    history = History(sent=list(ALL), acked={label: offset for offset, label in enumerate(ALL)})
+    every = {TP: dict(enumerate(ALL))} if is_compacted else None
+    records = {TP: sorted(found.items())}
+    assert_delivered({"p": {TP: history}}, {TP: seen or {}}, records, every)
+
+
+def test_the_judge_lets_go_what_is_superseded_and_tombstones() -> None:
+    judge(at(0, 1, 2, 3, 4))
+    judge(at(3, 4), seen=at(0, 1, 2, 3, 4))
+    judge(at(4), seen=at(3))
+    judge(at(3) | {5: A4})  # a retry was appended again, and supersedes the first
+    judge(at(1, 4))  # a replica that was away may still have what the tombstone deleted
+
+
+@pytest.mark.parametrize(
+    ("found", "seen"),
+    [
+        (at(0, 1, 2, 3), {}),
+        (at(3), at(4)),
+        (at(3, 4) | {2: keyed_label(b"p/8", b"a")}, {}),
+        ({3: A4, 4: B3}, {}),
+        (at(3, 4), {4: A2}),
+    ],
+    ids=["lost", "read and lost", "never sent", "reordered", "another value"],
+)
+def test_the_judge_finds_what_compaction_may_not_do(found: Labels, seen: Labels) -> None:
+    with pytest.raises(AssertionError):
+        judge(found, seen)
+
+
+def test_the_judge_lets_nothing_go_on_an_ordinary_topic() -> None:
+    judge(at(0, 1, 2, 3, 4), is_compacted=False)
+    with pytest.raises(AssertionError, match="lost"):
+        judge(at(1, 2, 3, 4), is_compacted=False)
