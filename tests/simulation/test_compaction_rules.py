@@ -371,6 +371,16 @@ def test_the_judge_finds_what_compaction_may_not_do(found: Labels, seen: Labels)
         judge(found, seen)
 
 
+def test_the_judge_knows_the_order_although_the_first_of_two_copies_is_gone() -> None:
+    """What a retry repeats is appended again, behind what was sent later."""
+    repeated = [*enumerate(ALL), (5, A0), (6, B1)]
+    history = History(sent=list(ALL), acked={B1: 1})
+    found = {TP: [(3, B3), (4, A4), (5, A0), (6, B1)]}
+    assert_delivered({"p": {TP: history}}, {TP: {}}, found, {TP: dict(repeated)})
+    with pytest.raises(AssertionError, match="reordered"):
+        assert_delivered({"p": {TP: history}}, {TP: {}}, found, {TP: {}})
+
+
 def test_the_judge_lets_nothing_go_on_an_ordinary_topic() -> None:
     judge(at(0, 1, 2, 3, 4), is_compacted=False)
     with pytest.raises(AssertionError, match="lost"):

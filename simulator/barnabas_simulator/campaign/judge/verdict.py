@@ -27,10 +27,11 @@ def assert_delivered(
     `committed`: all records that were, if the topic is compacted. Those that a later one of their
     key has superseded may be gone, and tombstones.
     """
-    newest = {
-        partition: newest_by_key([*found, *(committed or {}).get(partition, {}).items()])
+    appended = {
+        partition: sorted({*found, *(committed or {}).get(partition, {}).items()})
         for partition, found in records.items()
     }
+    newest = {partition: newest_by_key(every) for partition, every in appended.items()}
 
     def may_have_gone(partition: TopicPartition, offset: int, label: bytes) -> bool:
         return committed is not None and may_be_gone(offset, label, newest[partition])
@@ -42,6 +43,7 @@ def assert_delivered(
             by_partition,
             {p: [(o, v) for o, v in found if v.startswith(own)] for p, found in records.items()},
             may_have_gone,
+            None if committed is None else appended,
         )
         verdict.assert_nothing_wrong()
         acked[name.partition(".")[0]] += verdict.acked
