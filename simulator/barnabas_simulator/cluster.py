@@ -99,6 +99,8 @@ class SimulatedCluster:
         """The events that each incarnation of each broker has recorded, ended ones included."""
         # By incarnation: the event after which its clock became wrong, and by how many ms.
         self._skews: dict[str, list[tuple[int, int]]] = {}
+        self.most_skew_ms = 0
+        """How wrong any broker's clock was at most."""
 
     @property
     def bootstrap(self) -> str:
@@ -247,6 +249,7 @@ class SimulatedCluster:
     def set_clock(self, broker_id: int, skew_ms: int) -> None:
         """Set the error of a broker's wall clock, and of its disk's; timers are not affected."""
         self.clocks[broker_id].skew_ms = skew_ms
+        self.most_skew_ms = max(self.most_skew_ms, abs(skew_ms))
         incarnation = self._incarnations.get(broker_id)
         if incarnation is not None and incarnation.broker is not None:
             self._skews[incarnation.name].append((incarnation.broker.events.last_sequence, skew_ms))

@@ -5,7 +5,9 @@ Plain functions on plain data, used by every fault test and themselves tested on
 """
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from barnabas_common.topic_partition import TopicPartition
 
@@ -44,14 +46,27 @@ class Verdict:
         assert not problems, f"of {self.acked} acknowledged records: {problems}"
 
 
+MayBeGone = Callable[[TopicPartition, int, bytes], bool]
+"""Whether compaction may have removed the record that was acknowledged with this offset."""
+
+
 def judge(
     histories: dict[TopicPartition, History],
     consumed: dict[TopicPartition, list[tuple[int, bytes]]],
+    may_be_gone: MayBeGone = lambda *_: False,
+    appended: Mapping[TopicPartition, list[tuple[int, bytes]]] | None = None,
 ) -> Verdict:
-    """Compare what was acknowledged with what was read back from the beginning."""
+    """Compare what was acknowledged with what was read back from the beginning.
+
+    `appended` is everything that was appended, if compaction has removed some of it: a record that
+    a retry repeats supersedes itself, so the first of the two may be gone, and the order with it.
+    """
     verdict = Verdict()
     for partition, history in histories.items():
-        _judge_partition(partition, history, consumed.get(partition, []), verdict)
+        found = consumed.get(partition, [])
+        _judge_partition(partition, history, found, verdict, partial(may_be_gone, partition))
+        every = found if appended is None else appended.get(partition, [])
+        _judge_order(partition, history, every, verdict)
     return verdict
 
 
@@ -60,12 +75,15 @@ def _judge_partition(
     history: History,
     records: list[tuple[int, bytes]],
     verdict: Verdict,
+    may_be_gone: Callable[[int, bytes], bool],
 ) -> None:
     at_offset = dict(records)
     counts = Counter(value for _, value in records)
     verdict.acked += len(history.acked)
     verdict.duplicated += sum(count - 1 for count in counts.values())
     for value, offset in history.acked.items():
+        if offset not in at_offset and may_be_gone(offset, value):
+            continue
         if value not in counts:
             verdict.lost.append(f"{partition}@{offset} {value!r}")
         elif at_offset.get(offset) != value:
@@ -75,7 +93,9 @@ def _judge_partition(
     verdict.never_sent += [
         f"{partition}@{offset} {value!r}" for offset, value in records if value not in sent
     ]
-    _judge_order(partition, history, records, verdict)
+    offsets = [offset for offset, _ in records]
+    if offsets != sorted(set(offsets)):
+        verdict.reordered.append(f"{partition}: offsets do not strictly increase")
 
 
 def _judge_order(
@@ -95,6 +115,3 @@ def _judge_order(
         if position[value] < highest:
             verdict.reordered.append(f"{partition}@{offset} {value!r}")
         highest = max(highest, position[value])
-    offsets = [offset for offset, _ in records]
-    if offsets != sorted(set(offsets)):
-        verdict.reordered.append(f"{partition}: offsets do not strictly increase")

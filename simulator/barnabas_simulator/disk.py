@@ -245,16 +245,17 @@ class MemoryDisk(PageCacheDisk):
         entries = self._entries(path).items()
         return {name: node for name, node in entries if isinstance(node, FaultyInode)}
 
-    def is_durable(self, path: str) -> bool:
-        """Whether the name survives a power loss."""
+    def durable_files(self, path: str) -> Mapping[str, Stored]:
+        """The files of a directory by the names that a power loss leaves them."""
         node: Inode | Directory | None = self._root
         for name in _names(path):
             if not isinstance(node, Directory) or name not in node.entries:
-                return False
+                return {}
             if node.durable.get(name) is not node.entries[name]:
-                return False
+                return {}
             node = node.entries[name]
-        return True
+        durable = node.durable.items() if isinstance(node, Directory) else ()
+        return {name: inode for name, inode in durable if isinstance(inode, FaultyInode)}
 
     def directories(self, path: str) -> list[str]:
         """The names of the directories in a directory."""

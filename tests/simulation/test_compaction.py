@@ -8,6 +8,7 @@ import pytest
 from barnabas import Admin, ConfigResource, Consumer, Producer
 from barnabas.errors import InvalidRecordError
 from barnabas_common.events import EventKind
+from barnabas_common.record.batch import HEADER_SIZE
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
@@ -71,6 +72,16 @@ def on_disk(cluster: SimulatedCluster, broker_id: int) -> list[KeyedRecord]:
 def passes(cluster: SimulatedCluster, broker_id: int) -> int:
     events = cluster.broker(broker_id).events.since(0)
     return sum(event.kind is EventKind.LOG_COMPACTED for event in events)
+
+
+def leads(cluster: SimulatedCluster, broker_id: int) -> bool:
+    partition = cluster.broker(broker_id).replica_manager.partitions.get(TP)
+    return partition is not None and partition.leadership is not None
+
+
+def left_out(cluster: SimulatedCluster, broker_id: int) -> bool:
+    events = cluster.broker(broker_id).events.since(0)
+    return any(event.kind is EventKind.LOG_NOT_COMPACTED for event in events)
 
 
 def has_compacted(cluster: SimulatedCluster, broker_id: int) -> bool:
@@ -143,6 +154,34 @@ def test_leaders_that_lose_power_keep_every_key(seed: int) -> None:
             check(on_disk(cluster, broker_id), sent)
 
     run(story(), seed=seed, max_time=2400.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_flipped_bit_leaves_out_one_replica_and_no_other(seed: int) -> None:
+    """The leader serves all; the replica is neither cut nor taken out of the ISR for it."""
+
+    async def story() -> None:
+        cluster = SimulatedCluster(seed, config={"log.cleaner.backoff.ms": "20000"})
+        await cluster.start()
+        await create(cluster)
+        sent = await produce(cluster, range(60))
+        victim = next(one for one in (1, 2, 3) if not leads(cluster, one))
+        files = cluster.disks[victim].look_into(f"/data/{TP}")
+        data = files[min(name for name in files if name.endswith(".log"))].data
+        data[HEADER_SIZE + seed] ^= 1 << seed  # in the records of the first batch
+        others = [one for one in (1, 2, 3) if one != victim]
+        await until(lambda: all(passes(cluster, one) for one in others))
+        await until(lambda: left_out(cluster, victim))
+        sent += await produce(cluster, range(60, 120))
+        before = [passes(cluster, one) for one in others]
+        await until(
+            lambda: all(passes(cluster, one) > n for one, n in zip(others, before, strict=True))
+        )
+        assert passes(cluster, victim) == 0
+        check(await consume(cluster), sent)
+        await in_sync(cluster)
+
+    run(story(), seed=seed, max_time=1200.0)
 
 
 def test_a_living_topic_becomes_compacted() -> None:

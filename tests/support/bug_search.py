@@ -18,10 +18,12 @@ from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.campaign.schedule import run_schedule
 from barnabas_simulator.invariants import InvariantViolation
 
+from tests.support.cleaner_bugs import CLEANER_BUGS
 from tests.support.random_faults import run_seed
 from tests.support.seeded_bugs import SEEDED_BUGS, SeededBug
 
 BUDGET = 200
+BUGS = SEEDED_BUGS | CLEANER_BUGS
 ELEVEN = ("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M11", "M12", "M13", "M16")
 
 Judge = Callable[[int], str | None]
@@ -67,7 +69,7 @@ def find(bug: SeededBug, seeds: Iterable[int], judge: Judge = campaign) -> Found
 def main(budget: int, names: list[str], judge: Judge) -> None:
     logging.disable(logging.CRITICAL)
     for name in names:
-        bug = SEEDED_BUGS[name]
+        bug = BUGS[name]
         found = find(bug, range(budget), judge)
         result = f"{found.schedules} | {found.by}" if found else f"none of {budget} | "
         print(f"| {name} | {bug.reopens} | {result} |", flush=True)
@@ -77,6 +79,6 @@ if __name__ == "__main__":
     chosen = [name for name in sys.argv[2:] if name != "short"]
     main(
         int(sys.argv[1]) if sys.argv[1:] else BUDGET,
-        chosen or list(SEEDED_BUGS),
+        chosen or list(BUGS),
         random_faults if "short" in sys.argv else campaign,
     )

@@ -24,6 +24,10 @@ class WorldView:
     def zxid(self) -> int:
         return 0  # these worlds have no ZooKeeper
 
+    @property
+    def most_skew_ms(self) -> int:
+        return 0
+
     def running(self) -> list[Running]:
         return [
             Running(

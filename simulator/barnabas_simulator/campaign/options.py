@@ -1,7 +1,7 @@
 """The options of a run, drawn from its seed: the cluster, its settings, its clients."""
 
 import random
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -15,7 +15,11 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Options:
-    """All but the faults. Seconds are virtual; `pause` is the mean time between two sends."""
+    """All but the faults. Seconds are virtual; `pause` is the mean time between two sends.
+
+    `tombstones` is the part of the records of a compacted topic that have no value; 0 as a lag or
+    as bytes per second is no limit.
+    """
 
     seed: int
     mode: Mode = Mode.SAFETY
@@ -40,6 +44,17 @@ class Options:
     late_chance: float = 0.0
     delete_topics: bool = True
     elr_wait_ms: int = 30_000
+    cleanup_policy: str = "delete"
+    keys: int = 0
+    tombstones: float = 0.0
+    delete_retention_ms: int = 86_400_000
+    dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = 0
+    cleaner_backoff_ms: int = 15_000
+    cleaner_buffer_bytes: int = 524_288
+    cleaner_bytes_per_second: int = 0
+    cleaner_threads: int = 1
 
     @classmethod
     def draw(cls, seed: int, mode: Mode = Mode.SAFETY) -> "Options":
@@ -48,7 +63,7 @@ class Options:
         pick = chance.choice
         brokers = pick([3, 3, 3, 4, 5])
         factor = pick([3, 3, 3, 2]) if brokers == 3 else pick([3, 3, 4])
-        return cls(
+        drawn = cls(
             seed=seed,
             mode=mode,
             brokers=brokers,
@@ -72,10 +87,39 @@ class Options:
             delete_topics=pick([True, True, True, True, False]),
             elr_wait_ms=pick([2_000, 10_000, 30_000]),
         )
+        policy = pick(["delete", "delete", "delete", "compact", "compact,delete"])
+        return drawn if policy == "delete" else drawn._compacted(policy, chance)
+
+    def _compacted(self, policy: str, chance: random.Random) -> "Options":
+        """Draw what makes passes frequent, and lets faults meet them: few keys, small segments, and
+        a throttle that makes some of the passes take seconds."""
+        pick = chance.choice
+        return replace(
+            self,
+            cleanup_policy=policy,
+            segment_bytes=pick([512, 1_024, 2_048]),
+            keys=pick([1, 3, 10]),
+            tombstones=pick([0.0, 0.1, 0.3]),
+            delete_retention_ms=pick([100, 2_000, 10_000, 86_400_000]),
+            dirty_ratio=pick([0.01, 0.3, 0.5]),
+            min_compaction_lag_ms=pick([0, 0, 0, 3_000]),
+            max_compaction_lag_ms=pick([0, 0, 5_000]),
+            cleaner_backoff_ms=pick([500, 1_000, 3_000]),
+            cleaner_buffer_bytes=pick([200, 4_000, 524_288]),
+            cleaner_bytes_per_second=pick([0, 2_000, 20_000]),
+            cleaner_threads=pick([1, 1, 2]),
+        )
+
+    @property
+    def is_compacted(self) -> bool:
+        return self.cleanup_policy != "delete"
 
     @property
     def broker_config(self) -> dict[str, str]:
         """Return the additions to every broker's settings."""
+        throttle = {
+            "log.cleaner.io.max.bytes.per.second": str(self.cleaner_bytes_per_second),
+        }
         return {
             "zookeeper.session.timeout.ms": str(self.session_timeout_ms),
             "replica.lag.time.max.ms": str(self.lag_max_ms),
@@ -93,12 +137,29 @@ class Options:
             "leader.imbalance.check.interval.seconds": "15",
             "delete.topic.enable": str(self.delete_topics).lower(),
             "eligible.leader.replicas.wait.ms": str(self.elr_wait_ms),
+            "log.cleaner.backoff.ms": str(self.cleaner_backoff_ms),
+            "log.cleaner.io.buffer.size": str(self.cleaner_buffer_bytes),
+            "log.cleaner.threads": str(self.cleaner_threads),
+            **(throttle if self.cleaner_bytes_per_second else {}),
         }
 
     @property
     def topic_config(self) -> dict[str, str]:
         flush = {"flush.messages": str(self.flush_messages)} if self.flush_messages else {}
-        return {"min.insync.replicas": str(self.min_isr), **flush}
+        return {"min.insync.replicas": str(self.min_isr), **flush, **self._compaction_config}
+
+    @property
+    def _compaction_config(self) -> dict[str, str]:
+        if not self.is_compacted:
+            return {}
+        lag = {"max.compaction.lag.ms": str(self.max_compaction_lag_ms)}
+        return {
+            "cleanup.policy": self.cleanup_policy,
+            "delete.retention.ms": str(self.delete_retention_ms),
+            "min.cleanable.dirty.ratio": str(self.dirty_ratio),
+            "min.compaction.lag.ms": str(self.min_compaction_lag_ms),
+            **(lag if self.max_compaction_lag_ms else {}),
+        }
 
     @property
     def settling_seconds(self) -> float:

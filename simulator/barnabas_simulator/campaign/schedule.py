@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas_simulator.campaign.clients.workload import Workload
+from barnabas_simulator.campaign.clients.workload import TOPIC, Workload
 from barnabas_simulator.campaign.faults.faults import Fault
 from barnabas_simulator.campaign.faults.nemesis import Nemesis
 from barnabas_simulator.campaign.judge.core import can_progress, choose_core
@@ -120,7 +120,8 @@ class _Schedule:
         cluster, options = self._cluster, self.options
         cluster.network.links.on_frame = self._digest
         cluster.network.links.conditions = NetworkConditions(late_chance=options.late_chance)
-        invariants = Invariants(cluster)
+        retention = {TOPIC: options.delete_retention_ms} if options.is_compacted else {}
+        invariants = Invariants(cluster, delete_retention_ms=retention)
         invariants.install()
         await cluster.start()
         workload = Workload(cluster, options, invariants, self._story.note)
@@ -149,7 +150,8 @@ class _Schedule:
         finally:
             nemesis.close()
             self._count(nemesis, workload)
-        assert_delivered(workload.histories, workload.seen, records)
+        committed = invariants.committed() if options.is_compacted else None
+        assert_delivered(workload.histories, workload.seen, records, committed)
         assert not self.tracebacks.found, f"tracebacks: {self.tracebacks.found[:3]}"
 
     async def _chaos(self, nemesis: Nemesis) -> None:

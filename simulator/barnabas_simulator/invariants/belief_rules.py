@@ -10,7 +10,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 from barnabas_simulator.invariants.findings import Findings
-from barnabas_simulator.invariants.image import Images
+from barnabas_simulator.invariants.logs.image import Images
 from barnabas_simulator.invariants.rule import rule
 from barnabas_simulator.invariants.truth import FaultBudget, Truth
 from barnabas_simulator.invariants.view import Replica, Running, View

@@ -12,7 +12,7 @@ changed. Logs are compared once every `SAMPLE_SECONDS`. The first violation ends
 import asyncio
 import posixpath
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
@@ -24,10 +24,11 @@ from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import control_rules, durability_rules, liveness, replica_rules
 from barnabas_simulator.invariants.belief_rules import BeliefChecks
+from barnabas_simulator.invariants.compaction.checks import CompactionChecks
 from barnabas_simulator.invariants.controller_requests import ControllerRequests
 from barnabas_simulator.invariants.findings import Findings
-from barnabas_simulator.invariants.image import Images, LogImage
 from barnabas_simulator.invariants.log_rules import Held, log_matching, strong_isr
+from barnabas_simulator.invariants.logs.image import Images, LogImage
 from barnabas_simulator.invariants.seen import Seen
 from barnabas_simulator.invariants.truth import FaultBudget, Truth
 from barnabas_simulator.invariants.view import (
@@ -46,9 +47,17 @@ LEADER_CHANGES_PER_MINUTE = 12
 
 
 class Invariants:
-    """See the module. `excused` counts unclean elections and permitted losses."""
+    """See the module. `excused` counts unclean elections and permitted losses.
 
-    def __init__(self, cluster: SimulatedCluster | View, budget: FaultBudget | None = None) -> None:
+    `delete_retention_ms`: of the topics that are compacted; no record of another may go.
+    """
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster | View,
+        budget: FaultBudget | None = None,
+        delete_retention_ms: Mapping[str, int] | None = None,
+    ) -> None:
         self._cluster = cluster if isinstance(cluster, SimulatedCluster) else None
         self._view: View = (
             ClusterView(cluster) if isinstance(cluster, SimulatedCluster) else cluster
@@ -58,7 +67,10 @@ class Invariants:
         self._hold = self.findings.hold
         self.truths: dict[TopicPartition, Truth] = {}
         self.excused: Counter[str] = Counter()
-        self._images = Images(self._view.disks)
+        self._images = Images(self._view.disks, delete_retention_ms or {})
+        self._compaction = CompactionChecks(
+            self._view, self.findings, self._images, self.truths, delete_retention_ms or {}
+        )
         self._seen: dict[tuple[str, TopicPartition], Seen] = {}
         self._incarnations: list[str] = []
         self._losses: dict[int, int] = {}
@@ -106,6 +118,7 @@ class Invariants:
     def _client_saw(self, truth: Truth, known: dict[int, bytes], offset: int, value: bytes) -> None:
         self._hold(truth.partition, durability_rules.consistent_read, truth, offset, value)
         known[offset] = value
+        truth.told(offset, value)
         if offset >= truth.high_watermark:
             truth.unsettled[offset] = value
 
@@ -165,6 +178,7 @@ class Invariants:
 
     def _renamed(self, broker_id: int, path: str) -> None:
         """A file got its name; if it has recovery points, they are on the disk now."""
+        self._compaction.renamed(broker_id, path)
         directory, name = posixpath.split(path)
         if name != RECOVERY_POINTS:
             return
@@ -197,7 +211,8 @@ class Invariants:
         self._hold(partition, control_rules.leader_in_isr, before, state, replicas)
         self._hold(partition, control_rules.writes_are_fenced, state, controller_epoch)
         if truth is None:
-            truth = self.truths[partition] = Truth(partition, state, replicas)
+            keyed = self._compaction.keyed(partition.topic)
+            truth = self.truths[partition] = Truth(partition, state, replicas, keyed=keyed)
         if control_rules.is_unclean(before, state):
             self.excused["unclean elections"] += 1
             truth.unclean_epoch, truth.forked = state.leader_epoch, True
@@ -290,7 +305,7 @@ class Invariants:
 
     def _image(self, broker_id: int, partition: Partition) -> LogImage:
         assert partition.log is not None
-        return self._images.of(broker_id, partition.log.directory, partition.log.segment_offsets)
+        return self._images.of(broker_id, partition.log.directory, partition.log.segments())
 
     # ---- logs against logs
 
@@ -302,6 +317,7 @@ class Invariants:
         for truth in self.truths.values():
             held = self._held(truth)
             for index, one in enumerate(held):
+                self._compaction.look_at(truth, one.replica.broker_id)
                 self._hold(
                     truth.partition,
                     replica_rules.record_epochs_rise,
@@ -418,6 +434,10 @@ class Invariants:
             states = liveness.readers_progress.broken(readers)
             missing = self.findings.violation(liveness.readers_progress.name, None, states or "")
         self.findings.end(missing)
+
+    def committed(self) -> dict[TopicPartition, dict[int, bytes]]:
+        """Return the labels of all records of the compacted partitions that were committed."""
+        return {p: truth.keyed.labels for p, truth in self.truths.items() if truth.keyed}
 
     def state_of(self, partition: TopicPartition) -> LeaderAndIsr:
         """Return the state in ZooKeeper; KeyError without one."""

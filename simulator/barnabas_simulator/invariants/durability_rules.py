@@ -9,10 +9,11 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 from barnabas_simulator.disk import NONSENSE, MemoryDisk
-from barnabas_simulator.invariants.image import LogImage
+from barnabas_simulator.invariants.logs.image import LogImage
 from barnabas_simulator.invariants.rule import rule
 from barnabas_simulator.invariants.truth import Truth
 from barnabas_simulator.invariants.view import Replica
+from barnabas_simulator.labels import key_of
 
 
 @rule("I4 LeaderCompleteness")
@@ -66,8 +67,13 @@ def _lacks(replica: Replica, image: LogImage, truth: Truth) -> str | None:
     if missing is not None:
         return f"the committed {missing} is not in the log; {replica}"
     for offset, told in truth.unsettled.items():
-        value = image.value_at(offset)
-        if value != told:
+        value = image.label_at(offset)
+        is_superseded = (
+            truth.keyed is not None
+            and value is None
+            and image.has_later(key_of(told) or b"", offset, replica.log_end)
+        )
+        if value != told and not is_superseded:
             return f"a client was told of {told!r} at {offset}, the log has {value!r}; {replica}"
     return None
 
@@ -109,6 +115,7 @@ CHECKPOINTS = {
     "replication-offset-checkpoint": decode_offsets,
     "recovery-point-offset-checkpoint": decode_offsets,
     "log-start-offset-checkpoint": decode_offsets,
+    "cleaner-offset-checkpoint": decode_offsets,
     "leader-epoch-checkpoint": decode_epochs,
 }
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
-from barnabas_simulator.invariants.image import Batch
+from barnabas_simulator.invariants.logs.image import Batch
 from barnabas_simulator.invariants.rule import rule
 from barnabas_simulator.invariants.view import Replica
 

@@ -13,7 +13,8 @@ from operator import attrgetter
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
-from barnabas_simulator.invariants.image import Batch, LogImage
+from barnabas_simulator.invariants.logs.image import Batch, LogImage
+from barnabas_simulator.invariants.logs.keyed import KeyedRecords
 
 _last_offset = attrgetter("last_offset")
 NEVER = -1
@@ -41,7 +42,8 @@ class Truth:
     yet. `forked`: a loss was excused, so logs may differ until all is healed. `elected` and `led`:
     the leader of each epoch, by ZooKeeper and in fact. `unsettled`: records that clients have seen
     and no legitimate leader has exposed yet. `claimed`: the highest high watermark of any replica,
-    and `claimed_by` which one. `topic_id`: None if unknown.
+    and `claimed_by` which one. `topic_id`: None if unknown. `keyed`: the committed records by key,
+    None unless the partition is compacted.
     """
 
     partition: TopicPartition
@@ -62,6 +64,7 @@ class Truth:
     claimed: int = 0
     claimed_by: str = ""
     topic_id: str | None = None
+    keyed: KeyedRecords | None = None
 
     @property
     def may_be_elected(self) -> list[int]:
@@ -93,14 +96,27 @@ class Truth:
         """Record what a legitimate leader exposes, up to its high watermark."""
         for index in range(leader.index_of(self.high_watermark), leader.index_of(high_watermark)):
             self.committed.append(leader.batches[index])
-            self.values.update(leader.values(index))
+            for record in leader.entries(index):
+                self.values[record.offset] = record.label
+                self.told(record.offset, record.label)
         self.high_watermark = high_watermark
+
+    def told(self, offset: int, label: bytes) -> None:
+        """A record is committed, or a client was told so."""
+        if self.keyed is not None:
+            self.keyed.note(offset, label)
 
     def missing_from(self, image: LogImage, log_start: int) -> Batch | None:
         """Return the first committed batch that a log lacks or has differently, None if it has all.
+        Of a compacted partition it is about the newest record of each key.
 
         Batches below `log_start` may be missing: retention has deleted them.
         """
+        if self.keyed is not None:
+            bound = max(self.high_watermark, self.claimed)
+            end = self.high_watermark
+            offset = self.keyed.missing_from(image, end, end, bound)
+            return None if offset is None else self._batch_at(offset)
         first = bisect_left(self.committed, log_start, key=_last_offset)
         wanted = self.committed[first:]
         if not wanted:
@@ -111,6 +127,12 @@ class Truth:
             return None
         same = next((n for n, (a, b) in enumerate(zip(wanted, kept, strict=False)) if a != b), None)
         return wanted[len(kept) if same is None else same]
+
+    def _batch_at(self, offset: int) -> Batch:
+        index = bisect_left(self.committed, offset, key=_last_offset)
+        if index < len(self.committed) and self.committed[index].base_offset <= offset:
+            return self.committed[index]
+        return Batch(offset, offset, NEVER, 0, 0)  # only a client was told of it
 
     def settle(self) -> list[tuple[int, bytes]]:
         """Return what clients have seen and is committed now, to be compared with `values`."""
@@ -125,11 +147,14 @@ class Truth:
         lost = 0
         if missing is not None:
             lost = self.high_watermark - missing.base_offset
-            del self.committed[self.committed.index(missing) :]
+            first = bisect_left(self.committed, missing.base_offset, key=_last_offset)
+            del self.committed[first:]
             self.high_watermark = missing.base_offset
+            if self.keyed is not None:
+                self.keyed.forget_from(missing.base_offset)
         self.claimed = min(self.claimed, self.high_watermark)
         for known in (self.values, self.acked, self.consumed, self.unsettled):
             for offset in [o for o in known if o >= self.high_watermark]:
-                if image.value_at(offset) != known[offset]:
+                if image.label_at(offset) != known[offset]:
                     del known[offset]
         return lost

@@ -50,13 +50,16 @@ class StateChange(NamedTuple):
 
 class View(Protocol):
     """`changes` returns each change of a state znode once, in order. `zxid` is ZooKeeper's newest
-    transaction."""
+    transaction, `most_skew_ms` how wrong any broker's clock was at most."""
 
     @property
     def disks(self) -> dict[int, MemoryDisk]: ...
 
     @property
     def zxid(self) -> int: ...
+
+    @property
+    def most_skew_ms(self) -> int: ...
 
     def running(self) -> Sequence[Running]: ...
 
@@ -126,6 +129,10 @@ class ClusterView:
     @property
     def zxid(self) -> int:
         return self._tree.zxid
+
+    @property
+    def most_skew_ms(self) -> int:
+        return self._cluster.most_skew_ms
 
     def running(self) -> Sequence[Running]:
         return [

@@ -153,8 +153,12 @@ class AdminWork:
         return bool(elected)
 
     async def _configure(self, admin: Admin) -> bool:
-        size = str(self._chance.choice([1_024, 16_384, 1_048_576]))
-        self._note(f"admin: segments of {size} bytes")
+        settings = {"segment.bytes": str(self._chance.choice([1_024, 16_384, 1_048_576]))}
+        if self._options.is_compacted:  # which does not end: the checker counts on it
+            policy = self._chance.choice(["compact", "compact,delete"])
+            settings = {"segment.bytes": str(self._chance.choice([512, 1_024, 4_096]))}
+            settings["cleanup.policy"] = policy
+        self._note(f"admin: {settings}")
         resource = ConfigResource.topic(self._partitions[0].topic)
-        await admin.incremental_alter_configs(resource, {"segment.bytes": size})
+        await admin.incremental_alter_configs(resource, settings)
         return True

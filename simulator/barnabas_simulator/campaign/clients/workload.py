@@ -22,6 +22,7 @@ from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.delivery import History
 from barnabas_simulator.invariants import Invariants
+from barnabas_simulator.labels import headers_of, is_tombstone, key_of, keyed_label, label_of
 from barnabas_simulator.loop import NODE, VirtualLoop
 
 TOPIC = "flights"
@@ -34,7 +35,8 @@ Read = dict[TopicPartition, list[tuple[int, bytes]]]
 
 
 class Workload:
-    """`histories` by producer incarnation and partition; `seen` is what consumers have read."""
+    """`histories` by producer incarnation and partition; `seen` is what consumers have read. Both
+    name records by their labels."""
 
     def __init__(
         self,
@@ -160,17 +162,31 @@ class Workload:
             await self._know_topic(producer)
             while not self._stop.is_set():
                 for partition in self.partitions:
-                    value = b"%s/%d" % (sender.encode(), number)
-                    histories[partition].sent.append(value)
-                    self._invariants.sent(partition, value)
-                    handle = await producer.send(TOPIC, value, partition=partition.partition)
-                    ack = self._await(histories[partition], partition, value, handle)
+                    label = self._label(b"%s/%d" % (sender.encode(), number), chance)
+                    histories[partition].sent.append(label)
+                    self._invariants.sent(partition, label)
+                    handle = await self._send(producer, partition, label)
+                    ack = self._await(histories[partition], partition, label, handle)
                     waiting.append(asyncio.get_running_loop().create_task(ack))
                 number += 1
                 await asyncio.sleep(self._options.pause * chance.random() * 2)
             await producer.flush()
             for task in waiting:
                 await task
+
+    def _label(self, unique: bytes, chance: random.Random) -> bytes:
+        options = self._options
+        if not options.is_compacted:
+            return unique
+        key = b"key-%d" % chance.randrange(options.keys)
+        return keyed_label(unique, key, chance.random() < options.tombstones)
+
+    async def _send(
+        self, producer: Producer, partition: TopicPartition, label: bytes
+    ) -> DeliveryHandle:
+        value = None if is_tombstone(label) else label
+        number, headers = partition.partition, headers_of(label)
+        return await producer.send(TOPIC, value, key_of(label), number, headers=headers)
 
     async def _started_producer(self, incarnation: str) -> Producer:
         """Start a producer, although every broker may be unreachable while the faults last."""
@@ -227,7 +243,7 @@ class Workload:
             while True:
                 for record in await consumer.poll(timeout_ms=500):
                     partition = TopicPartition(record.topic, record.partition)
-                    value = record.value or b""
+                    value = label_of(record)
                     self.seen[partition][record.offset] = value
                     self._invariants.consumed(partition, record.offset, value)
 
@@ -259,4 +275,4 @@ class Workload:
                     return records
                 for record in await consumer.poll(timeout_ms=500):
                     partition = TopicPartition(record.topic, record.partition)
-                    records[partition].append((record.offset, record.value or b""))
+                    records[partition].append((record.offset, label_of(record)))

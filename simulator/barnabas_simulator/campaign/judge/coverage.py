@@ -25,9 +25,6 @@ ELSEWHERE = frozenset(
         EventKind.LOG_DIRECTORY_OUTDATED,
         EventKind.COMMITTED_RECORDS_TRUNCATED,
         EventKind.EPOCH_RAISED,
-        # Topics of a campaign are not compacted yet.
-        EventKind.LOG_COMPACTED,
-        EventKind.LOG_NOT_COMPACTED,
         # They need a cut between one leader and the controller that lasts.
         EventKind.CONTROLLER_UNREACHABLE,
         EventKind.CONTROLLER_REACHABLE,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.delivery import History, judge
+from barnabas_simulator.labels import may_be_gone, newest_by_key
 
 Records = Mapping[TopicPartition, list[tuple[int, bytes]]]
 
@@ -14,6 +15,7 @@ def assert_delivered(
     histories: Mapping[str, dict[TopicPartition, History]],
     seen: Mapping[TopicPartition, dict[int, bytes]],
     records: Records,
+    committed: Mapping[TopicPartition, Mapping[int, bytes]] | None = None,
 ) -> None:
     """Raise AssertionError with the first findings.
 
@@ -21,13 +23,27 @@ def assert_delivered(
     must have been sent; and what a consumer has read must still be present. A producer that was
     killed has a history for each incarnation, because a new one does not wait for the records of
     the previous. At least one record of each producer must have been acknowledged.
+
+    `committed`: all records that were, if the topic is compacted. Those that a later one of their
+    key has superseded may be gone, and tombstones.
     """
+    appended = {
+        partition: sorted({*found, *(committed or {}).get(partition, {}).items()})
+        for partition, found in records.items()
+    }
+    newest = {partition: newest_by_key(every) for partition, every in appended.items()}
+
+    def may_have_gone(partition: TopicPartition, offset: int, label: bytes) -> bool:
+        return committed is not None and may_be_gone(offset, label, newest[partition])
+
     acked = Counter[str]()
     for name, by_partition in histories.items():
         own = name.encode() + b"/"
         verdict = judge(
             by_partition,
             {p: [(o, v) for o, v in found if v.startswith(own)] for p, found in records.items()},
+            may_have_gone,
+            None if committed is None else appended,
         )
         verdict.assert_nothing_wrong()
         acked[name.partition(".")[0]] += verdict.acked
@@ -37,5 +53,10 @@ def assert_delivered(
         senders = {value.partition(b"/")[0].decode() for _, value in found}
         foreign = senders - set(histories)
         assert not foreign, f"{partition}: records of unknown senders: {sorted(foreign)}"
-        lost = seen[partition].items() - dict(found).items()
+        there = dict(found)
+        lost = {
+            (offset, label)
+            for offset, label in seen[partition].items() - there.items()
+            if offset in there or not may_have_gone(partition, offset, label)
+        }
         assert not lost, f"{partition}: a consumer had read what is lost now: {sorted(lost)[:5]}"
