@@ -124,10 +124,12 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
     },
 }
 
+FOR_CLIENTS = (Service.DATA, Service.ADMIN)
+
 
 def handlers_of(parts: BrokerParts, *, inter_broker: bool) -> Mapping[Service, Handler]:
     """The services of one listener, each as a function from a request to its response."""
-    offered = list(Service) if inter_broker else [Service.DATA, Service.ADMIN]
+    offered = HANDLERS if inter_broker else FOR_CLIENTS
     return {service: _dispatch(parts, HANDLERS[service]) for service in offered}
 
 
