@@ -60,6 +60,6 @@ def in_member_order(subscriptions: Subscriptions) -> list[str]:
 
 
 def known_topics(partitions: PartitionRacks, subscriptions: Subscriptions) -> list[str]:
-    """The topics that exist and that somebody reads, sorted."""
+    """The topics that exist and that a member reads, sorted."""
     wanted = {topic for subscription in subscriptions.values() for topic in subscription.topics}
     return sorted(topic for topic in wanted if partitions.get(topic))

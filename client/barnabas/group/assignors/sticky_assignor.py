@@ -1,8 +1,8 @@
 """Sticky and cooperative-sticky: balanced, and as much as possible stays where it was.
 
 Both give the same partitions to the same members. With cooperative-sticky members keep what they
-own while they rebalance, so a partition that changes its owner is given to nobody at first: its old
-owner gives it up and joins again, and the next assignment hands it over (KIP-429).
+own while they rebalance, so a partition that changes its owner is not given to any member at first:
+its old owner gives it up and joins again, and the next assignment hands it over (KIP-429).
 """
 
 import struct
