@@ -5,9 +5,11 @@ They are sent one after the other, so that an older one never overtakes a newer 
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
-from barnabas_common.errors import BarnabasError, RebalanceInProgressError
+from barnabas_common.errors import BarnabasError, ClosedError, RebalanceInProgressError
 from barnabas_common.runtime import TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
@@ -32,8 +34,16 @@ OnCommit = Callable[[Offsets, BarnabasError | None], None]
 _NOT_NOW = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 
 
+class _Wanted(NamedTuple):
+    """A commit in the queue; `timeout` None: a single attempt."""
+
+    offsets: Offsets
+    timeout: float | None
+    outcome: asyncio.Future[BarnabasError | None]
+
+
 class Commits:
-    """`last_failure`: why the last commit made for the application failed, if it did."""
+    """`last_failure`: why the last commit in the background failed, if it did."""
 
     def __init__(
         self, config: GroupConfig, coordinator: GroupCoordinator, member: GroupMember
@@ -41,23 +51,37 @@ class Commits:
         self._config = config
         self._coordinator = coordinator
         self._member = member
-        self._order = asyncio.Lock()
+        self._queue: deque[_Wanted] = deque()
+        self._working = False
         self._tasks = TaskScope("commits")
         self.last_failure: BarnabasError | None = None
 
     async def close(self) -> None:
+        """Give up what is not sent yet; `commit({}, seconds)` waits for it before."""
         await self._tasks.close()
+        for wanted in self._queue:
+            if not wanted.outcome.done():
+                wanted.outcome.set_result(ClosedError("the consumer was closed"))
 
     async def commit(self, offsets: Offsets, timeout: float) -> None:
         """Returns when the coordinator has stored them; retries for `timeout` seconds."""
-        if not offsets:
-            return
-        async with self._order:
-            await self._send(offsets, timeout)
+        failure = await self._enqueue(offsets, timeout)
+        if failure is not None:
+            raise failure
 
     def commit_async(self, offsets: Offsets, on_commit: OnCommit | None) -> None:
         """Sends them in the background, once; a newer commit makes up for one that failed."""
-        self._tasks.spawn(self._in_background(offsets, on_commit), "commit")
+
+        def report(outcome: asyncio.Future[BarnabasError | None]) -> None:
+            if outcome.cancelled():
+                return
+            failure = self.last_failure = outcome.result()
+            if on_commit is not None:
+                on_commit(offsets, failure)
+            elif failure is not None:
+                logger.warning("group %s: a commit failed: %s", self._config.group_id, failure)
+
+        self._enqueue(offsets, None).add_done_callback(report)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout: float
@@ -67,19 +91,31 @@ class Commits:
             self._coordinator, partitions, timeout, self._config.offsets_storage
         )
 
-    async def _in_background(self, offsets: Offsets, on_commit: OnCommit | None) -> None:
-        failure: BarnabasError | None = None
+    def _enqueue(
+        self, offsets: Offsets, timeout: float | None
+    ) -> asyncio.Future[BarnabasError | None]:
+        outcome = asyncio.get_running_loop().create_future()
+        self._queue.append(_Wanted(offsets, timeout, outcome))
+        if not self._working:
+            self._working = True
+            self._tasks.spawn(self._work(), "commit")
+        return outcome
+
+    async def _work(self) -> None:
         try:
-            if offsets:
-                async with self._order:
-                    await self._send(offsets, None)
-        except BarnabasError as error:
-            failure = error
-        self.last_failure = failure
-        if on_commit is not None:
-            on_commit(offsets, failure)
-        elif failure is not None:
-            logger.warning("group %s: a commit failed: %s", self._config.group_id, failure)
+            while self._queue:
+                offsets, timeout, outcome = self._queue[0]
+                failure: BarnabasError | None = None
+                try:
+                    if offsets:
+                        await self._send(offsets, timeout)
+                except BarnabasError as error:
+                    failure = error
+                self._queue.popleft()
+                if not outcome.done():
+                    outcome.set_result(failure)
+        finally:
+            self._working = False
 
     async def _send(self, offsets: Offsets, timeout: float | None) -> None:
         """One commit, with attempts for `timeout` seconds, or a single one."""

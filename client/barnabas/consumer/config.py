@@ -41,7 +41,7 @@ class ConsumerOptions(TypedDict, total=False):
     metadata_max_age_ms: int
     client_id: str
     client_rack: str
-    group_id: str
+    group_id: str | None
     group_instance_id: str
     partition_assignment_strategy: Sequence[str]
     session_timeout_ms: int

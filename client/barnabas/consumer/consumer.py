@@ -6,6 +6,7 @@ async with Consumer("flights", auto_offset_reset="earliest") as consumer:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from barnabas_common.errors import (
@@ -56,12 +57,24 @@ class Consumer(InGroup):
         super().__init__(ConsumerConfig.of(options), bootstrap_servers, runtime, topics)
         self._topics = tuple(dict.fromkeys(topics)) if self._group_config is None else ()
 
-    async def close(self) -> None:
-        """Stop fetching, and leave the group. An `async for` over this consumer ends."""
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # The record at which the block failed may not be done: it must be read again.
+        await self.close(commit=error_type is None)
+
+    async def close(self, commit: bool = True) -> None:
+        """Stop fetching, and leave the group. An `async for` over this consumer ends.
+
+        What was returned is committed first, if commits are automatic and `commit` is left True.
+        """
         if not self._end():
             return
         try:
-            await self._close_membership()
+            await self._close_membership(commit)
         finally:
             await self._offset_fetcher.close()
             await self._fetcher.close()
@@ -119,7 +132,7 @@ class Consumer(InGroup):
         await self._ensure_started()
         state = self._assigned(partition)
         if not state.known:
-            self._check_defined([state.topic_partition] if state.reset_to is None else [])
+            self._check_defined([tp for tp in self._positions.undefined() if tp == partition])
             await self._offset_fetcher.settled()
         if not state.known:
             self._buffer.take(1)  # raises why
@@ -243,7 +256,8 @@ class Consumer(InGroup):
     async def fill_pending(self) -> None:
         """Wait until the iteration has something to return."""
         while not self.pending:
-            self.pending.extend(await self.poll())
+            records = await self.poll()
+            self.pending.extend(records)
 
     async def _open(self) -> None:
         self._fetcher = Fetcher(self._config, self._cluster, self._positions, self._buffer)
@@ -266,8 +280,7 @@ class Consumer(InGroup):
             # From here on "latest" means the records produced after the consumer was started.
             await self._offset_fetcher.settled()
         except BaseException:
-            self._commit_at_close = False
-            await self._close_membership()
+            await self._close_membership(commit=False)
             await self._offset_fetcher.close()
             await self._fetcher.close()
             raise

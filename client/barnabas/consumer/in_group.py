@@ -7,7 +7,6 @@ every commit, and are set aside while partitions change hands.
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 
 from barnabas_common.errors import ClientError, InvalidArgumentError, InvalidGroupIdError
 from barnabas_common.runtime import Runtime
@@ -53,7 +52,6 @@ class InGroup(Client):
         self._membership: Membership | None = None
         self._subscription = checked_subscription(topics) if topics else None
         self._listener: RebalanceListener | None = None
-        self._commit_at_close = True
 
     # What to read
 
@@ -171,19 +169,9 @@ class InGroup(Client):
             self._membership.subscribe(self._subscription, self._listener)
         self._membership.start()
 
-    async def _close_membership(self) -> None:
+    async def _close_membership(self, commit: bool) -> None:
         if self._membership is not None:
-            await self._membership.close(_CLOSE_SECONDS, commit=self._commit_at_close)
-
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        # The record at which the block failed may not be done: it must be read again.
-        self._commit_at_close = error_type is None
-        await self.close()
+            await self._membership.close(_CLOSE_SECONDS, commit)
 
     def _assign_in_group(self, partitions: Iterable[TopicPartition]) -> None:
         assigned = list(partitions)

@@ -83,6 +83,7 @@ class Membership:
         try:
             if commit:
                 await self._auto_commit(timeout)
+            await self._finish_commits(timeout)
             await self._end(max(deadline - clock.monotonic(), 0.1))
         finally:
             await self._tasks.close()
@@ -267,6 +268,14 @@ class Membership:
             self._committed.update(offsets)
         except BarnabasError as error:
             logger.warning("group %s: auto-commit failed: %s", self.config.group_id, error)
+
+    async def _finish_commits(self, timeout: float) -> None:
+        """Wait for the commits in the background."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self.commits.commit({}, timeout)
+        except TimeoutError:
+            logger.warning("group %s: commits were not answered in time", self.config.group_id)
 
     def _commit_what_moved(self) -> None:
         if self.config.auto_commit_interval is None:

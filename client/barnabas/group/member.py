@@ -224,6 +224,10 @@ class GroupMember:
         if not error.retriable:
             self.fail(error)
             return
+        await self._pause(error)
+
+    async def _pause(self, error: BarnabasError) -> None:
+        """Wait a little longer than the last time, then join again."""
         if self.state is _S.COMPLETING_REBALANCE:  # the join is repeated, not the sync
             self._change(_S.PREPARING_REBALANCE)
         self._failures += 1
@@ -244,7 +248,7 @@ class GroupMember:
         elif step is Reaction.TAKE_MEMBER_ID:
             self.generation = Generation(member_id=response.member_id)
         else:
-            self._react(step, response.error_code, "JoinGroup")
+            await self._react(step, response.error_code, "JoinGroup")
 
     def _join_request(self) -> JoinGroupRequest:
         config, owned = self.config, self._owned()
@@ -291,7 +295,7 @@ class GroupMember:
         response: SyncGroupResponse = await self.coordinator.call(request, self.config.join_timeout)
         step = reaction(SYNC, response.error_code)
         if step is not Reaction.GO_ON:
-            self._react(step, response.error_code, "SyncGroup")
+            await self._react(step, response.error_code, "SyncGroup")
             return
         if response.protocol_name not in ("", self.generation.protocol):
             raise InconsistentGroupProtocolError(f"assigned by {response.protocol_name!r}")
@@ -308,7 +312,7 @@ class GroupMember:
         )  # fmt: skip
         self._change(_S.ASSIGNING)
 
-    def _react(self, step: Reaction, code: int, request: str) -> None:
+    async def _react(self, step: Reaction, code: int, request: str) -> None:
         error = error_for(code, f"{request} of group {self.config.group_id!r}")
         if step is Reaction.REJOIN:
             self._change(_S.PREPARING_REBALANCE)
@@ -319,4 +323,4 @@ class GroupMember:
         else:
             if step is Reaction.FIND_COORDINATOR:
                 self.coordinator.forget(error)
-            raise error  # retriable: joined again after a pause
+            await self._pause(error)
