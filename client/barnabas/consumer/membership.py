@@ -10,7 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from barnabas_common.errors import BarnabasError, ClientError, UnknownTopicOrPartitionError
+from barnabas_common.errors import (
+    BarnabasError,
+    ClientError,
+    ClosedError,
+    UnknownTopicOrPartitionError,
+)
 from barnabas_common.messages.metadata import MetadataRequest
 from barnabas_common.runtime import TaskScope
 from barnabas_common.topic_partition import TopicPartition
@@ -62,6 +67,7 @@ class Membership:
         # A step's failure is raised by the poll that waits for it.
         self._tasks = TaskScope("membership", on_failure=lambda name, error: None)
         self._step: asyncio.Task[None] | None = None
+        self._closed = False
         self._commit_due = False
         self._committed: dict[TopicPartition, OffsetAndMetadata] = {}
 
@@ -76,6 +82,7 @@ class Membership:
 
     async def close(self, timeout: float, commit: bool) -> None:
         """Commit, give up the partitions, leave; `timeout` seconds for all of it."""
+        self._closed = True
         if self._step is not None:
             self._step.cancel()
         clock = self._cluster.clock
@@ -146,6 +153,8 @@ class Membership:
     async def attend(self, timeout: float | None) -> bool:
         """Do what is due between two polls; False if `timeout` seconds were not enough."""
         while self._due():
+            if self._closed:
+                raise ClosedError("the consumer is closed")
             if self._step is None:
                 self._step = self._tasks.spawn(self._take_step(), "rebalance")
             try:
