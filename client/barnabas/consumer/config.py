@@ -141,7 +141,7 @@ class ConsumerConfig:
         return GroupConfig(
             group_id=self.group_id,
             group_instance_id=self.group_instance_id,
-            client_id=self.client_id,
+            client_id=self.client_id or f"consumer-{self.group_id}",
             client_rack=self.client_rack,
             assignors=tuple(ASSIGNORS[name] for name in self.partition_assignment_strategy),
             session_timeout=self.session_timeout_ms / 1000,

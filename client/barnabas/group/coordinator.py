@@ -39,8 +39,13 @@ class GroupCoordinator:
     def known(self) -> bool:
         return self._address is not None
 
-    def forget(self, why: BarnabasError) -> None:
-        """Another broker may coordinate the group now: ask again before the next request."""
+    def forget(self, why: BarnabasError, asked: Address | None = None) -> None:
+        """Another broker may coordinate the group now: ask again before the next request.
+
+        `asked`: who failed to answer; it is forgotten only if no other was found since.
+        """
+        if asked is not None and asked != self._address:
+            return
         if self._address is not None:
             logger.info("group %s: coordinator %d: %s", self.group_id, self.broker_id, why)
         self.last_failure = why
@@ -76,7 +81,7 @@ class GroupCoordinator:
                 request, timeout
             )
         except TransportError as error:
-            self.forget(error)
+            self.forget(error, address)
             raise
 
     async def ask(
