@@ -19,10 +19,12 @@ INTERNAL_PORT_DISTANCE = 10_000
 MAX_PORT = 65_535
 
 # Other defaults than Kafka's, for one machine: a dead broker's session expires in six seconds, and
-# the last broker to stop, which can move its leaderships to no other, does not retry for 15 s.
+# the last broker to stop, which can move its leaderships to no other, does not retry for 15 s. The
+# first member of a group does not wait 3 s for more.
 LOCAL_DEFAULTS = {
     "zookeeper.session.timeout.ms": "6000",
     "controlled.shutdown.retry.backoff.ms": "500",
+    "group.initial.rebalance.delay.ms": "0",
 }
 
 
@@ -77,6 +79,7 @@ class ClusterLayout:
             "zookeeper.connect": self.zookeeper_connect,
             "log.dirs": str(self.data_directory(broker_id)),
             "default.replication.factor": str(min(3, len(self.client_ports))),
+            "offsets.topic.replication.factor": str(min(3, len(self.client_ports))),
             **LOCAL_DEFAULTS,
             **self.config,
         }

@@ -71,11 +71,16 @@ async def _create_offsets_topic(parts: BrokerParts) -> str:
         if error.code is ErrorCode.TOPIC_ALREADY_EXISTS:
             return ""
         if not error.retriable:
-            parts.events.record(
-                EventKind.OFFSETS_TOPIC_REFUSED, str(error), topic=GROUP_METADATA_TOPIC
-            )
+            _report_once(parts, str(error))
         return str(error)
     return ""
+
+
+def _report_once(parts: BrokerParts, cause: str) -> None:
+    """Clients ask again many times a second."""
+    if parts.groups.offsets_topic_refusal != cause:
+        parts.groups.offsets_topic_refusal = cause
+        parts.events.record(EventKind.OFFSETS_TOPIC_REFUSED, cause, topic=GROUP_METADATA_TOPIC)
 
 
 def offsets_topic(parts: BrokerParts) -> NewTopic:

@@ -1,6 +1,9 @@
 """ListGroups, DescribeGroups and DeleteGroups."""
 
+from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
+    ZOOKEEPER_STORAGE,
+    DeletedGroup,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribeGroupsRequest,
@@ -10,12 +13,18 @@ from barnabas_common.messages.groups import (
 )
 from barnabas_common.runtime import Peer
 
+from barnabas_broker.api.coordinator import zookeeper_offsets
+from barnabas_broker.api.coordinator.offsets import is_kafka
 from barnabas_broker.api.parts import BrokerParts
 
 
 async def handle_list_groups(
     parts: BrokerParts, request: ListGroupsRequest, peer: Peer
 ) -> ListGroupsResponse:
+    if request.storage == ZOOKEEPER_STORAGE:
+        return await zookeeper_offsets.list_groups(parts, request)
+    if not is_kafka(request.storage):
+        return ListGroupsResponse(ErrorCode.INVALID_REQUEST)
     return parts.groups.admin.list(request)
 
 
@@ -28,6 +37,11 @@ async def handle_describe_groups(
 async def handle_delete_groups(
     parts: BrokerParts, request: DeleteGroupsRequest, peer: Peer
 ) -> DeleteGroupsResponse:
+    names = request.groups_names
+    if request.storage == ZOOKEEPER_STORAGE:
+        return DeleteGroupsResponse(await zookeeper_offsets.delete_groups(parts, names))
+    if not is_kafka(request.storage):
+        return DeleteGroupsResponse([DeletedGroup(n, ErrorCode.INVALID_REQUEST) for n in names])
     return DeleteGroupsResponse(
-        [await parts.groups.admin.delete(name, request.client_id) for name in request.groups_names]
+        [await parts.groups.admin.delete(name, request.client_id) for name in names]
     )

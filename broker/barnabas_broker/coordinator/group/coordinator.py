@@ -60,6 +60,8 @@ class GroupCoordinator:
     """
 
     def __init__(self, context: CoordinatorContext) -> None:
+        self.offsets_topic_refusal = ""
+        """Why `__consumer_offsets` could not be created, as it was last reported."""
         self._context = context
         config, clock = context.config, context.runtime.clock
         log = PartitionLog(
