@@ -26,9 +26,9 @@ def story(scenario: Callable[[SimulatedCluster], Awaitable[None]], seed: int = 3
     run(tell(), seed=seed, max_time=1800.0)
 
 
-def member(cluster: SimulatedCluster, name: str, **options: Any) -> Consumer:
+def member(cluster: SimulatedCluster, name: str, topic: str, **options: Any) -> Consumer:
     return Consumer(
-        TOPIC,
+        topic,
         bootstrap_servers=cluster.bootstrap,
         runtime=cluster.client_runtime(name),
         **{
@@ -56,12 +56,13 @@ class Workers:
     def __init__(self, cluster: SimulatedCluster, **options: Any) -> None:
         self.cluster = cluster
         self.options = options
+        self.topic = TOPIC
         self.done: Counter[bytes] = Counter()
         self.consumers: dict[str, Consumer] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
     def join(self, name: str) -> Consumer:
-        consumer = self.consumers[name] = member(self.cluster, name, **self.options)
+        consumer = self.consumers[name] = member(self.cluster, name, self.topic, **self.options)
         self.tasks[name] = asyncio.create_task(self._work(consumer))
         return consumer
 
@@ -221,3 +222,45 @@ def test_a_static_member_that_restarts_rebalances_nothing() -> None:
         await workers.end()
 
     story(scenario)
+
+
+def test_a_group_of_fifty_settles_within_two_seconds_of_a_heartbeat() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("many", 100, 3)
+            workers = Workers(cluster, heartbeat_interval_ms=3_000)
+            workers.topic = "many"
+            for number in range(50):
+                workers.join(f"m{number}")
+            await until_settled(workers, 50)
+            loop = asyncio.get_running_loop()
+            workers.die("m7")
+            async with asyncio.timeout(20):
+                while (await admin.describe_groups(["g"]))["g"].state == "Stable":
+                    await asyncio.sleep(0.05)
+            expired = loop.time()
+            await until_settled(workers, 49)
+            assert loop.time() - expired <= 3.0 + 2.0
+            await workers.end()
+
+    story(scenario)
+
+
+async def until_settled(workers: Workers, members: int) -> None:
+    """Until all members are stable in one generation, with two or three partitions each."""
+    async with asyncio.timeout(60):
+        while True:
+            consumers = list(workers.consumers.values())
+            generations = {
+                c._membership.member.generation.number for c in consumers if c._membership
+            }
+            counts = [len(c.assignment()) for c in consumers]
+            if (
+                len(generations) == 1
+                and sum(counts) == 100
+                and min(counts) >= 2
+                and all("reads" in c.health()[0] for c in consumers)
+            ):
+                assert len(consumers) == members
+                return
+            await asyncio.sleep(0.02)
