@@ -5,6 +5,7 @@ work, two members of one generation never hold one partition, and the group sett
 """
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Sequence
 
@@ -12,7 +13,7 @@ import pytest
 from barnabas import Consumer, OffsetAndMetadata
 from barnabas.consumer.in_group import InGroup
 from barnabas.consumer.membership import Membership
-from barnabas_common.errors import BarnabasError
+from barnabas_common.errors import BarnabasError, ClosedError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     HeartbeatRequest,
@@ -99,7 +100,9 @@ class Chaos:
 
     async def work(self, consumer: Consumer) -> None:
         """Iterates, works, and commits by itself if that is not automatic; ends when cancelled."""
-        async with consumer:
+        async with contextlib.AsyncExitStack() as stack:
+            with contextlib.suppress(ClosedError):  # it left before it had begun
+                await stack.enter_async_context(consumer)
             while True:
                 try:
                     async for record in consumer:

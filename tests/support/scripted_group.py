@@ -5,6 +5,7 @@ are taken by the first request of their type, in order.
 """
 
 import asyncio
+import random
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +32,7 @@ from barnabas_common.messages.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from barnabas_common.runtime import InlineOffload, Runtime, Service, system_randomness
+from barnabas_common.runtime import InlineOffload, Runtime, Service
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.loop import VirtualClock
 
@@ -72,9 +73,8 @@ class GroupBrokers(ScriptedBrokers):
         self.refusals: dict[type, list[int]] = defaultdict(list)
 
     def runtime_of(self, name: str) -> Runtime:
-        return Runtime(
-            VirtualClock(), system_randomness(), InlineOffload(), self.network.node(name)
-        )
+        chance = random.Random(name)
+        return Runtime(VirtualClock(), chance, InlineOffload(), self.network.node(name))
 
     def requests(self, kind: type) -> list[Any]:
         return [request for request in self.asked if isinstance(request, kind)]

@@ -189,18 +189,21 @@ class Consumer(InGroup):
         check_int("max_records", limit, 1)
         if self._membership is None:
             return await self._poll(timeout_ms, limit)
-        with self._membership.polling():
+        self._membership.poll_begins()
+        try:
             return await self._poll(timeout_ms, limit)
+        finally:
+            self._membership.poll_ends()
 
     async def _poll(self, timeout_ms: int | None, limit: int) -> list[ConsumerRecord]:
         clock = self._cluster.clock
         deadline = None if timeout_ms is None else clock.monotonic() + timeout_ms / 1000
         while True:
-            if self._membership is not None:
+            if self._membership is not None and self._membership.due:
                 left = None if deadline is None else deadline - clock.monotonic()
                 if not await self._membership.attend(left):
                     return []
-                self._restore_held()
+            self._restore_held()
             if self.pending:
                 count = min(limit, len(self.pending))
                 return [self.pending.popleft() for _ in range(count)]
@@ -223,18 +226,20 @@ class Consumer(InGroup):
         await self._ensure_started()
         if self._membership is None:
             return table_of(await self._poll_columns(timeout_ms))
-        with self._membership.polling():
+        self._membership.poll_begins()
+        try:
             return table_of(await self._poll_columns(timeout_ms))
+        finally:
+            self._membership.poll_ends()
 
     async def _poll_columns(self, timeout_ms: int | None) -> list[tuple[TopicPartition, Columns]]:
         clock = self._cluster.clock
         deadline = None if timeout_ms is None else clock.monotonic() + timeout_ms / 1000
         while True:
             left = None if deadline is None else deadline - clock.monotonic()
-            if self._membership is not None:
-                if not await self._membership.attend(left):
-                    return []
-                self._restore_held()
+            if self._membership is not None and not await self._membership.attend(left):
+                return []
+            self._restore_held()
             self._check_assigned()
             if self.pending:
                 raise ClientError("records of an unfinished iteration remain: poll() them first")

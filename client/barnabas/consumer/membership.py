@@ -7,8 +7,7 @@ a commit of what was read, so no other member reads records that are being worke
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 
 from barnabas_common.errors import (
     BarnabasError,
@@ -138,21 +137,19 @@ class Membership:
         self._on_metadata()
         self.member.join("the subscription changed")
 
-    @contextmanager
-    def polling(self) -> Iterator[None]:
-        """Around every poll: while one waits the application is not late."""
+    def poll_begins(self) -> None:
+        """While a poll waits the application is not late."""
         if self._step is not None and asyncio.current_task() is self._step:
             raise ClientError("a rebalance listener must not poll")
         self.heartbeats.polling = True
-        try:
-            yield
-        finally:
-            self.heartbeats.polling = False
-            self.heartbeats.last_poll = self._cluster.clock.monotonic()
+
+    def poll_ends(self) -> None:
+        self.heartbeats.polling = False
+        self.heartbeats.last_poll = self._cluster.clock.monotonic()
 
     async def attend(self, timeout: float | None) -> bool:
         """Do what is due between two polls; False if `timeout` seconds were not enough."""
-        while self._due():
+        while self.due:
             if self._closed:
                 raise ClosedError("the consumer is closed")
             if self._step is None:
@@ -169,7 +166,9 @@ class Membership:
                     self._step = None
         return True
 
-    def _due(self) -> bool:
+    @property
+    def due(self) -> bool:
+        """Whether `attend` has something to do."""
         joins = self.subscription is not None and self.member.state is MemberState.UNJOINED
         return (
             self._step is not None
@@ -303,7 +302,7 @@ class Membership:
     # What calls for the application
 
     def _on_change(self) -> None:
-        if self._due():
+        if self.due:
             self._interrupt()
 
     async def _on_interval(self) -> None:
