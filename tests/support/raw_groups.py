@@ -73,7 +73,7 @@ class Coordinators:
     async def find(self, group_id: str) -> int:
         """The coordinator of a group, once there is one."""
         while True:
-            for broker_id in self._cluster.running_brokers:
+            for broker_id in self._broker_ids():
                 try:
                     found = (await self.find_at(broker_id, group_id)).node_id
                 except TransportError:
@@ -81,6 +81,9 @@ class Coordinators:
                 if found >= 0:
                     return found
             await asyncio.sleep(PAUSE_SECONDS)
+
+    def _broker_ids(self) -> list[int]:
+        return self._cluster.running_brokers
 
     async def find_at(self, broker_id: int, group_id: str) -> FoundCoordinator:
         request = FindCoordinatorRequest(coordinator_keys=[group_id])
@@ -193,7 +196,8 @@ class RawMember:
 
 
 async def settle(members: Sequence[RawMember]) -> list[JoinGroupResponse]:
-    """Let all join together, and the leader assign each its own member id; the leader is first."""
+    """Let all join within the initial delay, and the leader assign each its own member id; the
+    leader's answer is first."""
     joined = await asyncio.gather(*(member.join() for member in members))
     assert not any(response.error_code for response in joined), joined
     leader = joined[0].leader
