@@ -9,20 +9,30 @@ These are for asyncio; `barnabas.sync` has the same names for scripts and notebo
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.admin import Admin, ConfigResource, NewTopic
-from barnabas.consumer import Consumer, ConsumerRecord, LogTruncationError
+from barnabas.consumer import (
+    CommitFailedError,
+    Consumer,
+    ConsumerRecord,
+    LogTruncationError,
+    OffsetAndMetadata,
+    RebalanceListener,
+)
 from barnabas.producer import DeliveryHandle, Producer, RecordMetadata
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Admin",
+    "CommitFailedError",
     "ConfigResource",
     "Consumer",
     "ConsumerRecord",
     "DeliveryHandle",
     "LogTruncationError",
     "NewTopic",
+    "OffsetAndMetadata",
     "Producer",
+    "RebalanceListener",
     "RecordMetadata",
     "TopicPartition",
 ]

@@ -1,9 +1,14 @@
-"""Legal topic names (Kafka's `Topic.validate`)."""
+"""Legal topic names (Kafka's `Topic.validate`), and the names of internal topics."""
 
 import re
 from collections.abc import Iterable
 
 from barnabas_common.errors import InvalidTopicError
+
+GROUP_METADATA_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
+"""The topics that brokers create and write; clients may read them."""
 
 MAX_LENGTH = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")

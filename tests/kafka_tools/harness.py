@@ -60,10 +60,13 @@ def kafka_jars() -> Path:
     return jars
 
 
-def run_java(what: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a class of Kafka, or a source file in `java/`, with Kafka on the class path."""
+def run_java(what: str, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a class of Kafka, or a source file in `java/`, with Kafka on the class path.
+
+    `given` is its standard input.
+    """
     command = java_command(what, *arguments)
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
 
 
 def java_command(what: str, *arguments: str) -> list[str]:
@@ -104,6 +107,14 @@ def compact_log(directory: Path, segment_bytes: int, passes: int, map_bytes: int
     if done.returncode:
         raise AssertionError(f"Kafka could not compact the log:\n{done.stderr}{done.stdout}")
     return int(done.stdout.split()[-1])
+
+
+def assign_groups(questions: Iterable[str]) -> list[str]:
+    """The answers of Kafka's assignors, line by line; see `java/AssignGroups.java`."""
+    done = run_java("AssignGroups", given="".join(f"{question}\n" for question in questions))
+    if done.returncode:
+        raise AssertionError(f"Kafka's assignors failed:\n{done.stderr[-2000:]}")
+    return done.stdout.splitlines()
 
 
 def dump_log_segments(files: Iterable[Path], *options: str) -> Dump:

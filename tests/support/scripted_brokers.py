@@ -83,6 +83,8 @@ class ScriptedLog:
 class ScriptedBrokers:
     """Three brokers by default, ids from 1; broker n listens on `broker-n:9092`."""
 
+    services = (Service.DATA, Service.ADMIN)
+
     def __init__(self, partitions: int = 1, brokers: int = 3, topic: str = "flights") -> None:
         self.network = MemoryNetwork()
         self.topic = topic
@@ -130,7 +132,7 @@ class ScriptedBrokers:
         self._listeners[broker_id] = await node.listen(
             "CLIENT",
             Address(f"broker-{broker_id}", 9092),
-            {Service.DATA: handle, Service.ADMIN: handle},
+            dict.fromkeys(self.services, handle),
         )
 
     async def stop(self, broker_id: int) -> None:

@@ -10,7 +10,7 @@ from barnabas.consumer import ConsumerRecord
 from barnabas_common.messages.metadata import PartitionMetadata, TopicMetadata
 from barnabas_common.messages.replicas import ReplicaDescription
 from barnabas_common.topic_partition import TopicPartition
-from barnabas_tools.cli.admin.topic import topic_row, with_defaults
+from barnabas_tools.cli.admin.topic import shown, topic_row, with_defaults
 from barnabas_tools.cli.observe.replica import replica_rows
 from barnabas_tools.cli.output import print_rows
 from barnabas_tools.cli.records.consume import Line, record_line, record_row
@@ -158,3 +158,9 @@ def test_lag_and_isr_are_told_by_the_leader_of_the_highest_epoch() -> None:
 def test_without_a_leader_lag_is_unknown() -> None:
     (row,) = replica_rows([BrokerReplicas(2, [replica(False, 5, 17)])])
     assert row["lag"] is None and row["in_sync"] is None
+
+
+def test_internal_topics_are_left_out_on_request() -> None:
+    topics = [TopicMetadata("__consumer_offsets", is_internal=True), TopicMetadata("orders")]
+    assert shown(topics, False) == topics
+    assert [topic.topic for topic in shown(topics, True)] == ["orders"]

@@ -16,6 +16,7 @@ import pytest
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.router import handlers_of
 from barnabas_broker.config import DynamicConfig
+from barnabas_broker.coordinator.group.coordinator import CoordinatorContext, GroupCoordinator
 from barnabas_broker.disk.posix_disk import PosixDisk
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
@@ -70,9 +71,11 @@ async def leader_of_one_partition(directory: Path) -> BrokerParts:
     manager = ReplicaManager(context)
     state = LeaderAndIsrPartition("flights", 0, "", 1, 1, 0, 0, [1], [1], is_new=True)
     await manager.become_leader_or_follower(LeaderAndIsrRequest(1, 1, 1, [state]))
+    events = EventLog(1)
+    groups = GroupCoordinator(CoordinatorContext(runtime, config, manager, cache, events))
     return BrokerParts(
-        1, config, runtime, cache, manager, lambda: None, lambda: None, "",
-        asyncio.Event(), EventLog(1), lambda *_: None,
+        1, config, runtime, cache, manager, groups, lambda: None, lambda: None, "",
+        asyncio.Event(), events, lambda *_: None,
     )  # fmt: skip
 
 

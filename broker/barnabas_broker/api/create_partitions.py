@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from barnabas_common.errors import InvalidTopicError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.topics import (
     CreatePartitionsRequest,
@@ -11,7 +12,7 @@ from barnabas_common.messages.topics import (
 )
 from barnabas_common.runtime import Peer
 
-from barnabas_broker.api.create_topics import wait_for_leaders
+from barnabas_broker.api.create_topics import refuse_internal, wait_for_leaders
 from barnabas_broker.api.parts import BrokerParts
 
 
@@ -31,6 +32,10 @@ async def handle_create_partitions(
 
 
 async def _grow(parts: BrokerParts, new: NewPartitions, validate_only: bool) -> TopicResult:
+    try:
+        refuse_internal(new.topic)
+    except InvalidTopicError as error:
+        return TopicResult(new.topic, error.code, error.message)
     controller = parts.controller()
     if controller is None:
         return TopicResult(new.topic, ErrorCode.NOT_CONTROLLER)

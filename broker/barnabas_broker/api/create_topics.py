@@ -6,7 +6,7 @@ for it.
 
 from collections.abc import Mapping
 
-from barnabas_common.errors import InvalidConfigError, KafkaError
+from barnabas_common.errors import InvalidConfigError, InvalidTopicError, KafkaError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.topics import (
     CreateTopicsRequest,
@@ -15,6 +15,7 @@ from barnabas_common.messages.topics import (
     TopicResult,
 )
 from barnabas_common.runtime import Peer
+from barnabas_common.topic_name import INTERNAL_TOPICS
 from barnabas_controller.topics.admin_zk_client import AdminZkClient, TopicDefaults
 
 from barnabas_broker.api.parts import BrokerParts
@@ -35,9 +36,19 @@ async def handle_create_topics(
 
 async def _create(parts: BrokerParts, new_topic: NewTopic, validate_only: bool) -> TopicResult:
     try:
+        refuse_internal(new_topic.topic)
         return await create_topic(parts, new_topic, validate_only)
     except KafkaError as error:
         return TopicResult(new_topic.topic, error.code, error.message)
+
+
+def refuse_internal(topic: str) -> None:
+    """Raise InvalidTopicError for a topic that only brokers create, or that has a fixed size.
+
+    A coordinator finds its groups by the number of partitions, which must never change.
+    """
+    if topic in INTERNAL_TOPICS:
+        raise InvalidTopicError(f"{topic} is an internal topic: brokers create it")
 
 
 async def create_topic(parts: BrokerParts, new_topic: NewTopic, validate_only: bool) -> TopicResult:

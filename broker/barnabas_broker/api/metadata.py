@@ -17,7 +17,7 @@ from barnabas_common.messages.metadata import (
 )
 from barnabas_common.messages.topics import NewTopic
 from barnabas_common.runtime import Peer
-from barnabas_common.topic_name import validate_topic_name
+from barnabas_common.topic_name import INTERNAL_TOPICS, validate_topic_name
 
 from barnabas_broker.api.create_topics import create_topic
 from barnabas_broker.api.parts import BrokerParts
@@ -54,6 +54,7 @@ async def _topic_metadata(parts: BrokerParts, topic: str, create: bool) -> Topic
         return TopicMetadata(
             topic,
             topic_id=cache.topic_id(topic),
+            is_internal=topic in INTERNAL_TOPICS,
             partitions=[
                 PartitionMetadata(
                     partition=state.partition,
@@ -75,7 +76,7 @@ async def _topic_metadata(parts: BrokerParts, topic: str, create: bool) -> Topic
         return TopicMetadata(topic, error.code)
     if cache.controller_id < 0:  # no topic is known yet: the client retries
         return TopicMetadata(topic, ErrorCode.LEADER_NOT_AVAILABLE)
-    if create:
+    if create and topic not in INTERNAL_TOPICS:
         return TopicMetadata(topic, await _auto_create(parts, topic))
     return TopicMetadata(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

@@ -10,6 +10,7 @@ from barnabas_controller.controller import Controller
 from barnabas_controller.store.store import Store
 
 from barnabas_broker.config import DynamicConfig
+from barnabas_broker.coordinator.group.coordinator import GroupCoordinator
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.replica_manager import ReplicaManager
 
@@ -29,6 +30,7 @@ class BrokerParts:
     runtime: Runtime
     metadata_cache: MetadataCache
     replica_manager: ReplicaManager
+    groups: GroupCoordinator
     controller: Callable[[], Controller | None]
     store: Callable[[], Store | None]
     cluster_id: str

@@ -1,7 +1,7 @@
 """Which function answers which request, and on which listener.
 
-Every listener offers Data and Admin. Replica and Control are offered on the inter-broker listener
-only, so that no client can move a high watermark or change a leader.
+Every listener offers Data, Admin and Coordinator. Replica and Control are offered on the
+inter-broker listener only, so that no client can move a high watermark or change a leader.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,25 +17,48 @@ from barnabas_common.messages import (
     ControlledShutdownResponse,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteGroupsRequest,
     DeleteTopicsRequest,
     DescribeConfigsRequest,
     DescribeEventsRequest,
+    DescribeGroupsRequest,
     DescribeReplicasRequest,
     ElectLeadersRequest,
     FetchRequest,
+    FindCoordinatorRequest,
+    HeartbeatRequest,
     IncrementalAlterConfigsRequest,
+    JoinGroupRequest,
     LeaderAndIsrRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
     ListOffsetsRequest,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     MetadataRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
     OffsetForLeaderEpochRequest,
     ProduceRequest,
     StopReplicaRequest,
+    SyncGroupRequest,
     UpdateMetadataRequest,
 )
 from barnabas_common.runtime import Handler, Message, Peer, Service
 
+from barnabas_broker.api.coordinator.find_coordinator import handle_find_coordinator
+from barnabas_broker.api.coordinator.groups import (
+    handle_delete_groups,
+    handle_describe_groups,
+    handle_list_groups,
+)
+from barnabas_broker.api.coordinator.membership import handle_join_group
+from barnabas_broker.api.coordinator.offsets import (
+    handle_offset_commit,
+    handle_offset_delete,
+    handle_offset_fetch,
+)
 from barnabas_broker.api.create_partitions import handle_create_partitions
 from barnabas_broker.api.create_topics import handle_create_topics
 from barnabas_broker.api.delete_topics import handle_delete_topics
@@ -102,6 +125,19 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         AlterPartitionReassignmentsRequest: _by_controller(AlterPartitionReassignmentsResponse),
         ListPartitionReassignmentsRequest: _by_controller(ListPartitionReassignmentsResponse),
     },
+    Service.COORDINATOR: {
+        FindCoordinatorRequest: handle_find_coordinator,
+        JoinGroupRequest: handle_join_group,
+        SyncGroupRequest: lambda parts, request, _: parts.groups.sync_group(request),
+        HeartbeatRequest: lambda parts, request, _: parts.groups.heartbeat(request),
+        LeaveGroupRequest: lambda parts, request, _: parts.groups.leave_group(request),
+        OffsetCommitRequest: handle_offset_commit,
+        OffsetFetchRequest: handle_offset_fetch,
+        OffsetDeleteRequest: handle_offset_delete,
+        ListGroupsRequest: handle_list_groups,
+        DescribeGroupsRequest: handle_describe_groups,
+        DeleteGroupsRequest: handle_delete_groups,
+    },
     Service.REPLICA: {
         FetchRequest: handle_replica_fetch,
         ListOffsetsRequest: (
@@ -124,10 +160,12 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
     },
 }
 
+FOR_CLIENTS = (Service.DATA, Service.ADMIN, Service.COORDINATOR)
+
 
 def handlers_of(parts: BrokerParts, *, inter_broker: bool) -> Mapping[Service, Handler]:
     """The services of one listener, each as a function from a request to its response."""
-    offered = list(Service) if inter_broker else [Service.DATA, Service.ADMIN]
+    offered = HANDLERS if inter_broker else FOR_CLIENTS
     return {service: _dispatch(parts, HANDLERS[service]) for service in offered}
 
 

@@ -1,7 +1,9 @@
 """UpdateMetadata: the controller sends every broker the registered brokers and the leaders."""
 
 from barnabas_common.messages.control import UpdateMetadataRequest, UpdateMetadataResponse
+from barnabas_common.messages.sentinels import LEADER_DURING_DELETE
 from barnabas_common.runtime import Peer
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.api.parts import BrokerParts
 
@@ -10,6 +12,14 @@ async def handle_update_metadata(
     parts: BrokerParts, request: UpdateMetadataRequest, peer: Peer
 ) -> UpdateMetadataResponse:
     response = parts.replica_manager.update_metadata(request)
+    if not response.error_code:
+        parts.groups.partitions_deleted(
+            [
+                TopicPartition(state.topic, state.partition)
+                for state in request.partitions
+                if state.leader == LEADER_DURING_DELETE
+            ]
+        )
     epoch = parts.metadata_cache.suspects.get(parts.broker_id)
     if not response.error_code and epoch is not None:
         why = f"controller {request.controller_id} suspects this broker to be dead"

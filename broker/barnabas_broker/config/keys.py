@@ -8,6 +8,45 @@ A key is dynamic if Kafka's is; so are the keys of the preferred-leader rebalanc
 only at start.
 """
 
+from barnabas_broker.config.coordinator_keys import (
+    GROUP_INITIAL_REBALANCE_DELAY_MS as GROUP_INITIAL_REBALANCE_DELAY_MS,
+)
+from barnabas_broker.config.coordinator_keys import (
+    GROUP_MAX_SESSION_TIMEOUT_MS as GROUP_MAX_SESSION_TIMEOUT_MS,
+)
+from barnabas_broker.config.coordinator_keys import (
+    GROUP_MAX_SIZE as GROUP_MAX_SIZE,
+)
+from barnabas_broker.config.coordinator_keys import (
+    GROUP_MIN_SESSION_TIMEOUT_MS as GROUP_MIN_SESSION_TIMEOUT_MS,
+)
+from barnabas_broker.config.coordinator_keys import (
+    OFFSET_METADATA_MAX_BYTES as OFFSET_METADATA_MAX_BYTES,
+)
+from barnabas_broker.config.coordinator_keys import (
+    OFFSETS_COMMIT_TIMEOUT_MS as OFFSETS_COMMIT_TIMEOUT_MS,
+)
+from barnabas_broker.config.coordinator_keys import (
+    OFFSETS_LOAD_BUFFER_SIZE as OFFSETS_LOAD_BUFFER_SIZE,
+)
+from barnabas_broker.config.coordinator_keys import (
+    OFFSETS_RETENTION_CHECK_INTERVAL_MS as OFFSETS_RETENTION_CHECK_INTERVAL_MS,
+)
+from barnabas_broker.config.coordinator_keys import (
+    OFFSETS_RETENTION_MINUTES as OFFSETS_RETENTION_MINUTES,
+)
+from barnabas_broker.config.coordinator_keys import (
+    OFFSETS_TOPIC_COMPRESSION_CODEC as OFFSETS_TOPIC_COMPRESSION_CODEC,
+)
+from barnabas_broker.config.coordinator_keys import (
+    OFFSETS_TOPIC_NUM_PARTITIONS as OFFSETS_TOPIC_NUM_PARTITIONS,
+)
+from barnabas_broker.config.coordinator_keys import (
+    OFFSETS_TOPIC_REPLICATION_FACTOR as OFFSETS_TOPIC_REPLICATION_FACTOR,
+)
+from barnabas_broker.config.coordinator_keys import (
+    OFFSETS_TOPIC_SEGMENT_BYTES as OFFSETS_TOPIC_SEGMENT_BYTES,
+)
 from barnabas_broker.config.key import (
     MAX_DOUBLE,
     MAX_INT,

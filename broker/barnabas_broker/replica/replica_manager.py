@@ -48,6 +48,7 @@ from barnabas_broker.replica.partition.partitions import Partitions
 from barnabas_broker.replica.replication_quota import ReplicationQuota
 from barnabas_broker.replica.roles import Roles, RolesContext
 from barnabas_broker.replica.serve.consumer_fetch import ConsumerFetches
+from barnabas_broker.replica.serve.coordinator_reads import CoordinatorReads
 from barnabas_broker.replica.serve.follower_fetch import FollowerFetches
 from barnabas_broker.replica.serve.offsets import OffsetLookups
 from barnabas_broker.replica.serve.produce_path import ProducePath
@@ -84,7 +85,8 @@ class ReplicaContext:
 class ReplicaManager:
     """Call `start` before the first request and `shutdown` after the last.
 
-    `produces`, `consumer_fetches`, `follower_fetches`, `offsets` and `roles` answer requests.
+    `produces`, `consumer_fetches`, `follower_fetches`, `offsets` and `roles` answer requests;
+    `coordinator_reads` is for this broker's coordinators.
     """
 
     def __init__(self, context: ReplicaContext) -> None:
@@ -129,6 +131,7 @@ class ReplicaManager:
             context.runtime.pauses,
         )
         self.offsets = OffsetLookups(self.partitions)
+        self.coordinator_reads = CoordinatorReads(self.partitions, self._damaged)
         self._checkpointing = False
         self._stopping = False
 

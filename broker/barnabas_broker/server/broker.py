@@ -22,6 +22,7 @@ from barnabas_controller.zookeeper.session import Connect
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.router import handlers_of
 from barnabas_broker.config import Config, DynamicConfig, keys
+from barnabas_broker.coordinator.group.coordinator import CoordinatorContext, GroupCoordinator
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
@@ -110,6 +111,7 @@ class Broker:
                 ),
             )
         )
+        self.groups = GroupCoordinator(self._coordinator_context())
         self.config_changes = ConfigChanges(
             self.config, self.broker_id, self.events, self._config_listeners()
         )
@@ -148,7 +150,9 @@ class Broker:
         report_start(self.events, self.log_manager, is_first=predecessor is None)
         opened.push_async_callback(self.replica_manager.shutdown)
         await self.replica_manager.start()
+        self.groups.start()
         opened.push_async_callback(self._close_listeners)
+        opened.push_async_callback(self.groups.close)
         await self._open_listeners(cluster_id)
         self._watch_connections()
         opened.push_async_callback(self.config_changes.close)
@@ -188,6 +192,7 @@ class Broker:
             runtime=self._runtime,
             metadata_cache=self.metadata_cache,
             replica_manager=self.replica_manager,
+            groups=self.groups,
             controller=lambda: self.membership.controller,
             store=lambda: self.membership.store,
             cluster_id=cluster_id,
@@ -221,6 +226,11 @@ class Broker:
             rack=self.config[keys.BROKER_RACK],
             unbroken_since=history.unbroken_since or znodes.UNBROKEN_SINCE_REGISTRATION,
             is_new=history.is_new,
+        )
+
+    def _coordinator_context(self) -> CoordinatorContext:
+        return CoordinatorContext(
+            self._runtime, self.config, self.replica_manager, self.metadata_cache, self.events
         )
 
     def _leader_facts(self) -> LeaderFacts:

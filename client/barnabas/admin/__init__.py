@@ -7,7 +7,8 @@ from barnabas.admin.config import AdminConfig, AdminOptions
 from barnabas.admin.config_resource import ConfigResource
 from barnabas.admin.descriptions import BrokerReplicas, ClusterDescription
 from barnabas.admin.events import BrokerEvents, EventStream, Interruption
+from barnabas.admin.group_requests import GroupDescription, GroupMemberDescription
 
 __all__ = ["Admin", "AdminConfig", "AdminOptions", "BrokerEvents", "BrokerReplicas",
-           "ClusterDescription", "ConfigResource", "EventStream", "Interruption",
-           "NewTopic"]  # fmt: skip
+           "ClusterDescription", "ConfigResource", "EventStream", "GroupDescription",
+           "GroupMemberDescription", "Interruption", "NewTopic"]  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Unpack
 
 from barnabas_common.errors import BarnabasError, raise_for
 from barnabas_common.messages.configs import ConfigDescription, DescribeConfigsRequest
+from barnabas_common.messages.groups import KAFKA_STORAGE, ListedGroup
 from barnabas_common.messages.metadata import MetadataRequest, TopicMetadata
 from barnabas_common.messages.offsets import LATEST_TIMESTAMP, ListedOffset
 from barnabas_common.messages.reassignments import OngoingReassignment
@@ -26,17 +27,24 @@ from barnabas_common.messages.topics import (
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.admin import config_requests, controller_requests, topic_requests
+from barnabas.admin import (
+    config_requests,
+    controller_requests,
+    group_requests,
+    topic_requests,
+)
 from barnabas.admin.config import AdminConfig, AdminOptions
 from barnabas.admin.config_resource import ConfigResource, alter_resource
 from barnabas.admin.descriptions import BrokerReplicas, ClusterDescription, replicas_of
 from barnabas.admin.events import BrokerEvents, EventStream, recorded_events
 from barnabas.admin.explaining import view_of
+from barnabas.admin.group_requests import GroupDescription
 from barnabas.cluster import Cluster
 from barnabas.cluster.by_leader import list_offsets
 from barnabas.cluster.client import Client
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.explain import Explanation, explain
+from barnabas.group.offsets import OffsetAndMetadata, checked
 
 
 class Admin(Client):
@@ -291,3 +299,54 @@ class Admin(Client):
     async def _ready(self) -> Cluster:
         await self._ensure_started()
         return self._cluster
+
+    # Consumer groups
+
+    async def list_groups(
+        self, states: Sequence[str] = (), storage: str = KAFKA_STORAGE
+    ) -> list[ListedGroup]:
+        """All groups, or those in these states. `storage` "zookeeper": those with offsets there."""
+        cluster = await self._ready()
+        return await group_requests.list_groups(cluster, states, storage, self._patience)
+
+    async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
+        """State, members and what each reads; state Dead if there is no such group."""
+        cluster = await self._ready()
+        wanted = list(dict.fromkeys(group_ids))
+        described = await asyncio.gather(
+            *(group_requests.describe_group(cluster, g, self._patience) for g in wanted)
+        )
+        return dict(zip(wanted, described, strict=True))
+
+    async def delete_groups(self, group_ids: Iterable[str], storage: str = KAFKA_STORAGE) -> None:
+        """Groups without members, and their offsets; raises the first failure."""
+        cluster = await self._ready()
+        for group_id in group_ids:
+            await group_requests.delete_group(cluster, group_id, storage, self._patience)
+
+    async def list_group_offsets(
+        self, group_id: str, storage: str = KAFKA_STORAGE
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Everything the group has committed, by partition."""
+        cluster = await self._ready()
+        return await group_requests.group_offsets(cluster, group_id, storage, self._patience)
+
+    async def alter_group_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        storage: str = KAFKA_STORAGE,
+    ) -> None:
+        """Set what the group has committed; refused while it has members."""
+        cluster = await self._ready()
+        await group_requests.alter_group_offsets(
+            cluster, group_id, checked(offsets), storage, self._patience
+        )
+
+    async def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]]
+    ) -> None:
+        """Forget what the group has committed for partitions that no member reads."""
+        cluster = await self._ready()
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        await group_requests.delete_group_offsets(cluster, group_id, wanted, self._patience)

@@ -18,6 +18,7 @@ from barnabas_common.errors import (
 )
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.configs import DescribeConfigsRequest
+from barnabas_common.messages.groups import FindCoordinatorRequest
 from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas_common.messages.reassignments import ListPartitionReassignmentsRequest
 from barnabas_common.runtime import Address, Channel, Message, Runtime, Service, TaskScope
@@ -34,7 +35,12 @@ ASK_TIMEOUT = 3.0
 # How long a topic may be unknown before that is final: brokers learn of a new topic one by one.
 UNKNOWN_TOPIC_GRACE = 2.0
 # Requests that change nothing: they are sent to another broker if one does not answer soon.
-_READING = (MetadataRequest, DescribeConfigsRequest, ListPartitionReassignmentsRequest)
+_READING = (
+    MetadataRequest,
+    DescribeConfigsRequest,
+    FindCoordinatorRequest,
+    ListPartitionReassignmentsRequest,
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,7 @@ class Cluster:
         )
         self._tasks = TaskScope("cluster")
         self._topics: dict[str, None] = {}
+        self._every_topic = False
         self._wanted = asyncio.Event()
         self._listeners: list[Callable[[], None]] = []
         self._failed_recently: dict[Address, None] = {}
@@ -92,6 +99,10 @@ class Cluster:
     def watch(self, topics: Iterable[str]) -> None:
         """Keep these topics fresh from now on."""
         self._topics.update(dict.fromkeys(topics))
+
+    def watch_every_topic(self, every: bool) -> None:
+        """Whether to keep all topics fresh, as a pattern needs it, and not only those named."""
+        self._every_topic = every
 
     def request_refresh(self) -> None:
         """Refresh stale metadata soon, in the background, spaced by the backoff."""
@@ -120,6 +131,10 @@ class Cluster:
             raise LeaderNotAvailableError(f"the address of broker {broker_id} is not known")
         return self._connections.channel(Address(broker.host, broker.port), service)
 
+    def channel_to(self, address: Address, service: Service) -> Channel:
+        """The channel to a broker whose address another broker has named."""
+        return self._connections.channel(address, service)
+
     async def topic(self, name: str, timeout: float) -> TopicInfo:
         """The topic's partitions, requested until known or `timeout` seconds have passed.
 
@@ -142,8 +157,10 @@ class Cluster:
             await asyncio.sleep(self.backoff.seconds(failures))
         return self.metadata.topics[name]
 
-    async def ask(self, request: Message, timeout: float | None = None) -> Message:
-        """Send an Admin request to a broker that answers; the one that answered last is first.
+    async def ask(
+        self, request: Message, timeout: float | None = None, service: Service = Service.ADMIN
+    ) -> Message:
+        """Send a request to any broker that answers; the one that answered last is first.
 
         Brokers learn of changes one by one: a client that stays with one broker sees no older
         state than before, and finds the topic that it has just created.
@@ -154,7 +171,7 @@ class Cluster:
         failures: dict[Address, BarnabasError] = {}
         for address in self._candidates():
             try:
-                channel = self._connections.channel(address, Service.ADMIN)
+                channel = self._connections.channel(address, service)
                 answer = await channel.call(request, self.time_for(request, timeout))
             except TransportError as error:
                 failures[address] = error
@@ -170,7 +187,7 @@ class Cluster:
     async def refresh(self, request: MetadataRequest) -> MetadataResponse:
         """Send the request, merge the answer into the metadata, and return it."""
         response: MetadataResponse = await self.ask(request)
-        self._merge(response)
+        self._merge(response, every_topic=request.all_topics)
         return response
 
     async def _ask_about(self, name: str) -> None:
@@ -204,7 +221,7 @@ class Cluster:
             self._wanted.clear()
             before = self.metadata
             try:
-                await self.refresh(MetadataRequest(list(self._topics)))
+                await self.refresh(MetadataRequest(list(self._topics), self._every_topic))
                 self.last_failure = None
             except BarnabasError as error:
                 self.last_failure = error
@@ -224,8 +241,8 @@ class Cluster:
         last, self._answered_last = self._answered_last, None
         self._failed_recently = {} if last is None else {last: None}
 
-    def _merge(self, response: MetadataResponse) -> None:
-        self._replace(self.metadata.merged(response))
+    def _merge(self, response: MetadataResponse, every_topic: bool = False) -> None:
+        self._replace(self.metadata.merged(response, every_topic))
 
     def _replace(self, metadata: ClusterMetadata) -> None:
         self.metadata = metadata

@@ -76,11 +76,16 @@ class ClusterMetadata:
             for partition in self.topics[topic].partitions
         ]
 
-    def merged(self, response: MetadataResponse) -> "ClusterMetadata":
-        """This metadata and a broker's answer; topics it does not name stay as they are."""
-        topics = dict(self.topics)
+    def merged(self, response: MetadataResponse, every_topic: bool = False) -> "ClusterMetadata":
+        """This metadata and a broker's answer; topics it does not name stay as they are.
+
+        If `every_topic` was asked for, those it does not name are gone.
+        """
+        named = {answer.topic for answer in response.topics} if every_topic else self.topics.keys()
+        topics = {name: info for name, info in self.topics.items() if name in named}
         errors = dict(self.errors)
         if not response.brokers:  # from a broker without metadata from the controller yet
+            topics = dict(self.topics)
             errors |= {a.topic: a.error_code for a in response.topics if a.topic not in topics}
             return replace(self, errors=errors)
         for answer in response.topics:

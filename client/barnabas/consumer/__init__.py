@@ -1,8 +1,20 @@
-"""The consumer: records of assigned partitions, fetched ahead of the application."""
+"""The consumer: records of assigned partitions, fetched ahead of the application; alone or in a
+group."""
 
 from barnabas.consumer.config import ConsumerConfig, ConsumerOptions
 from barnabas.consumer.consumer import Consumer
+from barnabas.consumer.listener import RebalanceListener
 from barnabas.consumer.record import ConsumerRecord
 from barnabas.consumer.subscription_state import LogTruncationError
+from barnabas.group.offsets import CommitFailedError, OffsetAndMetadata
 
-__all__ = ["Consumer", "ConsumerConfig", "ConsumerOptions", "ConsumerRecord", "LogTruncationError"]
+__all__ = [
+    "CommitFailedError",
+    "Consumer",
+    "ConsumerConfig",
+    "ConsumerOptions",
+    "ConsumerRecord",
+    "LogTruncationError",
+    "OffsetAndMetadata",
+    "RebalanceListener",
+]

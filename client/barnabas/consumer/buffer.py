@@ -50,6 +50,10 @@ class FetchBuffer:
         self._entries.append(_Failure(state, state.version, error))
         self._arrived.set()
 
+    def wake(self) -> None:
+        """End a `wait`: something other than records needs the application's poll."""
+        self._arrived.set()
+
     def close(self, error: BarnabasError) -> None:
         """Drop everything; waiting and later callers get `error`."""
         self._entries.clear()

@@ -74,6 +74,7 @@ class CompletedFetch:
             columns = read_columns(self._buffer, self.state.position, _END, self._check_crcs)
             for _, header in self._batches:
                 self._next_offset = header.next_offset
+                self.state.position_epoch = header.partition_leader_epoch
         except CorruptBatch as error:
             raise self._corrupt(error) from error
         self.state.position = max(self._next_offset, self.state.position)
@@ -103,6 +104,7 @@ class CompletedFetch:
             records = [record for record in records if record.offset >= self.state.position]
         self._decoded = records
         self._taken = 0
+        self.state.position_epoch = header.partition_leader_epoch
         if not records:
             self.state.position = header.next_offset
 

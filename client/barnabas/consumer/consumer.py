@@ -5,8 +5,8 @@ async with Consumer("flights", auto_offset_reset="earliest") as consumer:
         ...
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from barnabas_common.errors import (
@@ -16,25 +16,27 @@ from barnabas_common.errors import (
     OffsetOutOfRangeError,
 )
 from barnabas_common.messages.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
+from barnabas_common.record.reader import Columns
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.by_leader import list_offsets
-from barnabas.cluster.client import Client
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int
-from barnabas.consumer.buffer import FetchBuffer
 from barnabas.consumer.config import ConsumerConfig, ConsumerOptions
 from barnabas.consumer.fetcher import Fetcher
+from barnabas.consumer.in_group import InGroup
 from barnabas.consumer.offset_fetcher import OffsetFetcher
 from barnabas.consumer.record import ConsumerRecord
-from barnabas.consumer.subscription_state import SubscriptionState, TopicPartitionState
 
 if TYPE_CHECKING:
     import pyarrow
 
 
-class Consumer(Client):
-    """Reads all partitions of the given topics, or those given to `assign`, without a group.
+class Consumer(InGroup):
+    """Reads all partitions of the given topics, or those given to `assign`.
+
+    With a `group_id` it shares the topics with the other consumers of that group, and starts where
+    the group has committed. It joins with its first poll.
 
     Options are those of `ConsumerConfig`, by keyword. A consumer belongs to one event loop and
     starts with `async with`, `start()` or the first call that needs the cluster; to start is to
@@ -52,29 +54,38 @@ class Consumer(Client):
         for topic in topics:
             if not isinstance(topic, str) or not topic:
                 raise InvalidArgumentError(f"a topic is a non-empty str, not {topic!r}")
-        self._config = ConsumerConfig.of(options)
-        super().__init__(self._config.cluster(bootstrap_servers), runtime)
-        self._topics = tuple(dict.fromkeys(topics))
-        self._positions = SubscriptionState(self._config.auto_offset_reset)
-        self._buffer = FetchBuffer()
-        self._timeout = self._config.default_api_timeout_ms / 1000
-        # Polled by the iteration, not yet returned by it.
-        self.pending: deque[ConsumerRecord] = deque()
+        super().__init__(ConsumerConfig.of(options), bootstrap_servers, runtime, topics)
+        self._topics = tuple(dict.fromkeys(topics)) if self._group_config is None else ()
 
-    async def close(self) -> None:
-        """Stop fetching. An `async for` over this consumer ends."""
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # The record at which the block failed may not be done: it must be read again.
+        await self.close(commit=error_type is None)
+
+    async def close(self, commit: bool = True) -> None:
+        """Stop fetching, and leave the group. An `async for` over this consumer ends.
+
+        What was returned is committed first, if commits are automatic and `commit` is left True.
+        """
         if not self._end():
             return
-        await self._offset_fetcher.close()
-        await self._fetcher.close()
-        await self._cluster.close()
-        self._buffer.close(ClosedError("the consumer is closed"))
+        try:
+            await self._close_membership(commit)
+        finally:
+            await self._offset_fetcher.close()
+            await self._fetcher.close()
+            await self._cluster.close()
+            self._buffer.close(ClosedError("the consumer is closed"))
 
     # What to read
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read exactly these partitions; those that stay assigned keep their position."""
-        if self._topics:
+        if self._topics or self._subscription is not None:
             raise ClientError(
                 "this consumer reads all partitions of its topics: to assign, make one without"
             )
@@ -120,15 +131,12 @@ class Consumer(Client):
         """The offset of the next record this consumer will return from the partition."""
         await self._ensure_started()
         state = self._assigned(partition)
-        for record in self.pending:
-            if record.topic_partition == state.topic_partition:
-                return record.offset
         if not state.known:
-            self._check_defined([state.topic_partition] if state.reset_to is None else [])
+            self._check_defined([tp for tp in self._positions.undefined() if tp == partition])
             await self._offset_fetcher.settled()
         if not state.known:
             self._buffer.raise_failure(state)
-        return state.position
+        return self._application_position(state)
 
     def high_watermark(self, partition: TopicPartition | tuple[str, int]) -> int:
         """The high watermark as of the last fetch; -1 before the first."""
@@ -179,12 +187,26 @@ class Consumer(Client):
         await self._ensure_started()
         limit = self._config.max_poll_records if max_records is None else max_records
         check_int("max_records", limit, 1)
-        if self.pending:
-            count = min(limit, len(self.pending))
-            return [self.pending.popleft() for _ in range(count)]
+        if self._membership is None:
+            return await self._poll(timeout_ms, limit)
+        self._membership.poll_begins()
+        try:
+            return await self._poll(timeout_ms, limit)
+        finally:
+            self._membership.poll_ends()
+
+    async def _poll(self, timeout_ms: int | None, limit: int) -> list[ConsumerRecord]:
         clock = self._cluster.clock
         deadline = None if timeout_ms is None else clock.monotonic() + timeout_ms / 1000
         while True:
+            if self._membership is not None and self._membership.due:
+                left = None if deadline is None else deadline - clock.monotonic()
+                if not await self._membership.attend(left):
+                    return []
+            self._restore_held()
+            if self.pending:
+                count = min(limit, len(self.pending))
+                return [self.pending.popleft() for _ in range(count)]
             self._check_assigned()
             records = self._buffer.take(limit)
             if records:
@@ -202,15 +224,28 @@ class Consumer(Client):
         from barnabas.consumer.arrow import table_of
 
         await self._ensure_started()
-        self._check_assigned()
-        if self.pending:
-            raise ClientError("records of an unfinished iteration remain: poll() them first")
-        chunks = self._buffer.take_columns()
-        if not chunks and await self._buffer.wait(
-            None if timeout_ms is None else timeout_ms / 1000
-        ):
+        if self._membership is None:
+            return table_of(await self._poll_columns(timeout_ms))
+        self._membership.poll_begins()
+        try:
+            return table_of(await self._poll_columns(timeout_ms))
+        finally:
+            self._membership.poll_ends()
+
+    async def _poll_columns(self, timeout_ms: int | None) -> list[tuple[TopicPartition, Columns]]:
+        clock = self._cluster.clock
+        deadline = None if timeout_ms is None else clock.monotonic() + timeout_ms / 1000
+        while True:
+            left = None if deadline is None else deadline - clock.monotonic()
+            if self._membership is not None and not await self._membership.attend(left):
+                return []
+            self._restore_held()
+            self._check_assigned()
+            if self.pending:
+                raise ClientError("records of an unfinished iteration remain: poll() them first")
             chunks = self._buffer.take_columns()
-        return table_of(chunks)
+            if chunks or (left is not None and left <= 0) or not await self._buffer.wait(left):
+                return chunks
 
     def __aiter__(self) -> Self:
         return self
@@ -226,7 +261,8 @@ class Consumer(Client):
     async def fill_pending(self) -> None:
         """Wait until the iteration has something to return."""
         while not self.pending:
-            self.pending.extend(await self.poll())
+            records = await self.poll()
+            self.pending.extend(records)
 
     async def _open(self) -> None:
         self._fetcher = Fetcher(self._config, self._cluster, self._positions, self._buffer)
@@ -236,6 +272,9 @@ class Consumer(Client):
         self._fetcher.on_reset = self._offset_fetcher.wake
         self._buffer.on_room = self._wake
         try:
+            await self._open_membership()
+            if self._membership is not None:
+                self._offset_fetcher.fetch_committed = self._membership.commits.committed
             for topic in self._topics:
                 await self._cluster.topic(topic, self._timeout)
             self._cluster.watch(tp.topic for tp in self._positions.states)
@@ -246,6 +285,7 @@ class Consumer(Client):
             # From here on "latest" means the records produced after the consumer was started.
             await self._offset_fetcher.settled()
         except BaseException:
+            await self._close_membership(commit=False)
             await self._offset_fetcher.close()
             await self._fetcher.close()
             raise
@@ -266,7 +306,7 @@ class Consumer(Client):
     def _check_assigned(self) -> None:
         if self._closed:
             raise ClosedError("the consumer is closed")
-        if not self._positions.states:
+        if not self._positions.states and self._subscription is None:
             raise ClientError("nothing to read: name topics, or assign() partitions")
         self._check_defined(self._positions.undefined())
 
@@ -277,13 +317,6 @@ class Consumer(Client):
                 f'{", ".join(map(str, undefined))}: no position, and auto_offset_reset is "none": '
                 "seek first"
             )
-
-    def _assigned(self, partition: TopicPartition | tuple[str, int]) -> TopicPartitionState:
-        tp = TopicPartition(*partition)
-        state = self._positions.states.get(tp)
-        if state is None:
-            raise InvalidArgumentError(f"{tp} is not assigned to this consumer")
-        return state
 
     async def _seek_to(self, timestamp: int, partitions: Sequence[TopicPartition]) -> None:
         await self._ensure_started()
@@ -297,12 +330,3 @@ class Consumer(Client):
         named = {TopicPartition(*tp): timestamp for tp, timestamp in wanted.items()}
         found = await list_offsets(self._cluster, named, self._config.isolation_code, self._timeout)
         return {tp: answer.offset for tp, answer in found.items()}
-
-    def _drop_pending(self, partition: TopicPartition | None) -> None:
-        """Drop pending records of the given partition, and of partitions no longer assigned."""
-        keep = self._positions.states
-        self.pending = deque(
-            record
-            for record in self.pending
-            if record.topic_partition != partition and record.topic_partition in keep
-        )

@@ -204,7 +204,7 @@ class BrokerFetcher:
         pause: float | None = None
         held_back = False
         for state, epoch in led:
-            if not state.known or state.blocked or state.needs_check(epoch):
+            if not state.known or state.blocked or state.paused or state.needs_check(epoch):
                 continue
             if now < state.not_before:
                 wait = state.not_before - now

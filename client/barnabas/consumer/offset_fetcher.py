@@ -8,7 +8,7 @@ the others.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from barnabas_common.errors import (
     BarnabasError,
@@ -35,6 +35,7 @@ from barnabas.consumer.subscription_state import (
     TopicPartitionState,
     apply_epoch_end,
 )
+from barnabas.group.offsets import OffsetAndMetadata
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,9 @@ _DELETED_AFTER_SECONDS = 10.0
 
 
 _States = Sequence[TopicPartitionState]
+FetchCommitted = Callable[
+    [Sequence[TopicPartition], float], Awaitable[Mapping[TopicPartition, OffsetAndMetadata | None]]
+]
 
 
 class OffsetFetcher:
@@ -68,6 +72,8 @@ class OffsetFetcher:
         self._settled = asyncio.Event()
         self._tasks = TaskScope("positions")
         self._missing_since: dict[str, float] = {}
+        # Set for a consumer in a group.
+        self.fetch_committed: FetchCommitted | None = None
         self._last_failure: BarnabasError | None = None
 
     def start(self) -> None:
@@ -88,20 +94,26 @@ class OffsetFetcher:
         """
         try:
             async with asyncio.timeout(self._timeout):
-                while any(not state.blocked for state in self._positions.unreset()):
+                while any(not state.blocked for state in self._unsettled()):
                     self._settled.clear()
                     await self._settled.wait()
         except TimeoutError:
-            unknown = ", ".join(str(state.topic_partition) for state in self._positions.unreset())
+            unknown = ", ".join(str(state.topic_partition) for state in self._unsettled())
             raise RequestTimedOutError(
                 f"no position for {unknown} in {self._timeout:.1f} s; "
                 f"last failure: {self._last_failure}"
             ) from self._last_failure
 
+    def _unsettled(self) -> _States:
+        return [*self._positions.awaiting_committed(), *self._positions.unreset()]
+
     async def _run(self) -> None:
         while True:
             await self._wakeup.wait()
             self._wakeup.clear()
+            waiting = [s for s in self._positions.awaiting_committed() if not s.blocked]
+            if waiting:
+                await self._attempt(self._start_from_committed(waiting), waiting)
             for states in self._unknown_by_topic():
                 await self._attempt(self._look_up(states), states)
             unchecked = self._unchecked()
@@ -123,6 +135,17 @@ class OffsetFetcher:
             else:
                 logger.warning("positions could not be found yet: %s", error)
                 self.wake()
+
+    async def _start_from_committed(self, states: _States) -> None:
+        assert self.fetch_committed is not None
+        versions = {state.topic_partition: (state, state.version) for state in states}
+        for tp, committed in (await self.fetch_committed(list(versions), _ROUND_SECONDS)).items():
+            state, version = versions[tp]
+            if state.version == version and state.awaits_committed:
+                offset, epoch = (None, -1) if committed is None else (committed[0], committed[2])
+                state.start_from(offset, epoch, self._positions.policy)
+        self._fetcher.wake()
+        self._buffer.wake()  # with the policy "none" a partition may have no position now
 
     def _unknown_by_topic(self) -> list[_States]:
         """The partitions to look up, by topic: a deleted one must not delay the others, nor those

@@ -35,14 +35,17 @@ class TopicPartitionState:
     """One assigned partition.
 
     `reset_to` is the ListOffsets timestamp that will give the position, or None when it is known.
+    `awaits_committed`: the group's committed offset is looked up first. `position_epoch` is the
+    leader epoch of the last batch that records were taken from. `paused`: not to be fetched now.
     `fetched_epoch` is the leader epoch of the last batch before `fetch_offset`; `checked_epoch` the
     newest leader epoch whose leader is known to have that batch too. `blocked` until an error has
     been raised.
     """
 
-    __slots__ = ("blocked", "buffered", "checked_epoch", "failures", "fetch_offset",
-                 "fetched_epoch", "high_watermark", "log_start_offset", "not_before", "position",
-                 "reset_to", "topic_partition", "version")  # fmt: skip
+    __slots__ = ("awaits_committed", "blocked", "buffered", "checked_epoch", "failures",
+                 "fetch_offset", "fetched_epoch", "high_watermark", "log_start_offset",
+                 "not_before", "paused", "position", "position_epoch", "reset_to",
+                 "topic_partition", "version")  # fmt: skip
 
     def __init__(self, topic_partition: TopicPartition, reset_to: int | None) -> None:
         self.topic_partition = topic_partition
@@ -58,6 +61,9 @@ class TopicPartitionState:
         self.blocked = False
         self.failures = 0
         self.not_before = 0.0
+        self.awaits_committed = False
+        self.paused = False
+        self.position_epoch = -1
 
     @property
     def known(self) -> bool:
@@ -67,15 +73,18 @@ class TopicPartitionState:
         """Continue at `offset`; buffered records become stale."""
         self.version += 1
         self.position = self.fetch_offset = offset
-        self.fetched_epoch = self.checked_epoch = -1
+        self.fetched_epoch = self.checked_epoch = self.position_epoch = -1
         self.reset_to = None
         self.buffered = 0
         self.blocked = False
         self.not_before = 0.0
+        self.awaits_committed = False
 
     def rewind(self) -> None:
         """Fetch again from `position`."""
+        epoch = self.position_epoch
         self.seek(self.position)
+        self.position_epoch = epoch
 
     def await_reset(self, timestamp: int) -> None:
         """Have the position looked up by `timestamp`."""
@@ -87,6 +96,18 @@ class TopicPartitionState:
         return (
             self.known and not self.blocked and now >= self.not_before
         ) and self.buffered < buffer_limit
+
+    def start_from(self, offset: int | None, leader_epoch: int, policy: str) -> None:
+        """Continue where the group has committed, or where the policy says if it has not.
+
+        The committed leader epoch is validated like that of a fetched batch (KIP-320).
+        """
+        if offset is not None:
+            self.seek(offset)
+            self.fetched_epoch = self.position_epoch = leader_epoch
+        elif policy in RESET_TIMESTAMPS:
+            self.await_reset(RESET_TIMESTAMPS[policy])
+        self.awaits_committed = False
 
     def needs_check(self, leader_epoch: int) -> bool:
         """Whether a new leader may lack records that were fetched from an older one."""
@@ -160,10 +181,14 @@ def apply_epoch_end(
 
 
 class SubscriptionState:
-    """The assignment: every partition this consumer reads, in a fixed order."""
+    """The assignment: every partition this consumer reads, in a fixed order.
 
-    def __init__(self, policy: str) -> None:
+    `in_group`: partitions start at the offset that the group has committed.
+    """
+
+    def __init__(self, policy: str, in_group: bool = False) -> None:
         self.policy = policy
+        self._in_group = in_group
         self.states: dict[TopicPartition, TopicPartitionState] = {}
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
@@ -188,12 +213,22 @@ class SubscriptionState:
     def undefined(self) -> list[TopicPartition]:
         """Those without a position if `auto_offset_reset` is "none"."""
         return [
-            tp for tp, state in self.states.items() if not state.known and state.reset_to is None
+            tp
+            for tp, state in self.states.items()
+            if not state.known and state.reset_to is None and not state.awaits_committed
         ]
 
     def unreset(self) -> list[TopicPartitionState]:
         """Those whose position must be looked up."""
         return [state for state in self.states.values() if state.reset_to is not None]
 
+    def awaiting_committed(self) -> list[TopicPartitionState]:
+        """Those whose committed offset must be looked up."""
+        return [state for state in self.states.values() if state.awaits_committed]
+
     def _new(self, topic_partition: TopicPartition) -> TopicPartitionState:
-        return TopicPartitionState(topic_partition, RESET_TIMESTAMPS.get(self.policy))
+        if not self._in_group:
+            return TopicPartitionState(topic_partition, RESET_TIMESTAMPS.get(self.policy))
+        state = TopicPartitionState(topic_partition, None)
+        state.awaits_committed = True
+        return state

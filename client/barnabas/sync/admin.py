@@ -50,3 +50,10 @@ class Admin(Blocking):
     explain = blocking(AsyncAdmin.explain)
     list_offsets = blocking(AsyncAdmin.list_offsets)
     end_offsets = blocking(AsyncAdmin.end_offsets)
+
+    list_groups = blocking(AsyncAdmin.list_groups)
+    describe_groups = blocking(AsyncAdmin.describe_groups)
+    delete_groups = blocking(AsyncAdmin.delete_groups)
+    list_group_offsets = blocking(AsyncAdmin.list_group_offsets)
+    alter_group_offsets = blocking(AsyncAdmin.alter_group_offsets)
+    delete_group_offsets = blocking(AsyncAdmin.delete_group_offsets)

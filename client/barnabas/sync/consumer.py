@@ -5,7 +5,10 @@ with Consumer("flights", auto_offset_reset="earliest") as consumer:
         ...
 """
 
-from collections.abc import Sequence
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from types import TracebackType
 from typing import Self, Unpack
 
 from barnabas_common.errors import ClosedError
@@ -14,7 +17,8 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.consumer import Consumer as AsyncConsumer
-from barnabas.consumer import ConsumerOptions, ConsumerRecord
+from barnabas.consumer import ConsumerOptions, ConsumerRecord, RebalanceListener
+from barnabas.consumer.listener import Callback, invoke
 from barnabas.sync.blocking import Blocking, blocking, on_loop
 
 
@@ -37,6 +41,21 @@ class Consumer(Blocking):
             AsyncConsumer(*topics, bootstrap_servers=bootstrap_servers, runtime=runtime, **options)
         )
 
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close(commit=error_type is None)
+
+    def close(self, commit: bool = True) -> None:
+        """Stop, and leave the group; `commit` as for `barnabas.Consumer`. May be called twice."""
+        if not self._closed:
+            self._check_usable()
+            self._closed = True
+            self._thread.call(self._client.close(commit))
+
     assign = on_loop(AsyncConsumer.assign)
     partitions_for = blocking(AsyncConsumer.partitions_for)
 
@@ -49,9 +68,34 @@ class Consumer(Blocking):
     end_offsets = blocking(AsyncConsumer.end_offsets)
     offsets_for_times = blocking(AsyncConsumer.offsets_for_times)
 
+    unsubscribe = blocking(AsyncConsumer.unsubscribe)
+    subscription = on_loop(AsyncConsumer.subscription)
+
+    commit = blocking(AsyncConsumer.commit)
+    commit_async = on_loop(AsyncConsumer.commit_async)
+    committed = blocking(AsyncConsumer.committed)
+
+    pause = on_loop(AsyncConsumer.pause)
+    resume = on_loop(AsyncConsumer.resume)
+    paused = on_loop(AsyncConsumer.paused)
+    health = on_loop(AsyncConsumer.health)
+
     poll = blocking(AsyncConsumer.poll)
     poll_arrow = blocking(AsyncConsumer.poll_arrow)
     _fill_pending = blocking(AsyncConsumer.fill_pending)
+
+    _subscribe = on_loop(AsyncConsumer.subscribe)
+
+    def subscribe(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str],
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Share these topics with the group; the next poll joins.
+
+        The listener runs in a thread while a poll waits, and may call this consumer.
+        """
+        self._subscribe(topics, None if listener is None else _InThread(listener))
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions being read."""
@@ -65,9 +109,33 @@ class Consumer(Blocking):
         return self
 
     def __next__(self) -> ConsumerRecord:
-        if not self._client.pending:
+        while True:
+            # The event loop may set records aside at any time: taking one must not look first.
+            try:
+                return self._client.pending.popleft()
+            except IndexError:
+                pass
             try:
                 self._fill_pending()
             except ClosedError:
                 raise StopIteration from None
-        return self._client.pending.popleft()
+
+
+class _InThread(RebalanceListener):
+    """A listener of a blocking consumer: its calls to the consumer must not block the loop."""
+
+    def __init__(self, listener: RebalanceListener) -> None:
+        self._listener = listener
+
+    async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        await _in_thread(self._listener.on_partitions_assigned, partitions)
+
+    async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        await _in_thread(self._listener.on_partitions_revoked, partitions)
+
+    async def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        await _in_thread(self._listener.on_partitions_lost, partitions)
+
+
+async def _in_thread(callback: Callback, partitions: Sequence[TopicPartition]) -> None:
+    await asyncio.to_thread(asyncio.run, invoke(callback, partitions))

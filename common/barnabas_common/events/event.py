@@ -64,6 +64,21 @@ class EventKind(StrEnum):
     FETCH_FAILED = "fetch-failed"
     FETCH_RESUMED = "fetch-resumed"
 
+    # consumer groups
+    COORDINATOR_LOADED = "coordinator-loaded"
+    COORDINATOR_LOAD_FAILED = "coordinator-load-failed"
+    COORDINATOR_UNLOADED = "coordinator-unloaded"
+    COORDINATOR_RECORD_UNREADABLE = "coordinator-record-unreadable"
+    OFFSETS_TOPIC_REFUSED = "offsets-topic-refused"
+    GROUP_MEMBER_JOINED = "group-member-joined"
+    GROUP_MEMBER_LEFT = "group-member-left"
+    GROUP_MEMBER_EXPIRED = "group-member-expired"
+    GROUP_REBALANCING = "group-rebalancing"
+    GROUP_GENERATION = "group-generation"
+    GROUP_STABLE = "group-stable"
+    GROUP_GONE = "group-gone"
+    GROUP_OFFSETS_REMOVED = "group-offsets-removed"
+
     # the controller
     CONTROLLER_ELECTED = "controller-elected"
     CONTROLLER_RESIGNED = "controller-resigned"
@@ -105,6 +120,8 @@ LOG_LEVELS: Mapping[EventKind, int] = {
     EventKind.ISR_CHANGE_REFUSED: logging.WARNING,
     EventKind.CONTROLLER_UNREACHABLE: logging.WARNING,
     EventKind.FETCH_FAILED: logging.WARNING,
+    EventKind.OFFSETS_TOPIC_REFUSED: logging.WARNING,
+    EventKind.GROUP_MEMBER_EXPIRED: logging.WARNING,
     EventKind.CONTROLLER_RESIGNED: logging.WARNING,
     EventKind.CONTROLLER_DEPOSED: logging.WARNING,
     EventKind.CONTROLLER_STANDS_ASIDE: logging.WARNING,
@@ -129,6 +146,8 @@ LOG_LEVELS: Mapping[EventKind, int] = {
     EventKind.REPLICA_LOST: logging.ERROR,
     EventKind.LOG_DAMAGED: logging.ERROR,
     EventKind.LOG_NOT_COMPACTED: logging.ERROR,
+    EventKind.COORDINATOR_LOAD_FAILED: logging.ERROR,
+    EventKind.COORDINATOR_RECORD_UNREADABLE: logging.ERROR,
 }
 """The level at which each kind of event is logged; NOTSET is never logged."""
 

@@ -16,13 +16,17 @@ _SHOWN_DETAILS = (
     "from_offset",
     "to_offset",
     "epoch",
+    "generation",
+    "member",
 )
 
 
 def subject(event: Event) -> str:
-    """The partition or the topic that the event is about, or an empty string."""
+    """The partition, topic or group that the event is about, or an empty string."""
     if event.topic_partition is not None:
         return str(event.topic_partition)
+    if "group" in event.details:
+        return f"group {event.details['group']}"
     return str(event.details.get("topic", ""))
 
 

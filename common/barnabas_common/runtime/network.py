@@ -40,6 +40,7 @@ class Service(Enum):
 
     DATA = "Data"  # produce, fetch, offsets: any listener
     ADMIN = "Admin"  # metadata, topics, configs: any listener
+    COORDINATOR = "Coordinator"  # groups and their offsets: any listener
     REPLICA = "Replica"  # followers' fetches and epoch look-ups: inter-broker listener only
     CONTROL = "Control"  # controller and ISR changes: inter-broker listener only
 

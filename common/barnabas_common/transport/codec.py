@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, get_args, get_origin, get_type_hints
 
-from barnabas_proto.v1 import admin_pb2, control_pb2, data_pb2, replica_pb2
+from barnabas_proto.v1 import admin_pb2, control_pb2, coordinator_pb2, data_pb2, replica_pb2
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
@@ -30,6 +30,7 @@ from barnabas_common.runtime.network import Message, Service
 _FILES = {
     Service.DATA: data_pb2,
     Service.ADMIN: admin_pb2,
+    Service.COORDINATOR: coordinator_pb2,
     Service.REPLICA: replica_pb2,
     Service.CONTROL: control_pb2,
 }

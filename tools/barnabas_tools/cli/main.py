@@ -35,6 +35,7 @@ _OWN_COMMANDS = {
     "consume": "barnabas_tools.cli.records.consume",
     "election": "barnabas_tools.cli.admin.election",
     "explain": "barnabas_tools.cli.observe.explain",
+    "group": "barnabas_tools.cli.admin.group",
     "lab": "barnabas_tools.cli.cluster.lab",
     "log": "barnabas_tools.cli.log.log",
     "produce": "barnabas_tools.cli.records.produce",

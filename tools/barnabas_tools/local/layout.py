@@ -20,9 +20,11 @@ MAX_PORT = 65_535
 
 # Defaults for one machine that differ from Kafka's. A dead broker's session expires in six seconds.
 # The last broker to stop cannot move its leaderships, and must not retry for 15 s.
+# The first member of a group does not wait 3 s for others.
 LOCAL_DEFAULTS = {
     "zookeeper.session.timeout.ms": "6000",
     "controlled.shutdown.retry.backoff.ms": "500",
+    "group.initial.rebalance.delay.ms": "0",
 }
 
 
@@ -77,6 +79,7 @@ class ClusterLayout:
             "zookeeper.connect": self.zookeeper_connect,
             "log.dirs": str(self.data_directory(broker_id)),
             "default.replication.factor": str(min(3, len(self.client_ports))),
+            "offsets.topic.replication.factor": str(min(3, len(self.client_ports))),
             **LOCAL_DEFAULTS,
             **self.config,
         }

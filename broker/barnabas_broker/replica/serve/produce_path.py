@@ -5,7 +5,7 @@ A batch goes from here to `Leadership.append`, and from there to the log.
 
 from typing import NamedTuple
 
-from barnabas_common.errors import KafkaError
+from barnabas_common.errors import InvalidTopicError, KafkaError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.produce import (
     ProducedPartition,
@@ -14,6 +14,7 @@ from barnabas_common.messages.produce import (
     ProduceResponse,
 )
 from barnabas_common.runtime import Clock, DropConnection
+from barnabas_common.topic_name import INTERNAL_TOPICS
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.replica.deadlines import Deadlines
@@ -39,13 +40,15 @@ class ProducePath:
         self._deadlines = deadlines
         self._clock = clock
 
-    async def produce(self, request: ProduceRequest) -> ProduceResponse | None:
+    async def produce(
+        self, request: ProduceRequest, internal_topics_allowed: bool = False
+    ) -> ProduceResponse | None:
         """One outcome per partition, in the order of the request; partitions fail independently.
 
         With acks=all the answer waits until every partition is committed or has failed, at most
         `timeout_ms`; a late append gets REQUEST_TIMED_OUT, and may still be committed later. With
         acks=0 there is no answer: the producer notices a failure only by losing its connection, as
-        in Kafka.
+        in Kafka. Only this broker's coordinators write to internal topics.
 
         Raises:
             DropConnection: an append with acks=0 failed.
@@ -57,6 +60,9 @@ class ProducePath:
         produced: list[ProducedPartition] = []
         now_ms = self._clock.wall_ms()
         for item in request.partitions:
+            if item.topic in INTERNAL_TOPICS and not internal_topics_allowed:
+                produced.append(self._internal(item))
+                continue
             produced.append(self._append(item, acks, now_ms, uncommitted))
         if uncommitted:
             await self._until_safe(acks, uncommitted, request.timeout_ms)
@@ -92,6 +98,10 @@ class ProducePath:
         else:
             result.error_code = outcome
         return result
+
+    def _internal(self, item: ProducePartition) -> ProducedPartition:
+        error = InvalidTopicError(f"cannot append to the internal topic {item.topic}")
+        return self._refused(TopicPartition(item.topic, item.partition), error)
 
     def _refused(self, key: TopicPartition, error: KafkaError) -> ProducedPartition:
         hint = self._partitions.leader_hint(key, error.code)

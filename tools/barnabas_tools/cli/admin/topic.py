@@ -28,6 +28,10 @@ DEFAULT_REPLICATION_FACTOR = 3
 SAFE_MIN_INSYNC_REPLICAS = 2
 _PATIENCE_SECONDS = 2
 
+ExcludeInternal = Annotated[
+    bool, typer.Option("--exclude-internal", help="Leave out the topics that brokers write.")
+]
+
 _LIST_COLUMNS = ("topic", "partitions", "replication_factor", "under_replicated", "leaderless")
 _DESCRIBE_COLUMNS = (
     "topic",
@@ -106,16 +110,18 @@ def create(
 
 
 @app.command("list")
-def list_topics(context: typer.Context) -> None:
+def list_topics(context: typer.Context, exclude_internal: ExcludeInternal = False) -> None:
     """List all topics, with partitions that lack replicas or a leader."""
     settings = settings_of(context)
-    print_rows(settings, _LIST_COLUMNS, run_admin(settings, _list))
+    rows = run_admin(settings, lambda admin: _list(admin, exclude_internal))
+    print_rows(settings, _LIST_COLUMNS, rows)
 
 
 @app.command()
 def describe(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(help="One topic; default: all.")] = None,
+    exclude_internal: ExcludeInternal = False,
 ) -> None:
     """Show the leader, replicas and in-sync replicas of each partition.
 
@@ -123,7 +129,7 @@ def describe(
     compaction, or if the leader does not answer.
     """
     settings = settings_of(context)
-    rows = run_admin(settings, lambda admin: _describe(admin, name))
+    rows = run_admin(settings, lambda admin: _describe(admin, name, exclude_internal))
     print_rows(settings, _DESCRIBE_COLUMNS, rows)
 
 
@@ -215,8 +221,13 @@ async def _default_partitions(admin: "Admin", broker_id: int) -> int:
     return int(next(config.value for config in configs if config.name == "num.partitions"))
 
 
-async def _list(admin: "Admin") -> list[dict[str, Any]]:
-    topics = await admin.describe_topics()
+def shown(topics: "Iterable[TopicMetadata]", exclude_internal: bool) -> "list[TopicMetadata]":
+    """Without the topics of brokers, if they are not wanted."""
+    return [topic for topic in topics if not (exclude_internal and topic.is_internal)]
+
+
+async def _list(admin: "Admin", exclude_internal: bool) -> list[dict[str, Any]]:
+    topics = shown(await admin.describe_topics(), exclude_internal)
     adding = await _adding(admin) if any(map(_is_under_replicated, _partitions(topics))) else {}
     return [topic_row(topic, adding) for topic in topics]
 
@@ -242,8 +253,11 @@ async def _adding(admin: "Admin") -> dict[TopicPartition, int]:
     return {partition: len(found.adding_replicas) for partition, found in ongoing.items()}
 
 
-async def _describe(admin: "Admin", name: str | None) -> list[dict[str, Any]]:
-    topics = await admin.describe_topics([name] if name is not None else None)
+async def _describe(
+    admin: "Admin", name: str | None, exclude_internal: bool
+) -> list[dict[str, Any]]:
+    found = await admin.describe_topics([name] if name is not None else None)
+    topics = shown(found, exclude_internal)
     dirty = await _dirty_percents(admin, [topic.topic for topic in topics])
     return [
         {

@@ -22,11 +22,12 @@ _ENDS = ("beginning", "end")
 
 @dataclass(frozen=True)
 class Start:
-    """Where to start: in all partitions or one, and at which offset."""
+    """Where to start: in all partitions or one, and at which offset; or where a group is."""
 
     from_beginning: bool
     partition: int | None
     offset: str | None
+    group: str | None
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,12 @@ def consume(
     offset: Annotated[
         str | None,
         typer.Option(metavar="N|beginning|end", help="Start here; needs --partition."),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Share the topic with this group; what was printed is committed."
+        ),
     ] = None,
     max_messages: Annotated[
         int | None, typer.Option(min=1, help="Stop after this many records.")
@@ -81,7 +88,9 @@ def consume(
         raise UsageFailed("--offset and --from-beginning contradict each other")
     if offset is not None and offset not in _ENDS and not offset.isdigit():
         raise UsageFailed(f"--offset wants a number, beginning or end, not {offset!r}")
-    start = Start(from_beginning, partition, offset)
+    if group is not None and partition is not None:
+        raise UsageFailed("--group and --partition contradict each other: a group assigns")
+    start = Start(from_beginning, partition, offset, group)
     line = Line(print_key, print_offset, print_partition, print_timestamp, separator)
     run_until_interrupted(
         _consume(settings_of(context), topic, start, line, max_messages, timeout_ms)
@@ -141,20 +150,29 @@ async def _consume(
     topics = [] if start.partition is not None else [topic]
     count = 0
     try:
-        consumer = Consumer(*topics, bootstrap_servers=settings.bootstrap, auto_offset_reset=reset)
+        consumer = Consumer(
+            *topics,
+            bootstrap_servers=settings.bootstrap,
+            auto_offset_reset=reset,
+            group_id=start.group,
+            client_id="barnabas-consume",
+        )
         async with consumer:
             await _position(consumer, topic, start)
             now = asyncio.get_running_loop().time
             last = now()
-            while max_messages is None or count < max_messages:
-                wanted = None if max_messages is None else max_messages - count
-                records = await consumer.poll(timeout_ms=_patience(timeout_ms), max_records=wanted)
-                count += len(records)
-                _write(settings, records, line)
-                if records:
-                    last = now()
-                elif timeout_ms is not None and (now() - last) * 1000 >= timeout_ms:
-                    break
+            try:
+                while max_messages is None or count < max_messages:
+                    left = None if max_messages is None else max_messages - count
+                    records = await consumer.poll(_patience(timeout_ms), left)
+                    count += len(records)
+                    _write(settings, records, line)
+                    if records:
+                        last = now()
+                    elif timeout_ms is not None and (now() - last) * 1000 >= timeout_ms:
+                        break
+            finally:
+                await consumer.close()  # after Ctrl-C too: what was printed is committed
     finally:
         note(f"{counted(count, 'record')} consumed")
 

@@ -4,7 +4,7 @@ Every line of the picture is the output of the command above it, run against rea
 9092 to 9094. The commands appear one after the other when the picture is shown; a viewer that does
 not animate shows the whole.
 
-    .venv/bin/python bench/failover_svg.py
+    .venv/bin/python docs/failover_svg.py
 """
 
 import io
@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-PICTURE = Path(__file__).parents[1] / "docs" / "failover.svg"
+PICTURE = Path(__file__).with_name("failover.svg")
 WIDTH = 110
 # How long after one command the next one appears, in seconds.
 STEP = 2.5

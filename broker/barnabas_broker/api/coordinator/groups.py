@@ -1,0 +1,47 @@
+"""ListGroups, DescribeGroups and DeleteGroups."""
+
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.groups import (
+    ZOOKEEPER_STORAGE,
+    DeletedGroup,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from barnabas_common.runtime import Peer
+
+from barnabas_broker.api.coordinator import zookeeper_offsets
+from barnabas_broker.api.coordinator.offsets import is_kafka
+from barnabas_broker.api.parts import BrokerParts
+
+
+async def handle_list_groups(
+    parts: BrokerParts, request: ListGroupsRequest, peer: Peer
+) -> ListGroupsResponse:
+    if request.storage == ZOOKEEPER_STORAGE:
+        return await zookeeper_offsets.list_groups(parts, request)
+    if not is_kafka(request.storage):
+        return ListGroupsResponse(ErrorCode.INVALID_REQUEST)
+    return parts.groups.admin.list(request)
+
+
+async def handle_describe_groups(
+    parts: BrokerParts, request: DescribeGroupsRequest, peer: Peer
+) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse([parts.groups.admin.describe(name) for name in request.groups])
+
+
+async def handle_delete_groups(
+    parts: BrokerParts, request: DeleteGroupsRequest, peer: Peer
+) -> DeleteGroupsResponse:
+    names = request.groups_names
+    if request.storage == ZOOKEEPER_STORAGE:
+        return DeleteGroupsResponse(await zookeeper_offsets.delete_groups(parts, names))
+    if not is_kafka(request.storage):
+        return DeleteGroupsResponse([DeletedGroup(n, ErrorCode.INVALID_REQUEST) for n in names])
+    return DeleteGroupsResponse(
+        [await parts.groups.admin.delete(name, request.client_id) for name in names]
+    )

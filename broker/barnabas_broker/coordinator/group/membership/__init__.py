@@ -1,0 +1,1 @@
+"""Joining, heartbeats, leaving, and the rebalances that follow; nothing here waits or does I/O."""

@@ -1,0 +1,55 @@
+"""A coordinator's reads of a partition of its own topic: as the leader, and up to the log end.
+
+Not up to the high watermark: after an election it lags, and what is in the leader's log will be
+committed. Kafka's coordinators read the same.
+"""
+
+from typing import NamedTuple
+
+from barnabas_common.errors import CorruptMessageError
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_broker.replica.damaged_replicas import DamagedReplicas, first_damage
+from barnabas_broker.replica.partition.partitions import Partitions
+
+
+class LogRange(NamedTuple):
+    """Offsets from `start` to below `end`."""
+
+    start: int
+    end: int
+
+
+class CoordinatorReads:
+    """Raises KafkaError if this broker does not lead the partition under the given epoch."""
+
+    def __init__(self, partitions: Partitions, damaged: DamagedReplicas) -> None:
+        self._partitions = partitions
+        self._damaged = damaged
+
+    def log_range(self, key: TopicPartition, leader_epoch: int) -> LogRange:
+        """Where the leader's log starts and ends now."""
+        log = self._partitions.hosted(key).lead(leader_epoch).log
+        return LogRange(log.log_start_offset, log.log_end_offset)
+
+    def read(
+        self, key: TopicPartition, leader_epoch: int, offset: int, end: int, max_bytes: int
+    ) -> bytes:
+        """Whole batches from `offset` on, their checksums verified; at least one.
+
+        Raises:
+            CorruptMessageError: `offset` is damaged, and no other replica is in sync.
+            KafkaStorageError: `offset` is damaged; another replica is about to lead.
+        """
+        leadership = self._partitions.hosted(key).lead(leader_epoch)
+        log = leadership.log
+        try:
+            records = log.read(offset, max_bytes, end)
+        except CorruptMessageError as error:
+            raise self._damaged.found(leadership, offset, error.message) from error
+        damage = first_damage(records, offset, at_least_one=True)
+        if damage is None:
+            return records
+        if damage[0] > offset:
+            return log.read(offset, max_bytes, damage[0])
+        raise self._damaged.found(leadership, *damage)

@@ -1,0 +1,195 @@
+"""Requests about consumer groups: to the coordinator of each; a listing to all brokers."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas_common.errors import BarnabasError, RequestTimedOutError, raise_for
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    OffsetDeletePartition,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+)
+from barnabas_common.runtime import Service
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.cluster import Cluster
+from barnabas.group.coordinator import GroupCoordinator
+from barnabas.group.offsets import (
+    OffsetAndMetadata,
+    Offsets,
+    commit,
+    commit_failure,
+    fetch_committed,
+)
+from barnabas.group.protocol import MalformedProtocol, decode_assignment, decode_subscription
+from barnabas.group.states import Generation
+
+_CLIENT = "admin"
+
+
+@dataclass(frozen=True)
+class GroupMemberDescription:
+    """`topics`: what it subscribes to; `assignment`: what it reads."""
+
+    member_id: str
+    group_instance_id: str
+    client_id: str
+    host: str
+    topics: tuple[str, ...]
+    assignment: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True)
+class GroupDescription:
+    """`state` is Kafka's: Empty, PreparingRebalance, CompletingRebalance, Stable, Dead.
+
+    `assignor`: the protocol that the group has selected; `coordinator`: a broker's id.
+    """
+
+    group_id: str
+    state: str
+    assignor: str
+    protocol_type: str
+    coordinator: int
+    members: tuple[GroupMemberDescription, ...]
+
+
+async def list_groups(
+    cluster: Cluster, states: Sequence[str], storage: str, timeout: float
+) -> list[ListedGroup]:
+    """The groups of all brokers, by name; raises if one of them does not answer in time."""
+    request = ListGroupsRequest(list(states), storage, _CLIENT)
+    brokers = list(cluster.metadata.brokers)
+    answers = await asyncio.gather(
+        *(_list_at(cluster, broker_id, request, timeout) for broker_id in brokers)
+    )
+    found = {group.group_id: group for answer in answers for group in answer}
+    return [found[group_id] for group_id in sorted(found)]
+
+
+async def _list_at(
+    cluster: Cluster, broker_id: int, request: ListGroupsRequest, timeout: float
+) -> list[ListedGroup]:
+    deadline = cluster.clock.monotonic() + timeout
+    failures = 0
+    while True:
+        try:
+            channel = cluster.channel(broker_id, Service.COORDINATOR)
+            answer: ListGroupsResponse = await channel.call(request, cluster.request_timeout)
+            raise_for(answer.error_code, f"broker {broker_id}")
+            return answer.groups
+        except BarnabasError as error:
+            failures += 1
+            pause = cluster.backoff.seconds(failures)
+            if not error.retriable:
+                raise
+            if cluster.clock.monotonic() + pause >= deadline:
+                raise RequestTimedOutError(
+                    f"broker {broker_id} did not list its groups: {error}"
+                ) from error
+            cluster.request_refresh()
+            await asyncio.sleep(pause)
+
+
+async def describe_group(cluster: Cluster, group_id: str, timeout: float) -> GroupDescription:
+    """State Dead: there is no such group."""
+    coordinator = GroupCoordinator(cluster, group_id, _CLIENT)
+    request = DescribeGroupsRequest([group_id], _CLIENT)
+    response: DescribeGroupsResponse = await coordinator.ask(request, timeout, _codes_of_groups)
+    (group,) = response.groups
+    if group.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
+        raise_for(group.error_code, f"group {group_id!r}")
+    return GroupDescription(
+        group_id,
+        group.group_state,
+        group.protocol_data,
+        group.protocol_type,
+        coordinator.broker_id,
+        tuple(_member(member) for member in group.members),
+    )
+
+
+def _codes_of_groups(response: Any) -> list[int]:
+    groups: list[DescribedGroup] = response.groups
+    return [group.error_code for group in groups]
+
+
+def _member(member: DescribedGroupMember) -> GroupMemberDescription:
+    """Bytes of another kind of group (a protocol type of its own) are no topics here."""
+    try:
+        topics = (
+            decode_subscription(member.member_metadata).topics if member.member_metadata else ()
+        )
+        assignment = decode_assignment(member.member_assignment)
+    except MalformedProtocol:
+        topics, assignment = (), []
+    return GroupMemberDescription(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        tuple(topics),
+        tuple(assignment),
+    )
+
+
+async def delete_group(cluster: Cluster, group_id: str, storage: str, timeout: float) -> None:
+    """The group and its offsets; `NonEmptyGroupError` while it has members."""
+    coordinator = GroupCoordinator(cluster, group_id, _CLIENT)
+    request = DeleteGroupsRequest([group_id], storage, _CLIENT)
+    response: DeleteGroupsResponse = await coordinator.ask(
+        request, timeout, lambda answer: [result.error_code for result in answer.results]
+    )
+    for result in response.results:
+        raise_for(result.error_code, f"group {group_id!r}")
+
+
+async def group_offsets(
+    cluster: Cluster, group_id: str, storage: str, timeout: float
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Everything the group has committed."""
+    coordinator = GroupCoordinator(cluster, group_id, _CLIENT)
+    found = await fetch_committed(coordinator, None, timeout, storage)
+    return {tp: committed for tp, committed in sorted(found.items()) if committed is not None}
+
+
+async def alter_group_offsets(
+    cluster: Cluster, group_id: str, offsets: Offsets, storage: str, timeout: float
+) -> None:
+    """As a consumer outside the group: refused while the group has members."""
+    coordinator = GroupCoordinator(cluster, group_id, _CLIENT)
+    response = await commit(coordinator, Generation(), "", offsets, storage, timeout)
+    failure = commit_failure(response)
+    if failure is not None:
+        code, error = failure
+        if code == ErrorCode.UNKNOWN_MEMBER_ID:
+            raise type(error)(f"group {group_id!r} has members: stop them first") from error
+        raise error
+
+
+async def delete_group_offsets(
+    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition], timeout: float
+) -> None:
+    """`GroupSubscribedToTopicError` for partitions that members read."""
+    coordinator = GroupCoordinator(cluster, group_id, _CLIENT)
+    request = OffsetDeleteRequest(
+        group_id, [OffsetDeletePartition(*tp) for tp in partitions], _CLIENT
+    )
+    response: OffsetDeleteResponse = await coordinator.ask(
+        request, timeout, lambda answer: [answer.error_code]
+    )
+    raise_for(response.error_code, f"group {group_id!r}")
+    for result in response.partitions:
+        raise_for(result.error_code, f"{result.topic}-{result.partition}")

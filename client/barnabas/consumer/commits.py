@@ -1,0 +1,158 @@
+"""Commits of one consumer: what the application asks for, and those made for it.
+
+They are sent one after the other, so that an older one never overtakes a newer one.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas_common.errors import BarnabasError, ClosedError, RebalanceInProgressError
+from barnabas_common.runtime import TaskScope
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.group.config import GroupConfig
+from barnabas.group.coordinator import GroupCoordinator
+from barnabas.group.member import GroupMember
+from barnabas.group.offsets import (
+    CommitFailedError,
+    OffsetAndMetadata,
+    Offsets,
+    commit,
+    commit_failure,
+    commit_once,
+    fetch_committed,
+)
+from barnabas.group.states import COMMIT, MemberState, Reaction, reaction
+
+logger = logging.getLogger(__name__)
+
+OnCommit = Callable[[Offsets, BarnabasError | None], None]
+
+_NOT_NOW = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+
+
+class _Wanted(NamedTuple):
+    """A commit in the queue; `timeout` None: a single attempt."""
+
+    offsets: Offsets
+    timeout: float | None
+    outcome: asyncio.Future[BarnabasError | None]
+
+
+class Commits:
+    """`last_failure`: why the last commit in the background failed, if it did."""
+
+    def __init__(
+        self, config: GroupConfig, coordinator: GroupCoordinator, member: GroupMember
+    ) -> None:
+        self._config = config
+        self._coordinator = coordinator
+        self._member = member
+        self._queue: deque[_Wanted] = deque()
+        self._working = False
+        self._tasks = TaskScope("commits")
+        self.last_failure: BarnabasError | None = None
+
+    async def close(self) -> None:
+        """Give up what is not sent yet; `commit({}, seconds)` waits for it before."""
+        await self._tasks.close()
+        for wanted in self._queue:
+            if not wanted.outcome.done():
+                wanted.outcome.set_result(ClosedError("the consumer was closed"))
+
+    async def commit(self, offsets: Offsets, timeout: float) -> None:
+        """Returns when the coordinator has stored them; retries for `timeout` seconds."""
+        failure = await self._enqueue(offsets, timeout)
+        if failure is not None:
+            raise failure
+
+    def commit_async(self, offsets: Offsets, on_commit: OnCommit | None) -> None:
+        """Sends them in the background, once; a newer commit makes up for one that failed."""
+
+        def report(outcome: asyncio.Future[BarnabasError | None]) -> None:
+            if outcome.cancelled():
+                return
+            failure = self.last_failure = outcome.result()
+            if on_commit is not None:
+                on_commit(offsets, failure)
+            elif failure is not None:
+                logger.warning("group %s: a commit failed: %s", self._config.group_id, failure)
+
+        self._enqueue(offsets, None).add_done_callback(report)
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed; None for a partition without."""
+        return await fetch_committed(
+            self._coordinator, partitions, timeout, self._config.offsets_storage
+        )
+
+    def _enqueue(
+        self, offsets: Offsets, timeout: float | None
+    ) -> asyncio.Future[BarnabasError | None]:
+        outcome = asyncio.get_running_loop().create_future()
+        self._queue.append(_Wanted(offsets, timeout, outcome))
+        if not self._working:
+            self._working = True
+            self._tasks.spawn(self._work(), "commit")
+        return outcome
+
+    async def _work(self) -> None:
+        try:
+            while self._queue:
+                offsets, timeout, outcome = self._queue[0]
+                failure: BarnabasError | None = None
+                try:
+                    if offsets:
+                        await self._send(offsets, timeout)
+                except BarnabasError as error:
+                    failure = error
+                self._queue.popleft()
+                if not outcome.done():
+                    outcome.set_result(failure)
+        finally:
+            self._working = False
+
+    async def _send(self, offsets: Offsets, timeout: float | None) -> None:
+        """One commit, with attempts for `timeout` seconds, or a single one."""
+        member, config = self._member, self._config
+        if member.state in _NOT_NOW:
+            raise RebalanceInProgressError("poll() until the group has rebalanced, then commit")
+        sent = member.generation
+        if member.topics and sent.number < 0:
+            raise CommitFailedError(f"this consumer is no member of the group now: {member.why}")
+        arguments = (
+            self._coordinator, sent, config.group_instance_id, offsets, config.offsets_storage
+        )  # fmt: skip
+        if timeout is None:
+            response = await commit_once(*arguments, config.request_timeout)
+        else:
+            response = await commit(*arguments, timeout)
+        failure = commit_failure(response)
+        if failure is None:
+            return
+        code, error = failure
+        step = reaction(COMMIT, code)
+        if step in (Reaction.FORGET_MEMBER, Reaction.FORGET_GENERATION):
+            if member.topics and member.generation == sent:
+                member.forget(step, str(error))
+            raise CommitFailedError(
+                f"the group goes on without this consumer, or is used by members: {error}"
+            ) from error
+        if step is Reaction.REJOIN:
+            member.rebalance_began()
+        if step is Reaction.FIND_COORDINATOR:
+            self._coordinator.forget(error)
+        raise error
+
+
+def moved(
+    positions: Mapping[TopicPartition, OffsetAndMetadata],
+    committed: Mapping[TopicPartition, OffsetAndMetadata],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """The positions that are not committed yet."""
+    return {tp: position for tp, position in positions.items() if committed.get(tp) != position}

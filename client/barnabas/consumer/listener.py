@@ -1,0 +1,36 @@
+"""What an application may want to do when its partitions change."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from barnabas_common.topic_partition import TopicPartition
+
+
+class RebalanceListener:
+    """Override what is needed; each may be a plain or an `async` method.
+
+    They run inside `poll` (and `close`), so no record is worked on meanwhile. In
+    `on_partitions_revoked` the partitions are still this consumer's: what was done can be
+    committed. In `on_partitions_lost` others may read them already: a commit would fail.
+    """
+
+    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> Any:
+        """After every rebalance, with the partitions that are new; there may be none."""
+
+    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> Any:
+        """Before these partitions go to other members."""
+
+    def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> Any:
+        """The partitions went without this consumer's consent. Unless overridden: as if revoked."""
+        return self.on_partitions_revoked(partitions)
+
+
+Callback = Callable[[Sequence[TopicPartition]], Any]
+
+
+async def invoke(callback: Callback, partitions: Sequence[TopicPartition]) -> None:
+    """Call one method of a listener, whether it is plain or `async`."""
+    result = callback(partitions)
+    if inspect.isawaitable(result):
+        await result

@@ -1,0 +1,324 @@
+"""The consumer's part in a rebalance: what happens between two polls.
+
+`attend` is called at the start of every poll. Partitions are given up and taken only there, after
+a commit of what was read, so no other member reads records that are being worked on here.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from barnabas_common.errors import (
+    BarnabasError,
+    ClientError,
+    ClosedError,
+    UnknownTopicOrPartitionError,
+)
+from barnabas_common.messages.metadata import MetadataRequest
+from barnabas_common.runtime import TaskScope
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.cluster import Cluster
+from barnabas.consumer.commits import Commits, moved
+from barnabas.consumer.listener import Callback, RebalanceListener, invoke
+from barnabas.group.config import GroupConfig
+from barnabas.group.coordinator import GroupCoordinator
+from barnabas.group.heartbeats import Heartbeats
+from barnabas.group.member import GroupMember
+from barnabas.group.offsets import OffsetAndMetadata, Offsets
+from barnabas.group.states import MemberState
+from barnabas.group.subscription import subscribed_topics
+
+logger = logging.getLogger(__name__)
+
+Positions = Callable[[], dict[TopicPartition, OffsetAndMetadata]]
+AssignPartitions = Callable[[Iterable[TopicPartition]], None]
+
+
+class Membership:
+    """`owned`, `assign` and `positions` are the consumer's; `interrupt` ends a wait for records.
+
+    `subscription`: the topics, or a pattern of their names; None: the consumer assigns by itself.
+    """
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        cluster: Cluster,
+        owned: Callable[[], Sequence[TopicPartition]],
+        assign: AssignPartitions,
+        positions: Positions,
+        interrupt: Callable[[], None],
+    ) -> None:
+        self.config = config
+        self.coordinator = GroupCoordinator(cluster, config.group_id, config.client_id)
+        self.member = GroupMember(config, self.coordinator, owned)
+        self.heartbeats = Heartbeats(self.member)
+        self.commits = Commits(config, self.coordinator, self.member)
+        self.subscription: tuple[str, ...] | re.Pattern[str] | None = None
+        self.listener = RebalanceListener()
+        self._cluster = cluster
+        self._owned = owned
+        self._assign = assign
+        self._positions = positions
+        self._interrupt = interrupt
+        # A step's failure is raised by the poll that waits for it.
+        self._tasks = TaskScope("membership", on_failure=lambda name, error: None)
+        self._step: asyncio.Task[None] | None = None
+        self._closed = False
+        self._commit_due = False
+        self._committed: dict[TopicPartition, OffsetAndMetadata] = {}
+
+    def start(self) -> None:
+        self.member.on_change.append(self._on_change)
+        self._cluster.on_update(self._on_metadata)
+        self.member.start()
+        self.heartbeats.start()
+        interval = self.config.auto_commit_interval or self.config.max_poll_interval / 3
+        self._tasks.repeat(self._on_interval, interval, "interval")
+        self._on_metadata()
+
+    async def close(self, timeout: float, commit: bool) -> None:
+        """Commit, give up the partitions, leave; `timeout` seconds for all of it."""
+        self._closed = True
+        if self._step is not None:
+            self._step.cancel()
+        clock = self._cluster.clock
+        deadline = clock.monotonic() + timeout
+        try:
+            if commit:
+                await self._auto_commit(timeout)
+            await self._finish_commits(timeout)
+            await self._end(max(deadline - clock.monotonic(), 0.1))
+        finally:
+            await self._tasks.close()
+            await self.heartbeats.close()
+            await self.member.close()
+            await self.commits.close()
+
+    async def unsubscribe(self, timeout: float) -> None:
+        """Out of the group; the consumer reads nothing after it."""
+        if self.subscription is None:
+            return
+        if self._step is not None:
+            self._step.cancel()
+            self._step = None
+        await self._auto_commit(timeout)
+        try:
+            await self._end(timeout)
+        finally:
+            self.subscription = None
+            self.member.topics = ()
+
+    async def find_topics(
+        self, subscription: tuple[str, ...] | re.Pattern[str], timeout: float
+    ) -> None:
+        """Learn of the topics before the first join. One that does not exist may come later."""
+        if isinstance(subscription, re.Pattern):
+            await self._cluster.refresh(MetadataRequest(all_topics=True))
+            return
+        for topic in subscription:
+            try:
+                await self._cluster.topic(topic, timeout)
+            except UnknownTopicOrPartitionError as error:
+                logger.warning("group %s: %s", self.config.group_id, error)
+
+    def subscribe(
+        self, subscription: tuple[str, ...] | re.Pattern[str], listener: RebalanceListener | None
+    ) -> None:
+        """The next poll joins with this subscription."""
+        self.subscription = subscription
+        self.listener = listener or RebalanceListener()
+        self._cluster.watch_every_topic(isinstance(subscription, re.Pattern))
+        if not isinstance(subscription, re.Pattern):
+            self._cluster.watch(subscription)
+        self._cluster.request_refresh()
+        self._on_metadata()
+        self.member.join("the subscription changed")
+
+    def poll_begins(self) -> None:
+        """While a poll waits the application is not late."""
+        if self._step is not None and asyncio.current_task() is self._step:
+            raise ClientError("a rebalance listener must not poll")
+        self.heartbeats.polling = True
+
+    def poll_ends(self) -> None:
+        self.heartbeats.polling = False
+        self.heartbeats.last_poll = self._cluster.clock.monotonic()
+
+    async def attend(self, timeout: float | None) -> bool:
+        """Do what is due between two polls; False if `timeout` seconds were not enough."""
+        while self.due:
+            if self._closed:
+                raise ClosedError("the consumer is closed")
+            if self._step is None:
+                self._step = self._tasks.spawn(self._take_step(), "rebalance")
+            try:
+                async with asyncio.timeout(timeout):
+                    await asyncio.shield(self._step)
+            except TimeoutError:
+                if not self._step.done():
+                    return False
+                raise
+            finally:
+                if self._step is not None and self._step.done():
+                    self._step = None
+        return True
+
+    @property
+    def due(self) -> bool:
+        """Whether `attend` has something to do."""
+        joins = self.subscription is not None and self.member.state is MemberState.UNJOINED
+        return (
+            self._step is not None
+            or self._commit_due
+            or joins
+            or self.member.state.needs_application
+        )
+
+    async def _take_step(self) -> None:
+        member = self.member
+        if self._commit_due:
+            self._commit_due = False
+            self._commit_what_moved()
+        if member.state is MemberState.FAILED:
+            await self._give_up(self._owned(), lost=True)
+            failure = member.take_failure()
+            if failure is not None:
+                raise failure
+        if member.state is MemberState.UNJOINED and self.subscription is not None:
+            member.join(member.why or "the application subscribed")
+        if member.state is MemberState.REVOKING:
+            await self._prepare()
+        elif member.state is MemberState.ASSIGNING:
+            await self._take()
+
+    # Giving up and taking
+
+    async def _prepare(self) -> None:
+        """Before a join: with an eager protocol everything is given up (KIP-429 says more)."""
+        owned = self._owned()
+        lost = self.member.generation.number < 0
+        if lost or not self.config.cooperative:
+            given_up: Sequence[TopicPartition] = owned
+        else:
+            given_up = [tp for tp in owned if tp.topic not in self.member.topics]
+        if not lost:
+            await self._auto_commit(self.config.max_poll_interval)
+            lost = self.member.generation.number < 0  # the commit may have found out
+            given_up = owned if lost else given_up
+        try:
+            await self._give_up(given_up, lost)
+        finally:
+            if self.member.state is MemberState.REVOKING:
+                self.member.gave_up()
+
+    async def _take(self) -> None:
+        """After a rebalance: partitions not assigned again are given up, new ones are added."""
+        new, owned = self.member.assignment, self._owned()
+        unwanted = sorted({tp.topic for tp in new} - set(self.member.topics))
+        if unwanted:
+            self.member.took(f"assigned topics that are not subscribed to: {', '.join(unwanted)}")
+            return
+        revoked = [tp for tp in owned if tp not in new]
+        added = [tp for tp in new if tp not in owned]
+        failure: BaseException | None = None
+        if revoked:
+            await self._auto_commit(self.config.api_timeout)
+            failure = await self._call(self.listener.on_partitions_revoked, revoked)
+        if self.member.state is not MemberState.ASSIGNING:
+            return  # the generation was lost meanwhile
+        self._assign(new)
+        self._committed = {tp: o for tp, o in self._committed.items() if tp not in added}
+        rejoin = f"gave up {', '.join(map(str, revoked))}" if revoked else ""
+        self.member.took(rejoin)
+        failure = await self._call(self.listener.on_partitions_assigned, added) or failure
+        _raise(failure)
+
+    async def _give_up(self, partitions: Sequence[TopicPartition], lost: bool) -> None:
+        if not partitions:
+            return
+        callback = self.listener.on_partitions_lost if lost else self.listener.on_partitions_revoked
+        failure = await self._call(callback, partitions)
+        self._assign([tp for tp in self._owned() if tp not in partitions])
+        _raise(failure)
+
+    async def _call(
+        self, callback: Callback, partitions: Sequence[TopicPartition]
+    ) -> BaseException | None:
+        """What the listener raised; the rebalance goes on all the same."""
+        try:
+            await invoke(callback, partitions)
+        except Exception as error:
+            logger.exception("the rebalance listener failed")
+            return error
+        return None
+
+    async def _end(self, timeout: float) -> None:
+        """Give up everything and leave."""
+        if self.subscription is None:
+            return
+        try:
+            await self._give_up(self._owned(), lost=self.member.generation.number < 0)
+        finally:
+            await self.member.leave("the consumer was closed", timeout)
+
+    # Commits made for the application
+
+    async def _auto_commit(self, timeout: float) -> None:
+        """Commit what was read, and wait for it; a failure is logged, the rebalance goes on."""
+        if self.config.auto_commit_interval is None:
+            return
+        offsets = moved(self._positions(), self._committed)
+        try:
+            await self.commits.commit(offsets, timeout)
+            self._committed.update(offsets)
+        except BarnabasError as error:
+            logger.warning("group %s: auto-commit failed: %s", self.config.group_id, error)
+
+    async def _finish_commits(self, timeout: float) -> None:
+        """Wait for the commits in the background."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self.commits.commit({}, timeout)
+        except TimeoutError:
+            logger.warning("group %s: commits were not answered in time", self.config.group_id)
+
+    def _commit_what_moved(self) -> None:
+        if self.config.auto_commit_interval is None:
+            return
+        offsets = moved(self._positions(), self._committed)
+        may = self.subscription is None or self.member.state is MemberState.STABLE
+        if offsets and may:
+            self.commits.commit_async(offsets, self._on_auto_commit)
+
+    def _on_auto_commit(self, offsets: Offsets, error: BarnabasError | None) -> None:
+        if error is None:
+            self._committed.update(offsets)
+        else:
+            logger.warning("group %s: auto-commit failed: %s", self.config.group_id, error)
+
+    # What calls for the application
+
+    def _on_change(self) -> None:
+        if self.due:
+            self._interrupt()
+
+    async def _on_interval(self) -> None:
+        self._commit_due = True
+        self._interrupt()
+
+    def _on_metadata(self) -> None:
+        """A pattern may match other topics now."""
+        if self.subscription is None:
+            return
+        topics = subscribed_topics(self.subscription, self._cluster.metadata)
+        before, self.member.topics = self.member.topics, topics
+        if before != topics and self.member.state is not MemberState.UNJOINED:
+            self.member.join("the topics of the subscription changed")
+
+
+def _raise(failure: BaseException | None) -> None:
+    if failure is not None:
+        raise ClientError(f"the rebalance listener failed: {failure!r}") from failure

@@ -1,0 +1,149 @@
+"""Committed offsets: how far a group has read, as its coordinator keeps it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from barnabas_common.errors import BarnabasError, error_for, raise_for
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.groups import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchGroup,
+    OffsetFetchPartition,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.cluster.options import check_int, check_str
+from barnabas.group.coordinator import GroupCoordinator
+from barnabas.group.states import COMMIT, Generation
+
+
+class OffsetAndMetadata(NamedTuple):
+    """`offset` is that of the next record to read; `metadata` is the application's.
+
+    `leader_epoch`: that of the last record read, or -1.
+    """
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+class CommitFailedError(BarnabasError):
+    """This member is no longer in the group's generation: others read its partitions now.
+
+    Records since the last commit will be read again. Poll to join again.
+    """
+
+
+def checked(
+    offsets: Mapping[Any, int | OffsetAndMetadata],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """The caller's offsets; an int is an offset without metadata."""
+    found = {}
+    for partition, given in offsets.items():
+        tp = TopicPartition(*partition)
+        value = OffsetAndMetadata(given) if isinstance(given, int) else OffsetAndMetadata(*given)
+        check_int(f"the offset of {tp}", value.offset, 0)
+        check_str(f"the metadata of {tp}", value.metadata)
+        check_int(f"the leader epoch of {tp}", value.leader_epoch, -1)
+        found[tp] = value
+    return found
+
+
+def commit_request(
+    coordinator: GroupCoordinator, generation: Generation, instance_id: str, offsets: Offsets,
+    storage: str,
+) -> OffsetCommitRequest:  # fmt: skip
+    return OffsetCommitRequest(
+        coordinator.group_id,
+        generation.number,
+        generation.member_id if generation.number >= 0 else "",
+        instance_id if generation.number >= 0 else "",
+        [
+            OffsetCommitPartition(*tp, value.offset, value.leader_epoch, value.metadata)
+            for tp, value in offsets.items()
+        ],
+        storage,
+        coordinator.client_id,
+    )
+
+
+def commit_codes(response: OffsetCommitResponse) -> list[int]:
+    return [result.error_code for result in response.partitions]
+
+
+def commit_failure(response: OffsetCommitResponse) -> tuple[int, BarnabasError] | None:
+    """The first partition's failure, as code and error; None if all succeeded."""
+    for result in response.partitions:
+        if result.error_code != ErrorCode.NONE:
+            tp = TopicPartition(result.topic, result.partition)
+            return result.error_code, error_for(result.error_code, f"commit of {tp}")
+    return None
+
+
+async def commit(
+    coordinator: GroupCoordinator, generation: Generation, instance_id: str, offsets: Offsets,
+    storage: str, timeout: float,
+) -> OffsetCommitResponse:  # fmt: skip
+    """Commit, and again until the coordinator accepts or refuses it."""
+    request = commit_request(coordinator, generation, instance_id, offsets, storage)
+    response: OffsetCommitResponse = await coordinator.ask(request, timeout, commit_codes, COMMIT)
+    return response
+
+
+async def commit_once(
+    coordinator: GroupCoordinator, generation: Generation, instance_id: str, offsets: Offsets,
+    storage: str, timeout: float,
+) -> OffsetCommitResponse:  # fmt: skip
+    """Commit with a single attempt; the answer may hold any error."""
+    request = commit_request(coordinator, generation, instance_id, offsets, storage)
+    response: OffsetCommitResponse = await coordinator.call(request, timeout)
+    return response
+
+
+def _fetch_codes(response: OffsetFetchResponse) -> list[int]:
+    return [
+        code
+        for group in response.groups
+        for code in (group.error_code, *(found.error_code for found in group.partitions))
+    ]
+
+
+async def fetch_committed(
+    coordinator: GroupCoordinator,
+    partitions: Iterable[TopicPartition] | None,
+    timeout: float,
+    storage: str,
+) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    """What the group has committed, None where nothing; for `partitions`, or all it ever did."""
+    wanted = None if partitions is None else list(partitions)
+    request = OffsetFetchRequest(
+        [
+            OffsetFetchGroup(
+                coordinator.group_id,
+                [OffsetFetchPartition(*tp) for tp in wanted or ()],
+                all_topics=wanted is None,
+            )
+        ],
+        storage=storage,
+        client_id=coordinator.client_id,
+    )
+    response: OffsetFetchResponse = await coordinator.ask(request, timeout, _fetch_codes)
+    found: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(wanted or ())
+    for group in response.groups:
+        raise_for(group.error_code, f"group {coordinator.group_id!r}")
+        for answer in group.partitions:
+            tp = TopicPartition(answer.topic, answer.partition)
+            raise_for(answer.error_code, str(tp))
+            if answer.committed_offset >= 0:
+                found[tp] = OffsetAndMetadata(
+                    answer.committed_offset, answer.metadata, answer.committed_leader_epoch
+                )
+    return found

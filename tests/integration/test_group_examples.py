@@ -1,0 +1,107 @@
+"""The programs in `examples/`, each killed in the middle, and what they did counted."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from barnabas import Admin, Producer
+from barnabas_tools.local.cluster import LocalCluster
+
+from tests.support.cluster_state import create_topic
+from tests.support.references import ROOT
+from tests.support.shell import Shell
+
+pytestmark = pytest.mark.integration
+
+RECORDS = 600
+KILLS = 2
+BATCH = 20
+QUIET_SECONDS = 2.0
+
+
+def lines_of(file: Path) -> Counter[str]:
+    return Counter(file.read_text().split() if file.exists() else ())
+
+
+def rows_of(file: Path) -> Counter[str]:
+    if not file.exists():
+        return Counter()
+    database = sqlite3.connect(file, timeout=10)
+    try:
+        return Counter(value for (value,) in database.execute("SELECT value FROM done"))
+    except sqlite3.OperationalError:  # no table yet
+        return Counter()
+    finally:
+        database.close()
+
+
+async def play(
+    cluster: LocalCluster, example: str, file: Path, count: Callable[[Path], Counter[str]]
+) -> Counter[str]:
+    """Run it, kill it twice in the middle, and let it come to the end; what it has done."""
+    topic = f"example-{example}"
+    await create_topic(cluster.bootstrap, topic, 3)
+    async with Producer(cluster.bootstrap) as producer:
+        for number in range(RECORDS):
+            await producer.send(topic, b"%d" % number, partition=number % 3)
+        await producer.flush()
+    environment = Shell(cluster.bootstrap).environment
+    command = [sys.executable, str(ROOT / "examples" / f"{example}.py"), topic, str(file)]
+    for run in range(KILLS + 1):
+        enough = count(file).total() + 90
+        process = subprocess.Popen(command, env=environment)
+        try:
+            if run < KILLS:
+                await _until(lambda enough=enough: count(file).total() >= enough)
+            else:
+                await _until(lambda: len(count(file)) >= RECORDS - BATCH * KILLS)
+                await _until_quiet(lambda: count(file).total())
+            assert process.poll() is None
+        finally:
+            process.kill()
+            process.wait()
+    return count(file)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 90
+    while not condition():
+        assert time.monotonic() < deadline, "the example does not come to its end"
+        await asyncio.sleep(0.02)
+
+
+async def _until_quiet(total: Callable[[], int]) -> None:
+    """Until nothing more was done for some time: the example reads on without end."""
+    last, since = total(), time.monotonic()
+    while time.monotonic() - since < QUIET_SECONDS:
+        await asyncio.sleep(0.1)
+        if total() != last:
+            last, since = total(), time.monotonic()
+
+
+async def test_at_least_once_leaves_nothing_out(cluster: LocalCluster, tmp_path: Path) -> None:
+    done = await play(cluster, "at_least_once", tmp_path / "done", lines_of)
+    assert len(done) == RECORDS
+    assert RECORDS <= done.total() <= RECORDS + BATCH * KILLS, (
+        "at most a batch is repeated for a kill"
+    )
+
+
+async def test_at_most_once_repeats_nothing(cluster: LocalCluster, tmp_path: Path) -> None:
+    done = await play(cluster, "at_most_once", tmp_path / "done", lines_of)
+    assert set(done.values()) == {1}
+    assert RECORDS - BATCH * KILLS <= len(done) <= RECORDS, "at most a batch is left out for a kill"
+
+
+async def test_exactly_once_with_a_database(cluster: LocalCluster, tmp_path: Path) -> None:
+    done = await play(cluster, "exactly_once_sqlite", tmp_path / "done.db", rows_of)
+    assert len(done) == RECORDS
+    assert set(done.values()) == {1}
+    async with Admin(cluster.bootstrap) as admin:
+        assert await admin.list_group_offsets("exactly-once") == {}

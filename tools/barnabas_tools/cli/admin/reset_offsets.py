@@ -1,0 +1,136 @@
+"""Which offsets a reset gives a group: `kafka-consumer-groups --reset-offsets`, as plain functions.
+
+A partition's new offset is never outside its log.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas_tools.cli.settings import UsageFailed
+
+if TYPE_CHECKING:
+    from barnabas_common.topic_partition import TopicPartition
+
+_DURATION = re.compile(
+    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)S)?)?"
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to: exactly one field is set. `timestamp` in ms; `file`: offsets by partition."""
+
+    offset: int | None = None
+    timestamp: int | None = None
+    shift: int | None = None
+    earliest: bool = False
+    latest: bool = False
+    current: bool = False
+    file: "Mapping[TopicPartition, int] | None" = None
+
+
+@dataclass(frozen=True)
+class Log:
+    """What is known of one partition. `at_time`: the offset at the target's timestamp, or None."""
+
+    earliest: int
+    latest: int
+    committed: int | None
+    at_time: int | None = None
+
+
+def new_offset(partition: "TopicPartition", target: Target, log: Log) -> int:
+    """Kafka's rules: without a commit, "current" and a shift count from the end and the start."""
+    if target.offset is not None:
+        wanted = target.offset
+    elif target.timestamp is not None:
+        wanted = log.latest if log.at_time is None else log.at_time
+    elif target.shift is not None:
+        if log.committed is None:
+            raise UsageFailed(f"{partition} has no committed offset to shift")
+        wanted = log.committed + target.shift
+    elif target.file is not None:
+        wanted = target.file[partition]
+    elif target.current:
+        wanted = log.latest if log.committed is None else log.committed
+    else:
+        wanted = log.earliest if target.earliest else log.latest
+    return max(log.earliest, min(wanted, log.latest))
+
+
+def target_of(
+    *, offset: int | None, at: str | None, duration: str | None, shift: int | None,
+    earliest: bool, latest: bool, current: bool, file: Path | None, now_ms: int,
+) -> Target:  # fmt: skip
+    """The one target that was named."""
+    given = (offset, at, duration, shift, earliest or None, latest or None, current or None, file)
+    if sum(value is not None for value in given) != 1:
+        raise UsageFailed(
+            "name exactly one of --to-offset, --to-datetime, --by-duration, --shift-by,"
+            " --to-earliest, --to-latest, --to-current, --from-file"
+        )
+    timestamp = None
+    if at is not None:
+        timestamp = milliseconds(at)
+    elif duration is not None:
+        timestamp = max(now_ms - duration_ms(duration), 0)
+    return Target(
+        offset, timestamp, shift, earliest, latest, current, None if file is None else read(file)
+    )
+
+
+def milliseconds(text: str) -> int:
+    """A point in time, ISO 8601; in UTC if it names no zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageFailed(
+            f"--to-datetime wants a time as 2026-11-22T16:00:00, not {text!r}"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
+def duration_ms(text: str) -> int:
+    """A duration, ISO 8601: `PT2H30M`, `P1D`."""
+    found = _DURATION.fullmatch(text)
+    parts = {} if found is None else {k: int(v) for k, v in found.groupdict().items() if v}
+    if not parts:
+        raise UsageFailed(f"--by-duration wants a duration as PT2H30M or P1D, not {text!r}")
+    return round(timedelta(**parts).total_seconds() * 1000)
+
+
+def read(file: Path) -> "dict[TopicPartition, int]":
+    """Lines `topic,partition,offset`, as `--export` writes them."""
+    from barnabas_common.topic_partition import TopicPartition
+
+    found = {}
+    try:
+        lines = file.read_text().splitlines()
+    except OSError as error:
+        raise UsageFailed(f"{file} cannot be read: {error}") from None
+    for line in filter(None, lines):
+        try:
+            topic, partition, offset = next(csv.reader([line]))
+            found[TopicPartition(topic, int(partition))] = int(offset)
+        except ValueError:
+            raise UsageFailed(f"{file} wants lines topic,partition,offset, not {line!r}") from None
+    return found
+
+
+def selected(topics: Iterable[str]) -> dict[str, list[int] | None]:
+    """`flights` or `flights:0,2`: by topic the partitions, or None for all of them."""
+    found: dict[str, list[int] | None] = {}
+    for text in topics:
+        topic, colon, numbers = text.partition(":")
+        try:
+            found[topic] = [int(number) for number in numbers.split(",")] if colon else None
+        except ValueError:
+            raise UsageFailed(f"--topic wants TOPIC or TOPIC:0,2, not {text!r}") from None
+    return found
