@@ -85,6 +85,25 @@ def test_a_fetch_from_an_earlier_incarnation_of_the_follower_is_refused() -> Non
     assert isinstance(sessions.session_for(request(replica=(2, -1)), 0.0), FetchSession)
 
 
+def test_a_registered_incarnation_with_a_lower_epoch_is_believed_once_the_other_is_silent() -> None:
+    """ZooKeeper was restored from an older copy, in which broker epochs are lower."""
+    sessions = FetchSessionCache()
+    opened(sessions, request((A, 0), replica=(2, 200)))
+    sessions.announce({2: 165})
+    opened(sessions, request((A, 0), replica=(2, 165)))
+    opened(sessions, request((A, 0), replica=(2, 165)))
+    assert sessions.session_for(request(replica=(2, 164)), 0.0) is ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_an_announcement_that_is_late_brings_no_earlier_incarnation_back() -> None:
+    sessions = FetchSessionCache()
+    opened(sessions, request((A, 0), replica=(2, 11)))
+    sessions.announce({2: 10})
+    opened(sessions, request((A, 0), replica=(2, 11)))
+    sessions.announce({2: 10})
+    assert sessions.session_for(request(replica=(2, 10)), 0.0) is ErrorCode.STALE_BROKER_EPOCH
+
+
 def test_only_what_a_request_names_or_what_changed_is_looked_at() -> None:
     session = opened(FetchSessionCache(), request((A, 0), (B, 0), (C, 0)))
     assert changed(session) == [A, B, C]

@@ -7,7 +7,7 @@ answer depends on what changed, not on the number of partitions.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.fetch import FetchedPartition, FetchPartition, FetchRequest
@@ -183,11 +183,18 @@ class FetchSession:
 
 
 class FetchSessionCache:
-    """The sessions of a broker, one for each follower; a new one replaces the old one."""
+    """The sessions of a broker, one for each follower; a new one replaces the old one.
+
+    A fetch of an earlier incarnation of a follower is refused. Broker epochs grow, unless ZooKeeper
+    was restored from an older copy: then the registered one counts, if no fetch with the higher one
+    has come since it was announced.
+    """
 
     def __init__(self) -> None:
         self._by_broker: dict[int, FetchSession] = {}
         self._broker_epochs: dict[int, int] = {}
+        self._registered: dict[int, int] = {}
+        self._unconfirmed: dict[int, int] = {}
         self._last_id = NO_SESSION
 
     def __iter__(self) -> Iterator[FetchSession]:
@@ -196,11 +203,8 @@ class FetchSessionCache:
     def session_for(self, request: FetchRequest, now: float) -> FetchSession | ErrorCode:
         """Return the session of a request, a new one if it asks for it, or the error."""
         broker_id = request.replica_id
-        if 0 <= request.replica_epoch < self._broker_epochs.get(broker_id, -1):
+        if not self._admit(broker_id, request.replica_epoch):
             return ErrorCode.STALE_BROKER_EPOCH
-        self._broker_epochs[broker_id] = max(
-            request.replica_epoch, self._broker_epochs.get(broker_id, -1)
-        )
         session = self._by_broker.get(broker_id)
         if request.session_epoch == FIRST_EPOCH:
             return self._open(broker_id, now)
@@ -209,6 +213,22 @@ class FetchSessionCache:
         if request.session_epoch != session.epoch + 1:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         return session
+
+    def announce(self, broker_epochs: Mapping[int, int]) -> None:
+        """Note the epochs of the registered brokers."""
+        for broker_id, epoch in broker_epochs.items():
+            if self._registered.get(broker_id) != epoch:
+                self._registered[broker_id] = self._unconfirmed[broker_id] = epoch
+
+    def _admit(self, broker_id: int, epoch: int) -> bool:
+        if epoch < 0:
+            return True
+        known = self._broker_epochs.get(broker_id, -1)
+        if epoch < known and self._unconfirmed.get(broker_id) != epoch:
+            return False
+        self._broker_epochs[broker_id] = epoch
+        self._unconfirmed.pop(broker_id, None)
+        return True
 
     def of(self, broker_id: int) -> FetchSession | None:
         """The open session of a follower; None without one."""

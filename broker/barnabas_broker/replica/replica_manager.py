@@ -207,6 +207,7 @@ class ReplicaManager:
         before = self._cache.alive()
         self._cache.update(request)
         self._strays.note(request.partitions)
+        self.follower_fetches.announce(request.live_brokers)
         self._fetchers.learn(request.live_brokers, self._context.config.inter_broker_listener)
         self._retry_lost_replicas(request)
         if self._damaged.may_return(request.partitions):

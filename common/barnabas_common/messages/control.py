@@ -12,13 +12,14 @@ from barnabas_common.messages.sentinels import NO_EPOCH, NO_LEADER
 
 @dataclass(slots=True)
 class BrokerEndpoint:
-    """One advertised listener of one registered broker."""
+    """One advertised listener of one registered broker; the broker epoch is -1 if unknown."""
 
     broker_id: int
     listener: str
     host: str
     port: int
     rack: str = ""
+    broker_epoch: int = -1
 
 
 # The beginning of the cause if the controller only repeats a role: it is not the role's own cause.

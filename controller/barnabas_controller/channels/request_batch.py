@@ -187,6 +187,8 @@ class RequestBatch:
 
 def _endpoints(broker: Broker) -> list[BrokerEndpoint]:
     return [
-        BrokerEndpoint(broker.broker_id, e.listener, e.host, e.port, broker.rack or "")
+        BrokerEndpoint(
+            broker.broker_id, e.listener, e.host, e.port, broker.rack or "", broker.epoch
+        )
         for e in broker.endpoints
     ]

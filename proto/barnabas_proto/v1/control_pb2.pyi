@@ -42,18 +42,20 @@ class ControlResponse(_message.Message):
     def __init__(self, correlation_id: _Optional[int] = ..., leader_and_isr: _Optional[_Union[LeaderAndIsrResponse, _Mapping]] = ..., update_metadata: _Optional[_Union[UpdateMetadataResponse, _Mapping]] = ..., stop_replica: _Optional[_Union[StopReplicaResponse, _Mapping]] = ..., alter_partition: _Optional[_Union[AlterPartitionResponse, _Mapping]] = ..., controlled_shutdown: _Optional[_Union[ControlledShutdownResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
 
 class BrokerEndpoint(_message.Message):
-    __slots__ = ("broker_id", "listener", "host", "port", "rack")
+    __slots__ = ("broker_id", "listener", "host", "port", "rack", "broker_epoch")
     BROKER_ID_FIELD_NUMBER: _ClassVar[int]
     LISTENER_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     RACK_FIELD_NUMBER: _ClassVar[int]
+    BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     broker_id: int
     listener: str
     host: str
     port: int
     rack: str
-    def __init__(self, broker_id: _Optional[int] = ..., listener: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ...) -> None: ...
+    broker_epoch: int
+    def __init__(self, broker_id: _Optional[int] = ..., listener: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., broker_epoch: _Optional[int] = ...) -> None: ...
 
 class PartitionError(_message.Message):
     __slots__ = ("topic", "partition", "error_code")

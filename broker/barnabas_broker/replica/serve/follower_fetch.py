@@ -4,11 +4,12 @@ The steps for each partition come in Kafka's order: the offsets of the answer ar
 fetch has its effect, so a follower receives a new high watermark one fetch later.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from barnabas_common.errors import CorruptMessageError, KafkaError, OffsetOutOfRangeError
 from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import BrokerEndpoint
 from barnabas_common.messages.fetch import FetchedPartition, FetchRequest, FetchResponse
 from barnabas_common.runtime import PausePoint, Pauses
 from barnabas_common.topic_partition import TopicPartition
@@ -87,6 +88,10 @@ class FollowerFetches:
         return FetchResponse(
             session_id=session.session_id, partitions=[answer for _, answer in findings.answers]
         )
+
+    def announce(self, brokers: Iterable[BrokerEndpoint]) -> None:
+        """Note the broker epochs of the registered brokers."""
+        self._sessions.announce({one.broker_id: one.broker_epoch for one in brokers})
 
     def last_fetch_without(self, broker_id: int, key: TopicPartition) -> float:
         """When a follower last fetched in a session that does not name the partition.
