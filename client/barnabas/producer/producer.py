@@ -158,7 +158,7 @@ class Producer(Client):
             )
         queues = self._topics.get(topic) or await self._load_topic(topic)
         queue = self._choose(queues, None, partition)
-        await self._accumulator.pool.allocate(len(batch), self._config.max_block_ms / 1000)
+        await self._allocate(len(batch))
         now = self._runtime.clock.monotonic()
         prebuilt = ProducerBatch.of_payload(
             queue.topic_partition, batch, measured.records, measured.offsets, now
@@ -264,7 +264,6 @@ class Producer(Client):
     ) -> ProducerBatch:
         """An open batch with room for `needed` bytes: of `queue`, or, if the record is `free` to go
         to any partition, of the queue the sticky partitioner has moved on to."""
-        pool = self._accumulator.pool
         self._check_size(needed)
         size = max(self._config.batch_size, needed) + HEADER_SIZE
         moving = free and self._config.partitioner == "sticky"
@@ -276,15 +275,20 @@ class Producer(Client):
                 self._accumulator.close_open(queue)
                 # A loop of sends that never waits must still let the sender run.
                 await asyncio.sleep(0)
-            await pool.allocate(size, self._config.max_block_ms / 1000)
-            if self._closed:
-                pool.deallocate(size)
-                raise ClosedError("the producer was closed while a record waited to be sent")
+            await self._allocate(size)
             if moving:
                 queue = queues.sticky or self._free_choice(queues)
             if queue.open is None:
                 return self._accumulator.open_batch(queue, size, self._runtime.clock.monotonic())
-            pool.deallocate(size)
+            self._accumulator.pool.deallocate(size)
+
+    async def _allocate(self, size: int) -> None:
+        """Take memory for a batch. Raises `BufferExhaustedError`, or `ClosedError` if the producer
+        was closed meanwhile: nothing would settle the handle of a batch that is added then."""
+        await self._accumulator.pool.allocate(size, self._config.max_block_ms / 1000)
+        if self._closed:
+            self._accumulator.pool.deallocate(size)
+            raise ClosedError("the producer was closed while a record waited to be sent")
 
     def _discard_empty(self, topic: str) -> None:
         """Drop the batch that was opened for a record that could not be encoded."""
