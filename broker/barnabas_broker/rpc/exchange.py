@@ -84,10 +84,13 @@ class Exchange:
             self._finish(End.PEER_LEFT)
             self._reader.cancel()
 
-    async def drain(self) -> None:
-        """Stop reading, and return when every request in progress is answered."""
+    def stop_reading(self) -> None:
+        """Start no more requests."""
         if self._reader is not None:
             self._reader.cancel()
+
+    async def answered(self) -> None:
+        """Return when every request in progress is answered."""
         await self._idle.wait()
 
     def close(self) -> None:
