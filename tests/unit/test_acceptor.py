@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 from barnabas_broker.rpc.acceptor import Acceptor, Limits
 from barnabas_broker.rpc.credits import Credits
+from barnabas_broker.rpc.exchange import End
+from barnabas_broker.rpc.grpc_server import _STATUS
 from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas_common.runtime import Message, Peer, Service
 from barnabas_common.transport.codec import REQUESTS
@@ -43,7 +45,7 @@ class Listening:
         handlers = {Service.ADMIN: self._handle}
         self.acceptor = Acceptor("TEST", handlers, Limits(), Credits(1 << 20))
 
-    def stream(self) -> tuple[QueueStream, asyncio.Task[object]]:
+    def stream(self) -> tuple[QueueStream, asyncio.Task[tuple[End, str]]]:
         stream = QueueStream()
         serving = self.acceptor.serve(Service.ADMIN, stream, "client")
         return stream, asyncio.create_task(serving)
@@ -76,3 +78,15 @@ async def test_a_closing_listener_starts_no_request_on_any_stream() -> None:
     await asyncio.gather(first, second)
     assert listening.begun == ["begun"]
     assert len(busy.answers) == 1 and not idle.answers
+
+
+async def test_a_stream_whose_reading_fails_is_ended_whatever_the_error() -> None:
+    listening = Listening()
+    stream, serving = listening.stream()
+    stream.frames.put_nowait(ZeroDivisionError("planted"))
+    end, _ = await asyncio.wait_for(serving, 5)
+    assert end is End.UNREADABLE
+
+
+def test_every_end_has_a_status_in_grpc() -> None:
+    assert set(_STATUS) == set(End)
