@@ -49,7 +49,7 @@ RECORD_OVERHEAD = 21
 # The most a header adds to its name and value: two varints.
 _HEADER_OVERHEAD = 10
 # How long leaving `async with` by an exception waits for records in flight.
-_FLUSH_ON_ERROR_MS = 5_000
+FLUSH_ON_ERROR_MS = 5_000
 
 
 class Producer(Client):
@@ -80,7 +80,7 @@ class Producer(Client):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.close(None if error is None else _FLUSH_ON_ERROR_MS)
+        await self.close(None if error is None else FLUSH_ON_ERROR_MS)
 
     async def send(
         self,
