@@ -43,8 +43,8 @@ async def ask_leaders(
 ) -> dict[TopicPartition, Any]:
     """Every partition's answer, in the order of `partitions`; `on_answer` gets each as it arrives.
 
-    Retries retriable failures; raises the first other refusal, or
-    `RequestTimedOutError` with the last failure after `timeout` seconds.
+    Retries retriable failures, and partitions that a leader leaves out of its answer. Raises the
+    first other refusal, or `RequestTimedOutError` with the last failure after `timeout` seconds.
     """
     wanted = list(dict.fromkeys(partitions))
     deadline = cluster.clock.monotonic() + timeout

@@ -145,8 +145,8 @@ class Producer(Client):
     async def send_batch(self, topic: str, partition: int, batch: bytes) -> DeliveryHandle:
         """Send record batches (v2) built elsewhere, one or several back to back, atomically.
 
-        The broker assigns their base offsets. The handle is that of the first record. Raises
-        `CorruptMessageError` if the bytes are not whole batches with valid checksums.
+        The broker assigns their base offsets. The handle is that of the first record. Raises as
+        `send`, and `CorruptMessageError` if the bytes are not whole batches with valid checksums.
         """
         if get_running_loop() is not self._loop:
             await self._ensure_started()
