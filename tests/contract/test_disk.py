@@ -151,6 +151,21 @@ def test_a_rename_takes_the_place_of_what_was_there(disk: Disk, root: str) -> No
     assert disk.read_file(f"{root}/b") == b"new"
 
 
+def test_a_rename_into_another_directory_is_made_durable_in_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    disk = PosixDisk()
+    for name in ("from", "to"):
+        disk.make_directory(f"{tmp_path}/{name}")
+    disk.write_file(f"{tmp_path}/from/a", b"data")
+    monkeypatch.setattr(PosixDisk, "sync_directory", lambda _, path: synced.append(path))
+    disk.rename(f"{tmp_path}/from/a", f"{tmp_path}/to/a")
+    assert synced == [f"{tmp_path}/to", f"{tmp_path}/from"]
+    disk.rename(f"{tmp_path}/to/a", f"{tmp_path}/to/b")
+    assert synced[2:] == [f"{tmp_path}/to"]
+
+
 def test_a_closed_file_cannot_be_used(disk: Disk, root: str) -> None:
     file = disk.open(f"{root}/a", create=True)
     file.close()

@@ -92,8 +92,8 @@ LEADERS_SIDE_OF_A_FETCH = Section(
         ),
         opposite(
             "Below the log start or above the log end",
-            _LEADERSHIP,
-            "if not self.log.log_start_offset <= offset <= self.log.log_end_offset:",
+            "log/unified_log.py",
+            "if not start <= offset <= end:",
             "if False:",
             "simulation/test_replication.py::test_offsets_out_of_range_wrong_epochs_and_other_brokers_are_refused",
         ),

@@ -78,8 +78,8 @@ OFFSETS = Section(
         opposite(
             "Consumers read below the high watermark",
             _FOLLOWER_FETCH,
-            "records = log.read(offset, limit, log.log_end_offset, at_least_one)",
-            "records = log.read(offset, limit, log.high_watermark, at_least_one)",
+            "offset, limit, end, at_least_one, checked=checked",
+            "offset, limit, log.high_watermark, at_least_one, checked=checked",
             "simulation/test_replication.py::test_consumers_see_nothing_above_the_high_watermark_and_are_woken_by_it",
         ),
         opposite(

@@ -128,6 +128,42 @@ def test_the_beginning_is_read_whole_and_in_order() -> None:
     assert in_order(news)
 
 
+def test_a_broker_that_does_not_answer_at_first_is_read_without_its_history() -> None:
+    async def story(cluster: SimulatedCluster, admin: Admin) -> News:
+        links = [("admin", cluster.host(1)), (cluster.host(1), "admin")]
+        for link in links:
+            cluster.network.cut(*link)
+
+        async def heal() -> None:
+            await asyncio.sleep(20.0)
+            for link in links:
+                cluster.network.heal(*link)
+            await asyncio.sleep(20.0)
+            cluster.broker(1).events.record(EventKind.REQUEST_FENCED, "new", TP)
+
+        return await read_while(admin, heal)
+
+    news = in_cluster(story)
+    told = [each.what for each in news if isinstance(each, Interruption)]
+    assert told[-1] == "broker 1 answers again"
+    assert [each.cause for each in news if isinstance(each, Event)] == ["new"]
+
+
+def test_a_broker_that_starts_after_the_reader_is_read_from_its_start() -> None:
+    async def story(cluster: SimulatedCluster, admin: Admin) -> News:
+        cluster.kill(1)
+
+        async def start() -> None:
+            await asyncio.sleep(20.0)
+            cluster.start_broker(1)
+            await cluster.serving()
+
+        return await read_while(admin, start)
+
+    (started,) = of_kind(in_cluster(story), EventKind.BROKER_STARTED)
+    assert started.broker_id == 1
+
+
 def test_a_reader_that_is_too_slow_is_told_what_it_missed() -> None:
     async def story(cluster: SimulatedCluster, admin: Admin) -> News:
         busy = cluster.broker(1).events

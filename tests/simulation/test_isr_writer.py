@@ -74,10 +74,13 @@ def test_an_election_or_a_change_since_the_reading_stops_it(path: str, data: byt
         await prepare(world)
         events = EventLog(1)
         session = Meddling(world.store.session, STATE, lambda: world.store.put(path, data))
-        assert await writer_of(session, events).write([SHRINK], "no controller answers") == []
+        writer = writer_of(session, events)
+        assert await writer.write([SHRINK], "no controller answers") == []
         state = await world.state(FLIGHTS)
         assert session.has_meddled and state is not None and state.isr != (1, 2)
         (refused,) = [e for e in events.since(0) if e.kind is EventKind.ISR_CHANGE_REFUSED]
         assert "BadVersion" in refused.cause
+        (_,) = await writer.write([SHRINK], "no controller answers")
+        assert not writer._conflicts, "what is settled need not be remembered"
 
     run_world(test)

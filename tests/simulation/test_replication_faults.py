@@ -4,9 +4,11 @@ import asyncio
 
 from barnabas_broker.disk.page_cache import CachedFile
 from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.produce import ProducePartition, ProduceRequest
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.loop import run
 
+from tests.support.raw import batch
 from tests.support.replication_world import TP, ReplicationWorld
 
 OTHER = TopicPartition("flights", 1)
@@ -81,6 +83,24 @@ def test_a_leaders_failed_disk_is_told_to_producers_and_consumers() -> None:
         for _ in range(2):
             assert (await world.produce(b"b")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert (await waiting).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    run(scenario())
+
+
+def test_a_disk_that_fails_in_the_middle_of_a_request_is_told_for_the_appends_before() -> None:
+    async def scenario() -> None:
+        world = await two_partitions(1, 2)
+        world.cut(1, 2)
+        records = batch(b"x" * 100)
+        world.disks[1].free_bytes = len(records) + 10  # enough for the first append only
+        parts = [ProducePartition(*key, records) for key in (TP, OTHER)]
+        produces = world.incarnations[1].manager.produces
+        started = asyncio.get_running_loop().time()
+        response = await world.on(1, produces.produce(ProduceRequest(-1, 5000, parts)))
+        assert response is not None
+        codes = [ErrorCode(item.error_code) for item in response.partitions]
+        assert codes == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+        assert asyncio.get_running_loop().time() - started < 1.0
 
     run(scenario())
 

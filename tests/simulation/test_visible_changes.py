@@ -4,9 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from barnabas import Admin
+from barnabas import Admin, NewTopic
 from barnabas.admin import ConfigResource
-from barnabas_common.errors import RequestTimedOutError, UnknownTopicOrPartitionError
+from barnabas_common.errors import (
+    InvalidRequestError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+)
 from barnabas_controller.store import znodes
 from barnabas_simulator.cluster import CLIENT_PORT, SimulatedCluster
 from barnabas_simulator.loop import run
@@ -153,3 +157,16 @@ def test_a_topic_whose_leaders_are_slow_is_named_as_created() -> None:
 
     said = run(story(), seed=1, max_time=MAX_SECONDS)
     assert "topic 'flights' exists, but after 0 s not every partition has a leader yet" in said
+
+
+def test_a_topic_that_is_named_twice_is_not_created() -> None:
+    async def story() -> list[str]:
+        cluster = SimulatedCluster(1)
+        await cluster.start()
+        await cluster.serving()
+        async with admin_of(cluster) as admin:
+            with pytest.raises(InvalidRequestError, match="named twice"):
+                await admin.create_topics([NewTopic(name) for name in ("twice", "once", "twice")])
+            return await admin.list_topics()
+
+    assert run(story(), seed=1, max_time=MAX_SECONDS) == ["once"]

@@ -11,6 +11,7 @@ from barnabas_common.errors import (
     InvalidArgumentError,
     InvalidReplicationFactorError,
     MaybeApplied,
+    RequestTimedOutError,
     TopicAlreadyExistsError,
 )
 from barnabas_common.errors.error_code import ErrorCode
@@ -21,6 +22,7 @@ from barnabas_common.messages.configs import (
     DescribedConfigs,
 )
 from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse, TopicMetadata
+from barnabas_common.messages.offsets import ListOffsetsRequest, ListOffsetsResponse
 from barnabas_common.messages.replicas import (
     DescribeReplicasRequest,
     DescribeReplicasResponse,
@@ -177,6 +179,27 @@ async def test_replicas_are_told_by_every_broker_also_when_one_is_dead() -> None
         brokers.network.kill("broker-2")
         answers = await admin.describe_replicas(["flights"])
         assert [a.broker_id for a in answers if a.error is not None] == [2]
+
+
+async def test_partition_left_out_of_an_answer_is_asked_for_again_with_pauses() -> None:
+    answers = 0
+
+    class Forgetful(AdminBrokers):
+        async def _handle(self, broker_id: int, request: Any) -> Any:
+            nonlocal answers
+            if not isinstance(request, ListOffsetsRequest):
+                return await super()._handle(broker_id, request)
+            answers += 1
+            return ListOffsetsResponse([])
+
+    async with (
+        Forgetful() as brokers,
+        admin_of(brokers, default_api_timeout_ms=200, retry_backoff_ms=40) as admin,
+    ):
+        async with asyncio.timeout(5):
+            with pytest.raises(RequestTimedOutError, match="left it out of its answer"):
+                await admin.end_offsets("flights")
+        assert 1 < answers <= 5
 
 
 async def test_mistakes_are_told() -> None:

@@ -7,14 +7,16 @@ from barnabas import Admin, Consumer, Producer
 from barnabas.cluster import Cluster, ClusterMetadata, Leader
 from barnabas.cluster.backoff import Backoff
 from barnabas.cluster.cluster import ClusterConfig
+from barnabas.cluster.connections import Connections
 from barnabas_common.errors import NoBrokerReachableError
 from barnabas_common.messages.metadata import (
     BrokerInfo,
+    MetadataRequest,
     MetadataResponse,
     PartitionMetadata,
     TopicMetadata,
 )
-from barnabas_common.runtime import Address, Runtime, system_randomness
+from barnabas_common.runtime import Address, Message, Runtime, Service, system_randomness
 from barnabas_common.topic_partition import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,6 +103,25 @@ async def test_one_silent_address_does_not_delay_the_others() -> None:
         brokers.network.cut("client", "broker-1")
         async with asyncio.timeout(1), Admin(brokers.bootstrap, runtime=brokers.runtime) as admin:
             assert admin is not None
+
+
+async def test_an_error_of_any_kind_from_an_address_is_no_answer() -> None:
+    class Broken:
+        async def call(self, request: Message, timeout: float) -> Message:
+            raise ZeroDivisionError("planted")
+
+        async def close(self) -> None:
+            pass
+
+    class BrokenNetwork:
+        def connect(self, address: Address, service: Service) -> Broken:
+            return Broken()
+
+    connections = Connections(BrokenNetwork())  # type: ignore[arg-type]
+    addresses = [Address("a", 1), Address("b", 2)]
+    async with asyncio.timeout(5):
+        with pytest.raises(NoBrokerReachableError, match=r"a:1: .*planted.*b:2: .*planted"):
+            await connections.first_answer(addresses, MetadataRequest(), 60)
 
 
 async def test_consumer_fails_as_fast() -> None:

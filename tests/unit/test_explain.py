@@ -1,6 +1,9 @@
 """The reasoning of `explain`, on plain data: chains of leaders, dropped events, silent brokers."""
 
 from barnabas.explain import About, Explanation, PartitionView, explain
+from barnabas_broker.replica.leader.hosting import describe_absence
+from barnabas_broker.replica.leader.in_sync import NEVER, UNKNOWN_OFFSET, describe_lag
+from barnabas_broker.replica.leader.in_sync import RemoteReplica as Follower
 from barnabas_common.events import Event, EventKind
 from barnabas_common.messages.metadata import PartitionMetadata
 from barnabas_common.messages.replicas import RemoteReplica, ReplicaDescription
@@ -216,6 +219,30 @@ def test_only_what_concerns_a_replica_is_told_of_it() -> None:
     told = explain(view(story, leading(1, 0, [1])))
     assert told.of(About.ISR)[0].endswith("out of the ISR: broker 2 has not caught up for 31 s")
     assert told.of(About.ISR)[1].endswith("out of the ISR: broker 3 has not caught up for 45 s")
+
+
+def test_whatever_the_reasons_of_those_that_leave_together_each_is_told_its_own() -> None:
+    def late(broker: int, offset: int, fetched: float) -> Follower:
+        return Follower(broker, offset, last_fetch_time=fetched, last_caught_up_time=fetched)
+
+    reasons = {
+        2: describe_lag(late(2, UNKNOWN_OFFSET, NEVER), NEVER, 100, 60.0, 30.0),
+        3: describe_lag(late(3, 40, 59.0), 59.0, 100, 60.0, 30.0, max_messages=10),
+        4: describe_absence(4),
+        5: describe_lag(late(5, 40, 10.0), 10.0, 100, 60.0, 30.0),
+    }
+    assert "never fetched" in reasons[2] and "keeps up" in reasons[3]
+    story = Story()
+    cause = "; ".join([*reasons.values(), "written to ZooKeeper by the leader"])
+    left = {"isr": [1], "isr_before": [1, *reasons]}
+    story.tell(1, EventKind.ISR_CHANGED, cause, partition_epoch=1, **left)
+    seen = view(story, leading(1, 0, [1]))
+    seen.metadata.replicas = [1, *reasons]
+    told = [text for text in explain(seen).of(About.ISR) if "out of the ISR" in text]
+    assert told == [
+        f"broker {broker} is out of the ISR: {reason}; written to ZooKeeper by the leader"
+        for broker, reason in reasons.items()
+    ]
 
 
 def test_a_deposed_controller_and_who_deposed_it_are_named() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 
 import pytest
+from barnabas_broker.disk.page_cache import disk_error
 from barnabas_broker.log.errors import (
     DirectoryLockedError,
     InconsistentDirectoryError,
@@ -13,6 +14,7 @@ from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.server.session_file import SessionFile
 from barnabas_common.errors import InconsistentTopicIdError, KafkaStorageError
 from barnabas_common.topic_partition import TopicPartition
+from barnabas_simulator.disk import MemoryDisk
 
 from tests.support.log_manager_world import TOPIC_ID, ManagerWorld, append
 from tests.support.log_world import read_all, values_in
@@ -110,13 +112,45 @@ def test_the_kept_session() -> None:
     manager = world.manager()
     manager.lock_directories()
     file = SessionFile(world.disk, manager.live_log_dirs)
-    assert file.read() is None
+    assert file.read() == []
     file.write(0x100A, b"\x00secret\xff")
-    assert file.read() == (0x100A, b"\x00secret\xff")
+    assert file.read() == [(0x100A, b"\x00secret\xff")]
     world.disk.write_file("/data/zookeeper.session", b"id=?\npassword=zz\n")
-    assert file.read() is None
+    assert file.read() == []
     world.disk.write_file("/data/zookeeper.session", b"")
-    assert file.read() is None
+    assert file.read() == []
+
+
+def test_the_session_is_kept_in_a_directory_that_works() -> None:
+    class HalfBroken(MemoryDisk):
+        bad = ""
+
+        def read_file(self, path: str) -> bytes:
+            if self.bad and path.startswith(self.bad):
+                raise disk_error(errno.EIO, path)
+            return super().read_file(path)
+
+        def write_file(self, path: str, data: bytes, *, private: bool = False) -> None:
+            if self.bad and path.startswith(self.bad):
+                raise disk_error(errno.EIO, path)
+            super().write_file(path, data, private=private)
+
+    disk = HalfBroken()
+    world = ManagerWorld({"log.dirs": "/first,/second"}, disk)
+    manager = world.manager()
+    manager.lock_directories()
+    file = SessionFile(disk, manager.live_log_dirs)
+    file.write(1, b"earlier")
+    disk.bad = "/first"
+    file.write(2, b"later")
+    assert file.read() == [(2, b"later")]
+    disk.bad = ""
+    assert file.read() == [(1, b"earlier"), (2, b"later")]  # both are closed
+    file.write(3, b"last")
+    assert file.read() == [(3, b"last")]
+    disk.bad = "/"
+    with pytest.raises(OSError):
+        file.write(4, b"nowhere")
 
 
 async def test_a_log_of_an_earlier_topic_of_that_name_is_refused() -> None:

@@ -196,6 +196,31 @@ async def test_hopeless_error_is_not_retried() -> None:
             assert len(brokers.produced) == 1
 
 
+async def test_error_of_an_expired_batch_does_not_fail_another_of_its_request() -> None:
+    async with (
+        ScriptedBrokers() as brokers,
+        Producer(brokers.bootstrap, runtime=brokers.runtime, batch_size=100) as producer,
+    ):
+        both_wait = asyncio.Event()
+
+        async def hold(broker_id: int, request: Any) -> Any:
+            await both_wait.wait()
+
+        async def expire_the_first_and_refuse(broker_id: int, request: Any) -> Any:
+            batches = list(producer._accumulator.incomplete)
+            assert [batch.attempts for batch in batches] == [1, 1]
+            producer._sender.completion.give_up(batches[0], DeliveryTimeoutError("too old"))
+            return await refuse(ErrorCode.INVALID_RECORD)(broker_id, request)
+
+        brokers.faults += [hold, expire_the_first_and_refuse]
+        handles = [await producer.send("flights", value * 90) for value in (b"a", b"b", b"c")]
+        both_wait.set()
+        with pytest.raises(DeliveryTimeoutError, match="too old"):
+            await handles[1]
+        assert (await handles[2]).offset == 1
+        assert values(brokers) == [b"a" * 90, b"c" * 90]
+
+
 async def test_batch_too_large_for_the_broker_is_halved_until_it_fits() -> None:
     async with ScriptedBrokers() as brokers:
         brokers.log().max_batch = 400

@@ -167,6 +167,30 @@ async def test_damaged_prebuilt_batch_is_refused_at_once(damage: str) -> None:
             await producer.send_batch("flights", 0, payload)
 
 
+@pytest.mark.parametrize("prebuilt", [True, False])
+async def test_what_waits_for_memory_when_the_producer_is_closed_is_refused(prebuilt: bool) -> None:
+    builder = BatchBuilder()
+    builder.append(5, None, b"x" * 3_000)
+    async with ScriptedBrokers() as brokers:
+        brokers.log().leader = -1
+        producer = Producer(
+            brokers.bootstrap, runtime=brokers.runtime, buffer_memory=5_000, batch_size=1_000
+        )
+        await producer.send("flights", b"x" * 3_000)
+        late = asyncio.create_task(
+            producer.send_batch("flights", 0, builder.build())
+            if prebuilt
+            else producer.send("flights", b"x" * 3_000)
+        )
+        while not producer._accumulator.pool.contended:
+            await asyncio.sleep(0)
+        await producer.close(timeout_ms=20)
+        with pytest.raises(ClosedError, match="closed while a record waited"):
+            await late
+        assert producer.metrics().buffer_available_bytes == 5_000
+        assert producer.undelivered == 0
+
+
 def test_use_from_another_event_loop_says_so() -> None:
     async def open_one() -> Producer:
         brokers = ScriptedBrokers()

@@ -4,6 +4,7 @@ Any broker can do it: the znode `/brokers/topics/<topic>` is the request, and th
 for it.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 
 from barnabas_common.errors import InvalidConfigError, InvalidTopicError, KafkaError
@@ -26,8 +27,12 @@ from barnabas_broker.config import InvalidConfig, keys, parse_topic_overrides
 async def handle_create_topics(
     parts: BrokerParts, request: CreateTopicsRequest, peer: Peer
 ) -> CreateTopicsResponse:
+    named = Counter(new_topic.topic for new_topic in request.topics)
     results = [
-        await _create(parts, new_topic, request.validate_only) for new_topic in request.topics
+        TopicResult(new_topic.topic, ErrorCode.INVALID_REQUEST, "the topic is named twice")
+        if named[new_topic.topic] > 1
+        else await _create(parts, new_topic, request.validate_only)
+        for new_topic in request.topics
     ]
     if not request.validate_only:
         await wait_for_leaders(parts, results, request.timeout_ms / 1000)

@@ -102,8 +102,9 @@ class Disk(Protocol):
         ...
 
     def rename(self, old: str, new: str, *, sync: bool = True) -> None:
-        """Rename atomically, also over an existing file, with an fsync of the parent directory.
+        """Rename atomically, also over an existing file, with an fsync of both parent directories.
 
+        The new one is first: after a power loss between the two the file has both names, not none.
         Without `sync` the caller makes it durable later, by `sync_directory`.
         """
         ...

@@ -168,7 +168,9 @@ class PosixDisk:
     def rename(self, old: str, new: str, *, sync: bool = True) -> None:
         os.rename(old, new)
         if sync:
-            self.sync_directory(os.path.dirname(os.path.abspath(new)))
+            parents = [os.path.dirname(os.path.abspath(path)) for path in (new, old)]
+            for parent in dict.fromkeys(parents):
+                self.sync_directory(parent)
 
     def remove(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):

@@ -84,8 +84,7 @@ class UnifiedLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what read_committed readers may see; the high watermark while there are no
-        transactions."""
+        """Where read_committed readers stop: the high watermark, as there are no transactions."""
         return self.high_watermark
 
     @property
@@ -112,8 +111,7 @@ class UnifiedLog:
     def append_as_leader(self, records: Buffer, leader_epoch: int, now_ms: int) -> Appended:
         """Append a producer's batches atomically, under the next offsets and `leader_epoch`.
 
-        Raises:
-            KafkaError: one of `check_produced`, or KAFKA_STORAGE_ERROR.
+        Raises the errors of `check_produced`, and KafkaStorageError if the disk failed.
         """
         self._check_usable()
         batches = check_produced(records, self.config, now_ms)
@@ -184,20 +182,23 @@ class UnifiedLog:
         With `min_one_batch` the first one is returned even if it exceeds `max_bytes`. All batches
         are of one segment.
 
-        Raises:
-            OffsetOutOfRangeError: below the log start offset or above the log end offset.
-            CorruptMessageError, KafkaStorageError: the disk returned malformed data or failed.
+        Raises as `check_in_range`, CorruptMessageError if the disk returned malformed data, and
+        KafkaStorageError if it failed.
         """
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise OffsetOutOfRangeError(
-                f"{self.topic_partition}: offset {offset} is not within"
-                f" {self.log_start_offset}..{self.log_end_offset}"
-            )
+        self.check_in_range(offset)
         self._check_usable()
         if offset >= end_offset or offset == self.log_end_offset:
             return b""
         with self._storage("read"):
             return self._local.read(offset, max_bytes, end_offset, min_one_batch)
+
+    def check_in_range(self, offset: int) -> None:
+        """Raises OffsetOutOfRangeError unless log start <= offset <= log end."""
+        start, end = self.log_start_offset, self.log_end_offset
+        if not start <= offset <= end:
+            raise OffsetOutOfRangeError(
+                f"{self.topic_partition}: offset {offset} is not within {start}..{end}"
+            )
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """The first record with this timestamp or a later one, or None."""
@@ -383,17 +384,16 @@ class UnifiedLog:
         # A truncation needs an fsync, as a write does.
         truncated = self.truncations != self._durable_truncations
         names_version = self._local.names_version
-        # If a segment was flushed to its end while it was active, and sealed afterwards, the last
-        # entries of its indexes are not durable yet.
-        last_flushed = max(self.recovery_point - 1, 0)
         return FlushPlan(
             end_offset=end,
             truncations=self.truncations,
             epoch_version=self.leader_epochs.version,
             names_version=names_version,
+            # If a segment was flushed to its end while it was active, and sealed afterwards, the
+            # last entries of its indexes are not durable yet.
             segments=[
                 (segment, segment is not segments.active)
-                for segment in segments.from_offset(last_flushed)
+                for segment in segments.from_offset(max(self.recovery_point - 1, 0))
                 if truncated or segment.base_offset < end > self.recovery_point
             ],
             directory=None if names_version == self._durable_names else self.directory,

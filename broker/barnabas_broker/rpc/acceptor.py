@@ -72,10 +72,12 @@ class Acceptor:
         """Give requests in progress `grace` seconds, cancel the rest, end every stream."""
         self._closing = True
         exchanges = list(self._exchanges)
+        for exchange in exchanges:
+            exchange.stop_reading()
         try:
             async with asyncio.timeout(grace):
                 for exchange in exchanges:
-                    await exchange.drain()
+                    await exchange.answered()
         except TimeoutError:
             pass
         for exchange in exchanges:

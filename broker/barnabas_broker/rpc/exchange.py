@@ -36,6 +36,7 @@ class End(Enum):
     DROPPED = "the connection was dropped by a request that wants no answer"
     MALFORMED = "malformed frame"
     CLOSED = "the listener is closing"
+    UNREADABLE = "the listener could not read from the stream"
     IDLE = "the client sent no request within connections.max.idle.ms"
 
 
@@ -84,10 +85,13 @@ class Exchange:
             self._finish(End.PEER_LEFT)
             self._reader.cancel()
 
-    async def drain(self) -> None:
-        """Stop reading, and return when every request in progress is answered."""
+    def stop_reading(self) -> None:
+        """Start no more requests."""
         if self._reader is not None:
             self._reader.cancel()
+
+    async def answered(self) -> None:
+        """Return when every request in progress is answered."""
         await self._idle.wait()
 
     def close(self) -> None:
@@ -121,6 +125,9 @@ class Exchange:
         except MalformedFrame as error:
             logger.warning("closing the connection of %s: %s", self._peer, error)
             self._finish(End.MALFORMED, str(error))
+        except Exception:
+            logger.exception("reading from %s failed", self._peer)
+            self._finish(End.UNREADABLE)
         self._finish(End.PEER_LEFT)
 
     def _begin(self, data: bytes) -> None:

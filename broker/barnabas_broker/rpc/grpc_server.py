@@ -44,6 +44,7 @@ _WRITE_ERRORS = (grpc.RpcError, aio.InternalError, aio.UsageError, asyncio.Inval
 _STATUS = {
     End.DROPPED: grpc.StatusCode.CANCELLED,
     End.MALFORMED: grpc.StatusCode.INVALID_ARGUMENT,
+    End.UNREADABLE: grpc.StatusCode.INTERNAL,
     End.CLOSED: grpc.StatusCode.UNAVAILABLE,
     End.IDLE: grpc.StatusCode.UNAVAILABLE,
     End.PEER_LEFT: grpc.StatusCode.CANCELLED,

@@ -117,7 +117,7 @@ class ZooKeeperIsrWriter:
     store: Callable[[], Store | None]
     facts: LeaderFacts
     events: EventLog
-    _conflicts: set[tuple[TopicPartition, int, int]] = field(default_factory=set)
+    _conflicts: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
     async def write(self, items: Sequence[AlterPartitionItem], why: str) -> list[IsrWriteResult]:
         """See `IsrWriter.write`; without a connection to ZooKeeper all of them wait."""
@@ -131,6 +131,9 @@ class ZooKeeperIsrWriter:
             found = await in_chunks(partial(self._write_one, snapshot), items)
             results = [result for result in found if result is not None]
             await self._notify(store, results)
+            for result in results:
+                answer = result.answer
+                self._conflicts.pop(TopicPartition(answer.topic, answer.partition), None)
         except (ZooKeeperError, MalformedZnode) as error:
             logger.info("ISR changes could not be written to ZooKeeper: %r", error)
             return []
@@ -240,10 +243,10 @@ class ZooKeeperIsrWriter:
         self, partition: TopicPartition, item: AlterPartitionItem, by_fence: bool
     ) -> None:
         """Record a conflict once, although its proposal is tried again until it is settled."""
-        key = (partition, item.leader_epoch, item.partition_epoch)
-        if key in self._conflicts:
+        epochs = (item.leader_epoch, item.partition_epoch)
+        if self._conflicts.get(partition) == epochs:
             return
-        self._conflicts.add(key)
+        self._conflicts[partition] = epochs
         changed = "another controller was elected" if by_fence else "the state was changed"
         self.events.record(
             EventKind.ISR_CHANGE_REFUSED,

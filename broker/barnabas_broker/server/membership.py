@@ -8,7 +8,7 @@ epoch, and a new controller takes part in the election.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from barnabas_common.events import EventKind, EventLog
@@ -91,9 +91,9 @@ class Membership:
         self.registered = asyncio.Event()
         self._registration_changed = asyncio.Event()
 
-    async def connect(self, predecessor: tuple[int, bytes] | None) -> str:
-        """Open a session, after closing the previous process's; return the cluster id."""
-        if predecessor is not None:
+    async def connect(self, predecessors: Sequence[tuple[int, bytes]]) -> str:
+        """Open a session, after closing those of previous processes; return the cluster id."""
+        for predecessor in predecessors:
             await self._close_predecessor(predecessor)
         store = await self._open_session()
         await store.create_persistent_paths()
@@ -188,14 +188,14 @@ class Membership:
             await store.propagate_log_dir_event(broker_id)
 
     async def _close_predecessor(self, kept: tuple[int, bytes]) -> None:
-        """Close the session of the previous process, which has ended: this one has its lock."""
+        """Close the session of a previous process, which has ended: this one has its lock."""
         try:
             session = await self._connect(
                 self._config.session_timeout_ms, self._config.connection_timeout_ms, kept
             )
         except SessionExpired:
             return
-        logger.info("closing the ZooKeeper session %#x of the previous process", kept[0])
+        logger.info("closing the ZooKeeper session %#x of a previous process", kept[0])
         await session.close()
 
     async def _open_session(self) -> Store:

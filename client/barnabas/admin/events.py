@@ -90,14 +90,16 @@ class EventStream:
     """The events of all brokers as they occur, ordered by their clocks; used with `async with`.
 
     Brokers may stop and restart meanwhile. The first events of a restarted broker may come late,
-    because it answers only once it serves. A reader that is too slow gets an `Interruption` in
-    place of the events that a broker has dropped.
+    because it answers only once it serves. Without `from_beginning`, a broker that does not answer
+    at first is read from its first answer on, or from its start if that is later. A reader that is
+    too slow gets an `Interruption` in place of the events that a broker has dropped.
     """
 
     def __init__(self, cluster: Cluster, topics: Sequence[str], from_beginning: bool) -> None:
         self._cluster = cluster
         self._topics = list(topics)
         self._from_beginning = from_beginning
+        self._began_ms = cluster.clock.wall_ms()
         self._tasks = TaskScope("events")
         self._news: asyncio.Queue[Event | Interruption] = asyncio.Queue(maxsize=10_000)
         self._followed: dict[int, None] = {}
@@ -173,8 +175,12 @@ class EventStream:
             start.life, start.until, max_wait_ms=PATIENCE_MS, topics=self._topics
         )
         answers = True
+        asked = self._from_beginning or start.life > 0
         while True:
             try:
+                if not asked:
+                    await self._skip_history(broker_id, place)
+                    asked = True
                 response = await _ask(self._cluster, broker_id, place)
             except BarnabasError as error:
                 if answers:
@@ -193,6 +199,15 @@ class EventStream:
             place.life, place.after = response.life, response.until
             for event in events_of(response):
                 await self._news.put(event)
+
+    async def _skip_history(self, broker_id: int, place: DescribeEventsRequest) -> None:
+        """Begin with what is new at a broker that could not be asked when the stream began.
+
+        All is new if the broker has been started since; `life` is the wall clock time of its start.
+        """
+        now = await _ask(self._cluster, broker_id, DescribeEventsRequest(after=FROM_NOW_ON))
+        if now.life < self._began_ms:
+            place.life, place.after = now.life, now.until
 
     async def _interrupt(self, broker_id: int, what: str, missed: int = 0) -> None:
         now = self._cluster.clock.wall_ms()

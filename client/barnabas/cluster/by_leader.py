@@ -14,6 +14,7 @@ from barnabas_common.errors import (
     LeaderNotAvailableError,
     RequestTimedOutError,
     TransportError,
+    UnknownServerError,
     UnknownTopicOrPartitionError,
     error_for,
 )
@@ -42,8 +43,8 @@ async def ask_leaders(
 ) -> dict[TopicPartition, Any]:
     """Every partition's answer, in the order of `partitions`; `on_answer` gets each as it arrives.
 
-    Retries retriable failures; raises the first other refusal, or
-    `RequestTimedOutError` with the last failure after `timeout` seconds.
+    Retries retriable failures, and partitions that a leader leaves out of its answer. Raises the
+    first other refusal, or `RequestTimedOutError` with the last failure after `timeout` seconds.
     """
     wanted = list(dict.fromkeys(partitions))
     deadline = cluster.clock.monotonic() + timeout
@@ -110,7 +111,7 @@ async def _ask_once(
     build: BuildRequest,
     found: dict[TopicPartition, Any],
 ) -> BarnabasError | None:
-    """Send one request to each leader; returns a retriable failure, if there was one."""
+    """Send one request to each leader; returns a failure unless all partitions are found."""
     by_leader: dict[int, list[tuple[TopicPartition, Leader]]] = {}
     failure: BarnabasError | None = None
     for tp in partitions:
@@ -134,6 +135,9 @@ async def _ask_once(
             failure = error_for(answer.error_code, str(tp))
             if not failure.retriable:
                 raise failure
+    left_out = [tp for tp in partitions if tp not in found]
+    if failure is None and left_out:
+        failure = UnknownServerError(f"the leader of {left_out[0]} left it out of its answer")
     return failure
 
 

@@ -5,10 +5,13 @@ itself, so channels are kept until the client is closed.
 """
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
-from barnabas_common.errors import BarnabasError, NoBrokerReachableError
+from barnabas_common.errors import BarnabasError, ClientError, NoBrokerReachableError
 from barnabas_common.runtime import Address, Channel, Message, Network, Service, TaskScope
+
+logger = logging.getLogger(__name__)
 
 
 class Connections:
@@ -49,6 +52,9 @@ class Connections:
                 outcomes.put_nowait((address, await channel.call(request, timeout)))
             except BarnabasError as error:
                 outcomes.put_nowait((address, error))
+            except Exception as error:
+                logger.exception("asking %s failed", address)
+                outcomes.put_nowait((address, ClientError(repr(error))))
 
         scope = TaskScope("bootstrap")
         failures: dict[Address, BarnabasError] = {}

@@ -1,10 +1,14 @@
 """Why each replica outside the ISR left it, and what keeps it out."""
 
+import re
+
 from barnabas_common.events import Event, EventKind
 
 from barnabas.explain.explanation import About, Sentence
 from barnabas.explain.history import IsrChange, isr_changes, last_entry, last_exit, number, numbers
 from barnabas.explain.view import PartitionView
+
+_BROKER = re.compile(r"\bbroker (\d+)\b")
 
 
 def in_sync(view: PartitionView) -> list[Sentence]:
@@ -21,7 +25,7 @@ def in_sync(view: PartitionView) -> list[Sentence]:
         entry = last_entry(changes, broker)
         exit_before = last_exit(changes, broker)
         if entry is not None and exit_before is not None:
-            text = f"broker {broker} had left the ISR: {_of(broker, exit_before.cause)}"
+            text = f"broker {broker} had left the ISR: {_cause_for(broker, exit_before)}"
             sentences.append(Sentence(About.ISR, text, exit_before.time_ms))
             text = f"broker {broker} rejoined the ISR: {entry.cause}"
             sentences.append(Sentence(About.ISR, text, entry.time_ms))
@@ -52,18 +56,23 @@ def _out(view: PartitionView, broker: int, left: IsrChange | None) -> list[Sente
         text = f"broker {broker} is out of the ISR; when it left is no longer known"
         sentences = [Sentence(About.ISR, text)]
     else:
-        text = f"broker {broker} is out of the ISR: {_of(broker, left.cause)}"
+        text = f"broker {broker} is out of the ISR: {_cause_for(broker, left)}"
         sentences = [Sentence(About.ISR, text, left.time_ms)]
     since = left.time_ms if left is not None else 0
     return [*sentences, *_kept_out(view, broker, since)]
 
 
-def _of(broker: int, cause: str) -> str:
-    """The parts about this broker, if a cause names several that left together."""
-    parts, own = cause.split("; "), f"broker {broker} has not"
-    if not any(part.startswith(own) for part in parts):
-        return cause
-    return "; ".join(p for p in parts if p.startswith(own) or not p.startswith("broker "))
+def _cause_for(broker: int, left: IsrChange) -> str:
+    """The cause without the parts about others that left together with this broker.
+
+    A part is about the broker that it names first. If none is about this one, all count.
+    """
+    parts = left.cause.split("; ")
+    about = [int(found[1]) if (found := _BROKER.search(part)) else None for part in parts]
+    if broker not in about:
+        return left.cause
+    others = set(left.before) - set(left.after) - {broker}
+    return "; ".join(part for part, one in zip(parts, about, strict=True) if one not in others)
 
 
 def _kept_out(view: PartitionView, broker: int, since: int) -> list[Sentence]:

@@ -79,7 +79,9 @@ class BatchCompletion:
                     self.give_up(batch, self._exhausted(batch))
             pending = [batch for batch in pending if not batch.done]
         if pending:
-            self._act(queue, pending, failure)
+            # The error may be that of a batch in the request that was given up meanwhile.
+            action = send_error_action(failure, len(batches), pending[0].splittable)
+            self._act(queue, pending, action, failure)
         queue.in_flight = False
         self._accumulator.on_ready(queue)
 
@@ -128,9 +130,12 @@ class BatchCompletion:
         self._accumulator.on_ready(queue)
 
     def _act(
-        self, queue: PartitionQueue, batches: list[ProducerBatch], failure: BarnabasError
+        self,
+        queue: PartitionQueue,
+        batches: list[ProducerBatch],
+        action: SendErrorAction,
+        failure: BarnabasError,
     ) -> None:
-        action = send_error_action(failure, len(batches), batches[0].splittable)
         if action is SendErrorAction.RETRY:
             self._pause(queue, failure)
             self._accumulator.reenqueue(queue, batches)

@@ -50,7 +50,7 @@ RECORD_OVERHEAD = 21
 # The most a header adds to its name and value: two varints.
 _HEADER_OVERHEAD = 10
 # How long leaving `async with` by an exception waits for records in flight.
-_FLUSH_ON_ERROR_MS = 5_000
+FLUSH_ON_ERROR_MS = 5_000
 
 
 class Producer(Client):
@@ -81,7 +81,7 @@ class Producer(Client):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.close(None if error is None else _FLUSH_ON_ERROR_MS)
+        await self.close(None if error is None else FLUSH_ON_ERROR_MS)
 
     async def send(
         self,
@@ -146,8 +146,8 @@ class Producer(Client):
     async def send_batch(self, topic: str, partition: int, batch: bytes) -> DeliveryHandle:
         """Send record batches (v2) built elsewhere, one or several back to back, atomically.
 
-        The broker assigns their base offsets. The handle is that of the first record. Raises
-        `CorruptMessageError` if the bytes are not whole batches with valid checksums.
+        The broker assigns their base offsets. The handle is that of the first record. Raises as
+        `send`, and `CorruptMessageError` if the bytes are not whole batches with valid checksums.
         """
         if get_running_loop() is not self._loop:
             await self._ensure_started()
@@ -159,7 +159,7 @@ class Producer(Client):
             )
         queues = self._topics.get(topic) or await self._load_topic(topic)
         queue = self._choose(queues, None, partition)
-        await self._accumulator.pool.allocate(len(batch), self._config.max_block_ms / 1000)
+        await self._allocate(len(batch))
         now = self._runtime.clock.monotonic()
         prebuilt = ProducerBatch.of_payload(
             queue.topic_partition, batch, measured.records, measured.offsets, now
@@ -266,7 +266,6 @@ class Producer(Client):
     ) -> ProducerBatch:
         """An open batch with room for `needed` bytes: of `queue`, or, if the record is `free` to go
         to any partition, of the queue the sticky partitioner has moved on to."""
-        pool = self._accumulator.pool
         self._check_size(needed)
         size = max(self._config.batch_size, needed) + HEADER_SIZE
         moving = free and self._config.partitioner == "sticky"
@@ -278,15 +277,20 @@ class Producer(Client):
                 self._accumulator.close_open(queue)
                 # A loop of sends that never waits must still let the sender run.
                 await asyncio.sleep(0)
-            await pool.allocate(size, self._config.max_block_ms / 1000)
-            if self._closed:
-                pool.deallocate(size)
-                raise ClosedError("the producer was closed while a record waited to be sent")
+            await self._allocate(size)
             if moving:
                 queue = queues.sticky or self._free_choice(queues)
             if queue.open is None:
                 return self._accumulator.open_batch(queue, size, self._runtime.clock.monotonic())
-            pool.deallocate(size)
+            self._accumulator.pool.deallocate(size)
+
+    async def _allocate(self, size: int) -> None:
+        """Take memory for a batch. Raises `BufferExhaustedError`, or `ClosedError` if the producer
+        was closed meanwhile: nothing would settle the handle of a batch that is added then."""
+        await self._accumulator.pool.allocate(size, self._config.max_block_ms / 1000)
+        if self._closed:
+            self._accumulator.pool.deallocate(size)
+            raise ClosedError("the producer was closed while a record waited to be sent")
 
     def _discard_empty(self, topic: str) -> None:
         """Drop the batch that was opened for a record that could not be encoded."""

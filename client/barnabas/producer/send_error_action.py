@@ -23,8 +23,9 @@ def makes_metadata_stale(failure: BarnabasError) -> bool:
 
 
 def send_error_action(failure: BarnabasError, batches: int, splittable: bool) -> SendErrorAction:
-    """The action for `batches` batches of one partition whose attempts are not used up.
+    """The action for batches of one partition whose attempts are not used up.
 
+    `batches` is how many of the partition were in the request, with those given up since.
     `splittable`: the first batch was built here and has several records.
     """
     if failure.retriable:

@@ -21,13 +21,12 @@ from barnabas_common.runtime import Runtime
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.producer import OnDelivery, ProducerMetrics, ProducerOptions, RecordMetadata
 from barnabas.producer import Producer as AsyncProducer
+from barnabas.producer.producer import FLUSH_ON_ERROR_MS
 from barnabas.sync.blocking import Blocking, blocking
 from barnabas.sync.handle import SyncHandle
 from barnabas.sync.lane import SendLane
 
 logger = logging.getLogger(__name__)
-
-_FLUSH_ON_ERROR_MS = 5_000
 
 
 class Producer(Blocking):
@@ -58,7 +57,7 @@ class Producer(Blocking):
         if error is None:
             self.close()
         else:  # the error being raised says more than a failed delivery
-            self._close(_FLUSH_ON_ERROR_MS)
+            self._close(FLUSH_ON_ERROR_MS)
 
     def send(
         self,

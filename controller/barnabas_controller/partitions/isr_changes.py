@@ -52,14 +52,16 @@ class IsrChanges:
             return AlterPartitionResponse(ErrorCode.STALE_BROKER_EPOCH)
         answers: dict[TopicPartition, AlteredPartition] = {}
         writes: dict[TopicPartition, tuple[AlterPartitionItem, Write]] = {}
+        alive = self._context.alive_brokers()
+        epochs = {broker.broker_id: broker.epoch for broker in self._context.brokers.values()}
         for item in request.partitions:
             partition = TopicPartition(item.topic, item.partition)
             decision = decide_alter_partition(
                 item,
                 self._context.leadership.get(partition),
-                self._context.alive_brokers(),
+                alive,
                 request.broker_id,
-                {broker.broker_id: broker.epoch for broker in self._context.brokers.values()},
+                epochs,
                 self._context.topic_ids.get(item.topic, ""),
             )
             if isinstance(decision, Write):

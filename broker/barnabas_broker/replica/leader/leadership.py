@@ -9,7 +9,6 @@ sends proposals. Nothing here awaits. `Durability` decides which part of the log
 from barnabas_common.errors import (
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
-    OffsetOutOfRangeError,
     UnknownLeaderEpochError,
 )
 from barnabas_common.errors.error_code import ErrorCode
@@ -193,14 +192,6 @@ class Leadership:
     def is_member(self, follower: RemoteReplica) -> bool:
         """Whether the follower is in the committed ISR."""
         return follower.broker_id in self.isr.committed
-
-    def check_in_range(self, offset: int) -> None:
-        """Raises OffsetOutOfRangeError unless log start <= offset <= log end."""
-        if not self.log.log_start_offset <= offset <= self.log.log_end_offset:
-            raise OffsetOutOfRangeError(
-                f"{self.topic_partition}: offset {offset} is not within"
-                f" {self.log.log_start_offset}..{self.log.log_end_offset}"
-            )
 
     def record_fetch(self, follower: RemoteReplica, offset: int, log_end_offset: int) -> None:
         """Note that a follower fetched from `offset` when the log ended at `log_end_offset`."""

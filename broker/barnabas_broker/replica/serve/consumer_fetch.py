@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from barnabas_common.errors import CorruptMessageError, KafkaError
+from barnabas_common.errors import KafkaError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.fetch import (
     FetchedPartition,
@@ -12,12 +12,11 @@ from barnabas_common.messages.fetch import (
 )
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_broker.replica.damaged_replicas import DamagedReplicas, first_damage
+from barnabas_broker.replica.damaged_replicas import DamagedReplicas
 from barnabas_broker.replica.deadlines import Deadlines, Waiter
-from barnabas_broker.replica.leader.leadership import Leadership
 from barnabas_broker.replica.partition.partitions import Partitions
 from barnabas_broker.replica.serve.fetch_isolation import FetchIsolation
-from barnabas_broker.replica.serve.read_result import refused_fetch
+from barnabas_broker.replica.serve.read_result import read_records, refused_fetch
 
 
 class ConsumerFetches:
@@ -100,8 +99,8 @@ class ConsumerFetches:
     ) -> FetchedPartition:
         partition = self._partitions.hosted(key, item.topic_id)
         leadership = partition.lead(item.current_leader_epoch)
-        leadership.check_in_range(item.fetch_offset)
         log = leadership.log
+        log.check_in_range(item.fetch_offset)
         end = isolation.end_of(log)
         answer = FetchedPartition(
             *key,
@@ -110,20 +109,7 @@ class ConsumerFetches:
             log_start_offset=log.log_start_offset,
         )
         if item.fetch_offset < end and (limit > 0 or at_least_one):
-            answer.records = self._read_records(
-                leadership, item.fetch_offset, end, limit, at_least_one
+            answer.records = read_records(
+                leadership, self._damaged, item.fetch_offset, limit, end, at_least_one, checked=1
             )
         return answer
-
-    def _read_records(
-        self, leadership: Leadership, offset: int, end: int, limit: int, at_least_one: bool
-    ) -> bytes:
-        log = leadership.log
-        try:
-            records = log.read(offset, limit, end, at_least_one)
-        except CorruptMessageError as error:
-            raise self._damaged.found(leadership, offset, error.message) from error
-        damage = first_damage(records, offset, at_least_one, batch_limit=1)
-        if damage is not None:
-            raise self._damaged.found(leadership, *damage)
-        return records

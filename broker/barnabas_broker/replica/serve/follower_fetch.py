@@ -7,7 +7,7 @@ fetch has its effect, so a follower receives a new high watermark one fetch late
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from barnabas_common.errors import CorruptMessageError, KafkaError, OffsetOutOfRangeError
+from barnabas_common.errors import KafkaError, OffsetOutOfRangeError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.control import BrokerEndpoint
 from barnabas_common.messages.fetch import FetchedPartition, FetchRequest, FetchResponse
@@ -16,7 +16,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.log.epochs.leader_epoch_cache import UNDEFINED, EpochEnd
 from barnabas_broker.log.unified_log import UnifiedLog
-from barnabas_broker.replica.damaged_replicas import DamagedReplicas, first_damage
+from barnabas_broker.replica.damaged_replicas import DamagedReplicas
 from barnabas_broker.replica.deadlines import Deadlines
 from barnabas_broker.replica.fetch_session import CachedPartition, FetchSession, FetchSessionCache
 from barnabas_broker.replica.follower.truncation import diverges
@@ -25,7 +25,7 @@ from barnabas_broker.replica.leader.leadership import Leadership
 from barnabas_broker.replica.partition.partition import Partition
 from barnabas_broker.replica.partition.partitions import Partitions
 from barnabas_broker.replica.replication_quota import ReplicationQuota
-from barnabas_broker.replica.serve.read_result import refused_fetch
+from barnabas_broker.replica.serve.read_result import read_records, refused_fetch
 
 
 @dataclass(slots=True)
@@ -182,15 +182,18 @@ class FollowerFetches:
             if diverges(position.last_fetched_epoch, offset, epoch_end):
                 answer.diverging_epoch, answer.diverging_end_offset = epoch_end
                 return answer
-        leadership.check_in_range(offset)
+        log.check_in_range(offset)
         if (
             offset < end
             and (limit > 0 or at_least_one)
             and not self._is_held_back(leadership, follower)
         ):
-            answer.records = self._read_records(
-                leadership, follower, offset, limit, at_least_one, is_fetch
+            # If the follower asks for the same records again, their checksums may be wrong.
+            checked = None if is_fetch and offset == follower.sent_from else 0
+            answer.records = read_records(
+                leadership, self._damaged, offset, limit, end, at_least_one, checked=checked
             )
+            follower.sent_from = offset
             if self._is_throttled(leadership):  # members of the ISR count too, as in Kafka
                 self._quota.record(len(answer.records))
         if is_fetch:
@@ -198,28 +201,6 @@ class FollowerFetches:
             leadership.record_fetch(follower, offset, end)
             entry.noted_epoch = leadership.epoch
         return answer
-
-    def _read_records(
-        self,
-        leadership: Leadership,
-        follower: RemoteReplica,
-        offset: int,
-        limit: int,
-        at_least_one: bool,
-        is_fetch: bool,
-    ) -> bytes:
-        """Read, and check the checksums if the follower asks for the same records again."""
-        log = leadership.log
-        try:
-            records = log.read(offset, limit, log.log_end_offset, at_least_one)
-        except CorruptMessageError as error:
-            raise self._damaged.found(leadership, offset, error.message) from error
-        if is_fetch and offset == follower.sent_from:
-            damage = first_damage(records, offset, at_least_one)
-            if damage is not None:
-                raise self._damaged.found(leadership, *damage)
-        follower.sent_from = offset
-        return records
 
     def _is_held_back(self, leadership: Leadership, follower: RemoteReplica) -> bool:
         """Whether the follower gets nothing now: it is not in sync, and the quota is used up."""

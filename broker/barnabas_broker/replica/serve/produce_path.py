@@ -118,9 +118,12 @@ class ProducePath:
     ) -> None:
         """Park until the high watermarks have passed the appends, or with acks=1 until those are
         flushed; fill in the outcomes."""
+        waiting = [item for item in uncommitted if self._is_still_led(item)]
+        if not waiting:
+            return
         deadline = self._clock.monotonic() + timeout_ms / 1000
         produce = DelayedProduce(self._deadlines, deadline)
-        for _, partition, required_offset in uncommitted:
+        for _, partition, required_offset in waiting:
             delayed_operations = partition.delayed_operations
             park = (
                 delayed_operations.park_produce
@@ -129,9 +132,19 @@ class ProducePath:
             )
             park(required_offset, produce)
         await produce.waiter
-        for (result, partition, _), outcome in zip(uncommitted, produce.errors, strict=True):
+        for (result, partition, _), outcome in zip(waiting, produce.errors, strict=True):
             if outcome:
                 self._explain(result, partition, outcome)
+
+    def _is_still_led(self, item: _Uncommitted) -> bool:
+        """Whether the append can wait: a later one of the request may have failed the directory of
+        both, which ended the leadership before anything waited for it."""
+        try:
+            item.partition.lead()
+        except KafkaError as error:
+            self._explain(item.result, item.partition, error.code)
+            return False
+        return True
 
     def _explain(self, result: ProducedPartition, partition: Partition, outcome: ErrorCode) -> None:
         result.error_code = outcome

@@ -1,10 +1,37 @@
-"""The answer to a fetch that is refused, for followers and consumers alike."""
+"""What the fetches of followers and consumers share: the read, and the answer if it is refused."""
 
-from barnabas_common.errors import KafkaError
+from barnabas_common.errors import CorruptMessageError, KafkaError
 from barnabas_common.messages.fetch import FetchedPartition
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.replica.damaged_replicas import DamagedReplicas, first_damage
+from barnabas_broker.replica.leader.leadership import Leadership
 from barnabas_broker.replica.partition.partitions import Partitions
+
+
+def read_records(
+    leadership: Leadership,
+    damaged: DamagedReplicas,
+    offset: int,
+    limit: int,
+    end: int,
+    at_least_one: bool,
+    *,
+    checked: int | None,
+) -> bytes:
+    """Whole batches from `offset` on, all of them below `end`; see `UnifiedLog.read`.
+
+    Checks the checksums of the first `checked` batches, of all if it is None. Raises the error that
+    `damaged` has for the reader if the log is damaged.
+    """
+    try:
+        records = leadership.log.read(offset, limit, end, at_least_one)
+    except CorruptMessageError as error:
+        raise damaged.found(leadership, offset, error.message) from error
+    damage = first_damage(records, offset, at_least_one, checked) if checked != 0 else None
+    if damage is not None:
+        raise damaged.found(leadership, *damage)
+    return records
 
 
 def refused_fetch(

@@ -1,0 +1,92 @@
+"""How a listener serves and ends its streams, over streams that are queues."""
+
+import asyncio
+from collections.abc import Callable
+
+from barnabas_broker.rpc.acceptor import Acceptor, Limits
+from barnabas_broker.rpc.credits import Credits
+from barnabas_broker.rpc.exchange import End
+from barnabas_broker.rpc.grpc_server import _STATUS
+from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas_common.runtime import Message, Peer, Service
+from barnabas_common.transport.codec import REQUESTS
+
+
+class QueueStream:
+    """A `FrameStream` whose other end is the test."""
+
+    def __init__(self) -> None:
+        self.frames: asyncio.Queue[bytes | Exception] = asyncio.Queue()
+        self.answers: list[bytes] = []
+
+    def request(self, topic: str) -> None:
+        frame = REQUESTS[Service.ADMIN].encode(1, MetadataRequest([topic]))
+        self.frames.put_nowait(frame)
+
+    async def read(self) -> bytes | None:
+        frame = await self.frames.get()
+        if isinstance(frame, Exception):
+            raise frame
+        return frame
+
+    async def write(self, frame: bytes) -> None:
+        self.answers.append(frame)
+
+    def close(self) -> None:
+        pass
+
+
+class Listening:
+    """An acceptor whose requests wait at `gate`."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.gate = asyncio.Event()
+        handlers = {Service.ADMIN: self._handle}
+        self.acceptor = Acceptor("TEST", handlers, Limits(), Credits(1 << 20))
+
+    def stream(self) -> tuple[QueueStream, asyncio.Task[tuple[End, str]]]:
+        stream = QueueStream()
+        serving = self.acceptor.serve(Service.ADMIN, stream, "client")
+        return stream, asyncio.create_task(serving)
+
+    async def _handle(self, request: Message, _peer: Peer) -> Message:
+        assert isinstance(request, MetadataRequest)
+        self.begun += request.topics
+        await self.gate.wait()
+        return MetadataResponse("id", 1)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def test_a_closing_listener_starts_no_request_on_any_stream() -> None:
+    listening = Listening()
+    (busy, first), (idle, second) = listening.stream(), listening.stream()
+    busy.request("begun")
+    await until(lambda: listening.begun)
+    closing = asyncio.create_task(listening.acceptor.close(grace=5))
+    await asyncio.sleep(0)
+    idle.request("late")
+    for _ in range(10):
+        await asyncio.sleep(0)
+    listening.gate.set()
+    await asyncio.wait_for(closing, 5)
+    await asyncio.gather(first, second)
+    assert listening.begun == ["begun"]
+    assert len(busy.answers) == 1 and not idle.answers
+
+
+async def test_a_stream_whose_reading_fails_is_ended_whatever_the_error() -> None:
+    listening = Listening()
+    stream, serving = listening.stream()
+    stream.frames.put_nowait(ZeroDivisionError("planted"))
+    end, _ = await asyncio.wait_for(serving, 5)
+    assert end is End.UNREADABLE
+
+
+def test_every_end_has_a_status_in_grpc() -> None:
+    assert set(_STATUS) == set(End)
