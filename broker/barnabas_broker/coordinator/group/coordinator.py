@@ -73,6 +73,7 @@ class GroupCoordinator:
         )
         cache = context.metadata_cache
         self._groups = Groups(log, cache, context.events, self._loaded, self._forgotten)
+        self._partition_log = log
         self._log = GroupLog(log, self._groups)
         group_context = self._group_context()
         self._rebalances = Rebalances(group_context)
@@ -120,6 +121,7 @@ class GroupCoordinator:
         await self._groups.close()
         await self._tasks.close()
         await self._log.close()
+        await self._partition_log.close()
 
     # ---- groups that come and go
 

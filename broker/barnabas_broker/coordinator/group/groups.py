@@ -119,6 +119,10 @@ class Groups:
         """The partition that holds a group that is here."""
         return TopicPartition(GROUP_METADATA_TOPIC, self._partitions[group.group_id])
 
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """The epoch under which this broker coordinates the groups of an owned partition."""
+        return self._owned[partition.partition]
+
     # ---- roles
 
     def became_leader(self, topic_partition: TopicPartition, leader_epoch: int) -> None:
