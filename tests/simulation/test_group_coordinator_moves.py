@@ -96,19 +96,20 @@ def test_no_acknowledged_commit_is_lost_while_coordinators_die_one_after_the_oth
 
 
 class SlowLog:
-    """The log of a broker's coordinator, whose loads wait until they are let go."""
+    """The log of a broker's coordinator, whose loads wait until they are released."""
 
     def __init__(self, cluster: SimulatedCluster, broker_id: int) -> None:
         self.groups = cluster.broker(broker_id).groups._groups
         self._load = self.groups._log.load
         self.released: dict[int, asyncio.Event] = {}
+        self.read_under: int | None = None
         self.groups._log.load = self.load  # type: ignore[method-assign]
 
     async def load(
         self, key: TopicPartition, leader_epoch: int, take: Callable[[Record], None]
     ) -> None:
         await self.released.setdefault(leader_epoch, asyncio.Event()).wait()
-        await self._load(key, leader_epoch, take)
+        await self._load(key, leader_epoch if self.read_under is None else self.read_under, take)
 
     def release(self, leader_epoch: int | None = None) -> None:
         for epoch, event in self.released.items():
@@ -165,6 +166,7 @@ def test_a_load_that_a_newer_epoch_has_overtaken_is_dropped() -> None:
         groups.became_follower(partition, epoch - 3)
         groups.became_leader(partition, epoch)
         await asyncio.sleep(1.0)
+        slow.read_under = epoch  # the late load finds a log that it can read
         slow.release(epoch - 4)
         await asyncio.sleep(5.0)
         assert groups.status("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
