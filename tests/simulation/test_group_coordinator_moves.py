@@ -312,6 +312,28 @@ def test_the_offsets_of_a_deleted_topic_go_with_it(move: bool) -> None:
     in_cluster(story)
 
 
+def test_a_topic_that_is_deleted_while_a_coordinator_loads_takes_its_offsets_along() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
+        (member,) = await group(coordinators, session_timeout_ms=600_000)
+        before, other = member.broker_id, TopicPartition("other", 0)
+        slow = [SlowLog(cluster, b) for b in cluster.broker_ids if b != before]
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("other", partitions=1, replication_factor=3)
+            for key in (ORDERS, other):
+                assert await member.commit(key, 5) is ErrorCode.NONE
+            cluster.kill(before)
+            while (await coordinators.find("g")) == before:
+                await asyncio.sleep(0.1)
+            await admin.delete_topics(["other"])
+        for log in slow:
+            log.release()
+        await until(lambda: bool(events_of(cluster, EventKind.GROUP_OFFSETS_REMOVED)))
+        assert [item.topic for item in await coordinators.fetch("g")] == ["orders"]
+        assert not any(log.groups._deleted_meanwhile for log in slow), "a new topic keeps its own"
+
+    in_cluster(story)
+
+
 def test_offsets_expire_after_the_group_is_empty_and_not_before() -> None:
     async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
         (member,) = await group(coordinators, session_timeout_ms=600_000)
