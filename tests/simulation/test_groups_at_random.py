@@ -10,7 +10,7 @@ from tests.support.raw_groups import Coordinators
 
 async def story_of(cluster: SimulatedCluster, coordinators: Coordinators, seed: int) -> Ledger:
     chaos = GroupChaos(cluster, coordinators, seed)
-    await chaos.run(240.0)
+    await chaos.run(300.0)
     await chaos.settle()
     return chaos.ledger
 

@@ -22,6 +22,7 @@ from tests.support.raw_groups import Coordinators, RawMember
 TOPIC = "orders"
 PARTITIONS = 3
 HEARTBEAT_SECONDS = 1.0
+FAULTS = ("join", "leave", "die", "stall", "kill", "cut", "pause", "move")
 _LOST = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
 
 
@@ -78,7 +79,8 @@ class ChaosMember:
             -1,
             "g",
             instance_id,
-            session_timeout_ms=6_000,
+            # A static member stays through a rebalance that it misses.
+            session_timeout_ms=20_000 if instance_id else 6_000,
             rebalance_timeout_ms=8_000,
         )
         self.stalled_until = 0.0
@@ -176,7 +178,7 @@ class GroupChaos:
             await self._fault()
 
     async def _fault(self) -> None:
-        kind = self._chance.choice(("join", "leave", "die", "stall", "broker", "pause", "move"))
+        kind = self._chance.choice(FAULTS)
         member = self._chance.choice(self.members) if self.members else None
         if (kind == "join" and len(self.members) < 5) or member is None:
             self.add_member()
@@ -205,6 +207,12 @@ class GroupChaos:
             if victim in cluster.running_brokers:
                 cluster.resume(victim)
             return
+        if kind == "cut":
+            # Clients reach it, its followers do not get what it appends; then it dies.
+            for other in cluster.running_brokers:
+                if other != victim:
+                    cluster.cut(victim, other)
+            await asyncio.sleep(self._chance.uniform(0.5, 4.0))
         if kind == "move":
             await cluster.stop_broker(victim)
         else:
