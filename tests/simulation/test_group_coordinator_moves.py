@@ -195,6 +195,47 @@ def test_a_broker_that_leads_without_interruption_keeps_its_groups() -> None:
     in_cluster(story)
 
 
+def test_a_coordinator_waits_until_what_it_has_read_is_committed() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
+        (member,) = await group(coordinators, session_timeout_ms=600_000)
+        broker = cluster.broker(member.broker_id)
+        groups = broker.groups._groups
+        partition = groups.partition_of(groups.all()[0])
+        hosted = broker.replica_manager.partitions.hosted(partition)
+        others = [b for b in cluster.broker_ids if b != member.broker_id]
+        for other in others:
+            cluster.cut(member.broker_id, other)
+        commit = asyncio.ensure_future(member.commit(ORDERS, 5))
+        await asyncio.sleep(0.5)
+        groups.became_follower(partition, hosted.leader_epoch)
+        groups.became_leader(partition, hosted.leader_epoch)
+        await asyncio.sleep(2.0)
+        assert groups.status("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        for other in others:
+            cluster.heal(member.broker_id, other)
+        await until(lambda: groups.status("g") is ErrorCode.NONE)
+        assert await coordinators.committed("g", ORDERS) == 5
+        await commit
+
+    in_cluster(story)
+
+
+def test_without_enough_replicas_a_coordinator_serves_what_it_has_read() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
+        (member,) = await group(coordinators, session_timeout_ms=600_000)
+        assert await member.commit(ORDERS, 5) is ErrorCode.NONE
+        survivor = next(b for b in cluster.broker_ids if b != member.broker_id)
+        for broker_id in cluster.broker_ids:
+            if broker_id != survivor:
+                cluster.kill(broker_id)
+        await until(lambda: cluster.broker(survivor).groups._groups.status("g") is ErrorCode.NONE)
+        assert await coordinators.committed("g", ORDERS) == 5
+        member.broker_id = survivor
+        assert await member.heartbeat() is ErrorCode.NONE
+
+    in_cluster(story)
+
+
 def test_requests_that_wait_are_answered_when_the_coordinator_stops() -> None:
     async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
         members = await group(coordinators, 2)

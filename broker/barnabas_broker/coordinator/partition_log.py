@@ -170,6 +170,8 @@ class PartitionLog:
     ) -> None:
         """Call `take` with every record of the partition, in order; control records are left out.
 
+        Returns when what was taken is committed, or cannot be for lack of replicas.
+
         Raises:
             KafkaError: this broker no longer leads under that epoch, or its log cannot be read.
         """
@@ -187,6 +189,9 @@ class PartitionLog:
                     await asyncio.sleep(0)
             offset = next_offset(data) or end
             await asyncio.sleep(0)
+        # If this leader died now, the next one might be without the last records: two generations
+        # of a group would have one number.
+        await self._reads.until_committed(key, leader_epoch, end)
 
 
 def _records(data: bytes, position: int) -> list[Record]:
