@@ -1,9 +1,9 @@
 """The group coordinator of one broker: its parts, and the requests of members."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventLog
@@ -40,6 +40,8 @@ from barnabas_broker.replica.replica_manager import ReplicaManager
 
 Response = TypeVar("Response", JoinGroupResponse, SyncGroupResponse)
 
+_TOPIC_DELETED = "the topic was deleted"
+
 
 @dataclass(frozen=True)
 class CoordinatorContext:
@@ -73,6 +75,7 @@ class GroupCoordinator:
         )
         cache = context.metadata_cache
         self._groups = Groups(log, cache, context.events, self._loaded, self._forgotten)
+        self._partition_log = log
         self._log = GroupLog(log, self._groups)
         group_context = self._group_context()
         self._rebalances = Rebalances(group_context)
@@ -120,10 +123,13 @@ class GroupCoordinator:
         await self._groups.close()
         await self._tasks.close()
         await self._log.close()
+        await self._partition_log.close()
 
     # ---- groups that come and go
 
-    def _loaded(self, group: Group) -> None:
+    def _loaded(self, group: Group, deleted: Sequence[TopicPartition]) -> None:
+        if deleted:
+            self._spawn(self.offsets.remove(group, deleted, _TOPIC_DELETED))
         for member in group.members.values():
             self._rebalances.sessions.extend(group, member)
         size, limit = len(group.members), self._context.config[keys.GROUP_MAX_SIZE]
@@ -135,8 +141,12 @@ class GroupCoordinator:
 
     def partitions_deleted(self, deleted: list[TopicPartition]) -> None:
         """Topics were deleted; their offsets are removed in the background."""
+        self._groups.partitions_deleted(deleted)
         if deleted and self._groups.is_active:
-            self._tasks.spawn(self.offsets.partitions_deleted(deleted), "offsets of deleted topics")
+            self._spawn(self.offsets.partitions_deleted(deleted, _TOPIC_DELETED))
+
+    def _spawn(self, removal: Coroutine[Any, Any, object]) -> None:
+        self._tasks.spawn(removal, "offsets of deleted topics")
 
     # ---- members
 

@@ -5,7 +5,7 @@ after that. A load that a newer leader epoch has overtaken is dropped.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from barnabas_common.errors import CorruptMessageError, KafkaError
 from barnabas_common.errors.error_code import ErrorCode
@@ -27,7 +27,8 @@ _RETRY_SECONDS = 1.0
 class Groups:
     """Listens to the roles of `__consumer_offsets` (a `RoleListener`).
 
-    `loaded(group)` is called for each group that was read, `forgotten(group)` for each that goes.
+    `loaded(group, deleted)` is called for each group that was read, with the partitions that were
+    deleted while it was; `forgotten(group)` for each group that goes.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Groups:
         log: PartitionLog,
         cache: MetadataCache,
         events: EventLog,
-        loaded: Callable[[Group], None],
+        loaded: Callable[[Group, Sequence[TopicPartition]], None],
         forgotten: Callable[[Group], None],
     ) -> None:
         self._log = log
@@ -48,6 +49,7 @@ class Groups:
         self._partitions: dict[str, int] = {}
         self._owned: dict[int, int] = {}
         self._loading: dict[int, int] = {}
+        self._deleted_meanwhile: set[TopicPartition] = set()
         self._active = True
 
     async def close(self) -> None:
@@ -119,6 +121,19 @@ class Groups:
         """The partition that holds a group that is here."""
         return TopicPartition(GROUP_METADATA_TOPIC, self._partitions[group.group_id])
 
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """The epoch under which this broker coordinates the groups of an owned partition."""
+        return self._owned[partition.partition]
+
+    def partitions_deleted(self, deleted: Iterable[TopicPartition]) -> None:
+        """Remember them for the groups that are still being read."""
+        if self._loading:
+            self._deleted_meanwhile.update(deleted)
+
+    def _forget_deleted(self) -> None:
+        if not self._loading:
+            self._deleted_meanwhile.clear()
+
     # ---- roles
 
     def became_leader(self, topic_partition: TopicPartition, leader_epoch: int) -> None:
@@ -146,6 +161,7 @@ class Groups:
 
     def _unload(self, partition: int, why: str) -> None:
         was_loading = self._loading.pop(partition, None)
+        self._forget_deleted()
         if self._owned.pop(partition, None) is None and was_loading is None:
             return
         gone = [g for g in self.all() if self._partitions[g.group_id] == partition]
@@ -169,7 +185,8 @@ class Groups:
             self._events.record(EventKind.COORDINATOR_RECORD_UNREADABLE, cause, key, offset=offset)
         for group in groups:
             self._add(group, key.partition)
-            self._on_loaded(group)
+            self._on_loaded(group, sorted(self._deleted_meanwhile))
+        self._forget_deleted()
         self._events.record(
             EventKind.COORDINATOR_LOADED,
             f"it leads the partition under epoch {leader_epoch}",

@@ -206,11 +206,11 @@ class Offsets:
             group.group_id, partition, offsets, and_group=group.generation_id > 0
         )
 
-    async def partitions_deleted(self, deleted: Sequence[TopicPartition]) -> None:
+    async def partitions_deleted(self, deleted: Sequence[TopicPartition], cause: str) -> None:
         """The offsets of a deleted topic go with it."""
         for group in self._groups.all():
             if self._groups.is_here(group):
-                await self.remove(group, deleted, "the topic was deleted")
+                await self.remove(group, deleted, cause)
 
     # ---- expiry
 
