@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import barnabas.group.member as group_member
 import pytest
 from barnabas import CommitFailedError, Consumer, OffsetAndMetadata, RebalanceListener
 from barnabas_common.errors import (
@@ -278,6 +279,25 @@ def test_what_only_the_application_can_mend_is_raised(code: int, error: type[Exc
                 await consumer.poll()
             await settle(consumer)
 
+    story(scenario)
+
+
+def test_a_mistake_in_an_assignor_is_raised_and_not_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = group_member.assign
+
+    async def broken(*arguments: Any) -> Any:
+        monkeypatch.setattr(group_member, "assign", real)
+        raise ZeroDivisionError("planted")
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        async with member(brokers) as consumer:
+            with pytest.raises(ClientError, match="planted"):
+                await consumer.poll()
+            await settle(consumer)
+
+    monkeypatch.setattr(group_member, "assign", broken)
     story(scenario)
 
 
