@@ -48,6 +48,9 @@ class Written(NamedTuple):
     error: ErrorCode
 
 
+_REFUSED = Written(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
 @dataclass(slots=True)
 class _Append:
     leader_epoch: int
@@ -102,9 +105,8 @@ class PartitionLog:
         loop = asyncio.get_running_loop()
         append = _Append(leader_epoch, records, loop.create_future())
         if key not in self._in_flight:
-            if self._leads(key, append):
-                self._in_flight[key] = 1
-                await self._write(key, [append])
+            self._in_flight[key] = 1
+            await self._write(key, [append])
             return await append.written
         waiting = self._waiting.setdefault(key, [])
         waiting.append(append)
@@ -117,32 +119,33 @@ class PartitionLog:
         if self._waiting.get(key) is not appends:
             return
         del self._waiting[key]
-        current = [append for append in appends if self._leads(key, append)]
-        for batch in _in_batches(current):
+        for batch in _in_batches(appends):
             self._in_flight[key] = self._in_flight.get(key, 0) + 1
             try:
                 self._tasks.spawn(self._write(key, batch), f"append to {key}")
             except RuntimeError:  # the broker stops
-                _answer_all(batch, Written(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+                _answer_all(batch, _REFUSED)
 
     def _leads(self, key: TopicPartition, append: _Append) -> bool:
         try:
             self._reads.log_range(key, append.leader_epoch)
         except KafkaError:
-            append.answer(Written(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            append.answer(_REFUSED)
             return False
         return True
 
     async def _write(self, key: TopicPartition, appends: Sequence[_Append]) -> None:
+        """Write one batch; nothing comes between the check of the epoch and the append."""
+        current = [append for append in appends if self._leads(key, append)]
         try:
-            result = await self._produce(key, appends)
+            result = await self._produce(key, current) if current else ProducedPartition(*key)
         except BaseException:  # a defect, or the broker stops
-            _answer_all(appends, Written(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            _answer_all(current, _REFUSED)
             raise
         finally:
             self._ended(key)
         first = result.base_offset
-        for append in appends:
+        for append in current:
             append.answer(Written(first, ErrorCode(result.error_code)))
             first += len(append.records)
 

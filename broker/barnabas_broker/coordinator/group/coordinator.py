@@ -35,11 +35,14 @@ from barnabas_broker.coordinator.group.membership.sync import Syncs
 from barnabas_broker.coordinator.group.offsets import Offsets
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.partition_log import PartitionLog
+from barnabas_broker.coordinator.record_fields import fits
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.replica_manager import ReplicaManager
 
 Response = TypeVar("Response", JoinGroupResponse, SyncGroupResponse)
 
+# Member ids end in one.
+_ANY_UUID = "00000000-0000-0000-0000-000000000000"
 _TOPIC_DELETED = "the topic was deleted"
 
 
@@ -155,6 +158,14 @@ class GroupCoordinator:
         error = self._groups.status(request.group_id)
         if not error and not self._joins.session_timeout_allowed(request.session_timeout_ms):
             error = ErrorCode.INVALID_SESSION_TIMEOUT
+        names = (protocol.name for protocol in request.protocols)
+        if not error and not fits(
+            f"{request.client_id}-{_ANY_UUID}",
+            f"{request.group_instance_id}-{_ANY_UUID}",
+            request.protocol_type,
+            *names,
+        ):
+            error = ErrorCode.INVALID_REQUEST
         group = self._groups.get(request.group_id)
         if not error and group is None:
             if request.member_id:

@@ -19,6 +19,7 @@ from barnabas_broker.coordinator.group.loading import LoadedGroups
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.coordinator.partition_log import PartitionLog
+from barnabas_broker.coordinator.record_fields import fits
 from barnabas_broker.replica.metadata_cache import MetadataCache
 
 _RETRY_SECONDS = 1.0
@@ -63,7 +64,7 @@ class Groups:
 
     def status(self, group_id: str, empty_id_allowed: bool = False) -> ErrorCode:
         """Whether requests for the group can be answered here, in Kafka's order of checks."""
-        if not group_id and not empty_id_allowed:
+        if not (group_id or empty_id_allowed) or not fits(group_id):
             return ErrorCode.INVALID_GROUP_ID
         if not self._active:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
