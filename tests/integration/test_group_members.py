@@ -202,6 +202,12 @@ async def test_operators_see_and_reset_a_group(cluster: LocalCluster, tmp_path: 
         assert (row["client_id"], row["instance_id"], row["partitions"]) == ("till", "one", 3)
         (state,) = shell.rows("group", "describe", "shop", "--state")
         assert (state["state"], state["assignor"]) == ("Stable", "range")
+        watched = shell.rows("watch", "--group", "shop", "--from-beginning", "--for", "4")
+        states = [row for row in watched if row["kind"] == "group-state"]
+        assert (states[0]["state"], states[0]["members"], states[0]["lag"]) == ("Stable", 1, 0)
+        assert "group-member-joined" in [row["kind"] for row in watched]
+        explained = shell.ok("explain", "--group", "shop")
+        assert "Why it rebalanced" in explained and "(client till) reads orders-0" in explained
         refused = shell.run("group", "reset-offsets", "shop", "--all-topics", "--to-latest")
         assert refused.returncode == 1 and "stop its members" in refused.stderr
         assert shell.run("group", "delete", "shop").returncode == 1

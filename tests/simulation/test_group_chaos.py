@@ -155,12 +155,12 @@ class Chaos:
         """Cut off at once; the coordinator removes it when its session is over."""
         consumer, task = self.members.pop(name)
         self.brokers.network.kill(name)
+        self.brokers.network.lose_power(name)
         membership = consumer._membership
         member_id = membership.member.generation.member_id if membership is not None else ""
         loop = asyncio.get_running_loop()
         loop.call_later(6, self.brokers.remove, member_id)
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
     async def run(self) -> None:
         self.write()

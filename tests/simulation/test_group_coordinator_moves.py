@@ -96,19 +96,20 @@ def test_no_acknowledged_commit_is_lost_while_coordinators_die_one_after_the_oth
 
 
 class SlowLog:
-    """The log of a broker's coordinator, whose loads wait until they are let go."""
+    """The log of a broker's coordinator, whose loads wait until they are released."""
 
     def __init__(self, cluster: SimulatedCluster, broker_id: int) -> None:
         self.groups = cluster.broker(broker_id).groups._groups
         self._load = self.groups._log.load
         self.released: dict[int, asyncio.Event] = {}
+        self.read_under: int | None = None
         self.groups._log.load = self.load  # type: ignore[method-assign]
 
     async def load(
         self, key: TopicPartition, leader_epoch: int, take: Callable[[Record], None]
     ) -> None:
         await self.released.setdefault(leader_epoch, asyncio.Event()).wait()
-        await self._load(key, leader_epoch, take)
+        await self._load(key, leader_epoch if self.read_under is None else self.read_under, take)
 
     def release(self, leader_epoch: int | None = None) -> None:
         for epoch, event in self.released.items():
@@ -165,6 +166,7 @@ def test_a_load_that_a_newer_epoch_has_overtaken_is_dropped() -> None:
         groups.became_follower(partition, epoch - 3)
         groups.became_leader(partition, epoch)
         await asyncio.sleep(1.0)
+        slow.read_under = epoch  # the late load finds a log that it can read
         slow.release(epoch - 4)
         await asyncio.sleep(5.0)
         assert groups.status("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -189,6 +191,47 @@ def test_a_broker_that_leads_without_interruption_keeps_its_groups() -> None:
         assert not groups.is_here(before), "another leader may have written"
         groups.stopped(partition)
         assert groups.status("g") is ErrorCode.NOT_COORDINATOR
+
+    in_cluster(story)
+
+
+def test_a_coordinator_waits_until_what_it_has_read_is_committed() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
+        (member,) = await group(coordinators, session_timeout_ms=600_000)
+        broker = cluster.broker(member.broker_id)
+        groups = broker.groups._groups
+        partition = groups.partition_of(groups.all()[0])
+        hosted = broker.replica_manager.partitions.hosted(partition)
+        others = [b for b in cluster.broker_ids if b != member.broker_id]
+        for other in others:
+            cluster.cut(member.broker_id, other)
+        commit = asyncio.ensure_future(member.commit(ORDERS, 5))
+        await asyncio.sleep(0.5)
+        groups.became_follower(partition, hosted.leader_epoch)
+        groups.became_leader(partition, hosted.leader_epoch)
+        await asyncio.sleep(2.0)
+        assert groups.status("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        for other in others:
+            cluster.heal(member.broker_id, other)
+        await until(lambda: groups.status("g") is ErrorCode.NONE)
+        assert await coordinators.committed("g", ORDERS) == 5
+        await commit
+
+    in_cluster(story)
+
+
+def test_without_enough_replicas_a_coordinator_serves_what_it_has_read() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
+        (member,) = await group(coordinators, session_timeout_ms=600_000)
+        assert await member.commit(ORDERS, 5) is ErrorCode.NONE
+        survivor = next(b for b in cluster.broker_ids if b != member.broker_id)
+        for broker_id in cluster.broker_ids:
+            if broker_id != survivor:
+                cluster.kill(broker_id)
+        await until(lambda: cluster.broker(survivor).groups._groups.status("g") is ErrorCode.NONE)
+        assert await coordinators.committed("g", ORDERS) == 5
+        member.broker_id = survivor
+        assert await member.heartbeat() is ErrorCode.NONE
 
     in_cluster(story)
 
@@ -306,6 +349,28 @@ def test_the_offsets_of_a_deleted_topic_go_with_it(move: bool) -> None:
         if move:
             await moved(cluster, coordinators, [member])
         assert [item.topic for item in await coordinators.fetch("g")] == ["orders"]
+
+    in_cluster(story)
+
+
+def test_a_topic_that_is_deleted_while_a_coordinator_loads_takes_its_offsets_along() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
+        (member,) = await group(coordinators, session_timeout_ms=600_000)
+        before, other = member.broker_id, TopicPartition("other", 0)
+        slow = [SlowLog(cluster, b) for b in cluster.broker_ids if b != before]
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("other", partitions=1, replication_factor=3)
+            for key in (ORDERS, other):
+                assert await member.commit(key, 5) is ErrorCode.NONE
+            cluster.kill(before)
+            while (await coordinators.find("g")) == before:
+                await asyncio.sleep(0.1)
+            await admin.delete_topics(["other"])
+        for log in slow:
+            log.release()
+        await until(lambda: bool(events_of(cluster, EventKind.GROUP_OFFSETS_REMOVED)))
+        assert [item.topic for item in await coordinators.fetch("g")] == ["orders"]
+        assert not any(log.groups._deleted_meanwhile for log in slow), "a new topic keeps its own"
 
     in_cluster(story)
 

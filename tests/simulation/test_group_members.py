@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import barnabas.group.member as group_member
 import pytest
 from barnabas import CommitFailedError, Consumer, OffsetAndMetadata, RebalanceListener
 from barnabas_common.errors import (
@@ -234,22 +235,25 @@ def test_heartbeats_go_on_while_the_application_works() -> None:
     story(scenario)
 
 
-@pytest.mark.parametrize("kind", [JoinGroupRequest, SyncGroupRequest, HeartbeatRequest])
+PASSING = [
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+]
+
+
 @pytest.mark.parametrize(
-    "code",
+    ("kind", "code"),
     [
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        ErrorCode.ILLEGAL_GENERATION,
-        ErrorCode.REBALANCE_IN_PROGRESS,
+        *((kind, code) for kind in (JoinGroupRequest, SyncGroupRequest) for code in PASSING),
+        *((HeartbeatRequest, code) for code in PASSING),
+        (SyncGroupRequest, ErrorCode.ILLEGAL_GENERATION),
+        (HeartbeatRequest, ErrorCode.ILLEGAL_GENERATION),
     ],
 )
 def test_after_any_passing_error_the_group_settles_again(kind: type, code: ErrorCode) -> None:
-    if (kind, code) == (JoinGroupRequest, ErrorCode.ILLEGAL_GENERATION):
-        pytest.skip("a join has no generation")
-
     async def scenario(brokers: GroupBrokers) -> None:
         brokers.refusals[kind] = [code, code]
         async with member(brokers, "a") as a, member(brokers, "b") as b:
@@ -278,6 +282,25 @@ def test_what_only_the_application_can_mend_is_raised(code: int, error: type[Exc
                 await consumer.poll()
             await settle(consumer)
 
+    story(scenario)
+
+
+def test_a_mistake_in_an_assignor_is_raised_and_not_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = group_member.assign
+
+    async def broken(*arguments: Any) -> Any:
+        monkeypatch.setattr(group_member, "assign", real)
+        raise ZeroDivisionError("planted")
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        async with member(brokers) as consumer:
+            with pytest.raises(ClientError, match="planted"):
+                await consumer.poll()
+            await settle(consumer)
+
+    monkeypatch.setattr(group_member, "assign", broken)
     story(scenario)
 
 

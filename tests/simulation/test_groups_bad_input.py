@@ -191,6 +191,29 @@ def test_a_session_timeout_outside_the_brokers_limits_is_invalid(timeout_ms: int
     in_cluster(story)
 
 
+def test_names_that_no_record_can_hold_are_refused_before_anything_changes() -> None:
+    async def story(_: SimulatedCluster, coordinators: Coordinators) -> None:
+        members = await with_group(coordinators)
+        broker_id, long = members[0].broker_id, "n" * 32_768
+        with refused(
+            ErrorCode.INVALID_REQUEST,
+            ErrorCode.INVALID_REQUEST,
+            ErrorCode.INVALID_REQUEST,
+            ErrorCode.INVALID_GROUP_ID,
+            ErrorCode.INVALID_GROUP_ID,
+        ) as found:
+            for changes in ({"client_id": long}, {"group_instance_id": long},
+                            {"metadata": {long: b""}}):  # fmt: skip
+                member = RawMember(coordinators, broker_id, "g", **changes)  # type: ignore[arg-type]
+                found.append((await member.join_once()).error_code)
+            nameless = RawMember(coordinators, broker_id, long)
+            found.append((await nameless.join_once()).error_code)
+            found.append(await nameless.commit(ORDERS, 1))
+        await unharmed(coordinators, members)
+
+    in_cluster(story)
+
+
 def test_what_administrators_ask_for_in_vain() -> None:
     async def story(_: SimulatedCluster, coordinators: Coordinators) -> None:
         members = await with_group(coordinators)

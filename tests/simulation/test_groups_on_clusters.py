@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from barnabas import Admin, Consumer, Producer
+from barnabas.group.explaining import About
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
@@ -79,6 +80,7 @@ class Workers:
     def die(self, name: str) -> None:
         """Its connections end, and no word of it arrives."""
         self.cluster.network.kill(name)
+        self.cluster.network.lose_power(name)  # what its tasks still send goes nowhere
         self.tasks.pop(name).cancel()
         del self.consumers[name]
 
@@ -264,3 +266,48 @@ async def until_settled(workers: Workers, members: int) -> None:
                 assert len(consumers) == members
                 return
             await asyncio.sleep(0.02)
+
+
+def test_offsets_kept_in_zookeeper_are_read_on_from_and_shown() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await produce(cluster, range(60))
+        workers = Workers(cluster, offsets_storage="zookeeper")
+        workers.join("a")
+        await workers.until_done(range(60), 60)
+        await workers.end()
+        await produce(cluster, range(60, 90))
+        workers.join("b")
+        await workers.until_done(range(90), 60)
+        await workers.end()
+        assert set(workers.done.values()) == {1}
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            kept = await admin.list_group_offsets("g", "zookeeper")
+            assert sum(at.offset for at in kept.values()) == 90
+            assert await admin.list_group_offsets("g") == {}
+            assert [g.group_id for g in await admin.list_groups(storage="zookeeper")] == ["g"]
+            await admin.delete_groups(["g"], "zookeeper")
+            assert await admin.list_groups(storage="zookeeper") == []
+
+    story(scenario)
+
+
+def test_a_group_is_explained_from_its_coordinators_events() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        workers = Workers(cluster)
+        workers.join("a")
+        workers.join("b")
+        await workers.until_shared(30)
+        workers.die("b")
+        await workers.until_shared(30)
+        cluster.network.lose_power("a")  # it is a member until its session expires
+        await produce(cluster, range(60))
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            sentences = await admin.explain_group("g")
+        said = {about: [s.text for s in sentences if s.about == about] for about in About}
+        assert any("expired" in text for text in said[About.REBALANCE])
+        assert any(f"reads {PARTITIONS[0]}" in text for text in said[About.OWNER])
+        assert len(said[About.LAG]) == len(PARTITIONS)
+        assert said[About.DOUBT] == []
+        workers.die("a")
+
+    story(scenario)

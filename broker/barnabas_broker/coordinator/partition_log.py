@@ -1,21 +1,25 @@
 """The partitions of an internal topic as a coordinator uses them: read from start to end, appended.
 
-An append is a batch of keys and values. It counts once it is committed, so that no later leader can
-be without it; until then the coordinator keeps what it writes to itself.
+An append is a few keys and values. It counts once it is committed, so that no later leader can be
+without it; until then the coordinator keeps what it writes to itself.
+
+Many members commit at the same time. What comes while a batch is on its way to the followers waits
+for it, but not for long, and shares the next batch.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from barnabas_common.errors import CorruptMessageError
+from barnabas_common.errors import CorruptMessageError, KafkaError
 from barnabas_common.errors.error_code import ErrorCode
-from barnabas_common.messages.produce import ProducePartition, ProduceRequest
+from barnabas_common.messages.produce import ProducedPartition, ProducePartition, ProduceRequest
 from barnabas_common.record.batch import CorruptBatch, batches, next_offset
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.record.compression import Compression
 from barnabas_common.record.reader import Record, read_batch
-from barnabas_common.runtime import Clock
+from barnabas_common.runtime import Clock, TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.replica.leader.leadership import ACKS_ALL
@@ -23,6 +27,11 @@ from barnabas_broker.replica.replica_manager import ReplicaManager
 
 # Other requests get their turn after so many records of a load.
 _RECORDS_BETWEEN_PAUSES = 500
+
+# Appends share a batch up to this size, far below any sensible `max.message.bytes`.
+_SHARED_BATCH_BYTES = 16_384
+_RECORD_OVERHEAD = 30
+_LONGEST_WAIT_SECONDS = 0.01
 
 
 class KeyValue(NamedTuple):
@@ -37,6 +46,26 @@ class Written(NamedTuple):
 
     base_offset: int
     error: ErrorCode
+
+
+_REFUSED = Written(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+@dataclass(slots=True)
+class _Append:
+    leader_epoch: int
+    records: Sequence[KeyValue]
+    written: asyncio.Future[Written]
+
+    @property
+    def size(self) -> int:
+        return sum(
+            len(record.key) + len(record.value or b"") + _RECORD_OVERHEAD for record in self.records
+        )
+
+    def answer(self, written: Written) -> None:
+        if not self.written.done():
+            self.written.set_result(written)
 
 
 class PartitionLog:
@@ -57,28 +86,94 @@ class PartitionLog:
         self._compression = Compression(compression).name.lower()
         self._load_buffer_size = load_buffer_size
         self._timeout_ms = timeout_ms
+        self._waiting: dict[TopicPartition, list[_Append]] = {}
+        self._in_flight: dict[TopicPartition, int] = {}
+        self._tasks = TaskScope("coordinator's appends")
 
-    async def append(self, key: TopicPartition, records: Sequence[KeyValue]) -> Written:
-        """Append the records as one batch; returns when it is committed or has failed.
+    async def close(self) -> None:
+        """Fail what is not committed yet."""
+        await self._tasks.close()
 
-        The append itself is made before this waits for anything, so that a check of the coordinator
-        just before still holds.
+    async def append(
+        self, key: TopicPartition, leader_epoch: int, records: Sequence[KeyValue]
+    ) -> Written:
+        """Append the records; returns when they are committed or have failed.
+
+        They are refused if this broker does not lead under `leader_epoch` any more when they are
+        written: what the coordinator decided by is then out of date.
         """
+        loop = asyncio.get_running_loop()
+        append = _Append(leader_epoch, records, loop.create_future())
+        if key not in self._in_flight:
+            self._in_flight[key] = 1
+            await self._write(key, [append])
+            return await append.written
+        waiting = self._waiting.setdefault(key, [])
+        waiting.append(append)
+        if len(waiting) == 1:
+            loop.call_later(_LONGEST_WAIT_SECONDS, self._start, key, waiting)
+        return await append.written
+
+    def _start(self, key: TopicPartition, appends: list[_Append]) -> None:
+        """Write what has come, unless that has happened; batches are appended in their order."""
+        if self._waiting.get(key) is not appends:
+            return
+        del self._waiting[key]
+        for batch in _in_batches(appends):
+            self._in_flight[key] = self._in_flight.get(key, 0) + 1
+            try:
+                self._tasks.spawn(self._write(key, batch), f"append to {key}")
+            except RuntimeError:  # the broker stops
+                _answer_all(batch, _REFUSED)
+
+    def _leads(self, key: TopicPartition, append: _Append) -> bool:
+        try:
+            self._reads.log_range(key, append.leader_epoch)
+        except KafkaError:
+            append.answer(_REFUSED)
+            return False
+        return True
+
+    async def _write(self, key: TopicPartition, appends: Sequence[_Append]) -> None:
+        """Write one batch; nothing comes between the check of the epoch and the append."""
+        current = [append for append in appends if self._leads(key, append)]
+        try:
+            result = await self._produce(key, current) if current else ProducedPartition(*key)
+        except BaseException:  # a defect, or the broker stops
+            _answer_all(current, _REFUSED)
+            raise
+        finally:
+            self._ended(key)
+        first = result.base_offset
+        for append in current:
+            append.answer(Written(first, ErrorCode(result.error_code)))
+            first += len(append.records)
+
+    def _ended(self, key: TopicPartition) -> None:
+        self._in_flight[key] -= 1
+        if not self._in_flight[key]:
+            del self._in_flight[key]
+            if key in self._waiting:
+                self._start(key, self._waiting[key])
+
+    async def _produce(self, key: TopicPartition, appends: Sequence[_Append]) -> ProducedPartition:
         now_ms = self._clock.wall_ms()
         builder = BatchBuilder(self._compression)
-        for record in records:
-            builder.append(now_ms, record.key, record.value)
+        for append in appends:
+            for record in append.records:
+                builder.append(now_ms, record.key, record.value)
         item = ProducePartition(key.topic, key.partition, builder.build())
         request = ProduceRequest(ACKS_ALL, self._timeout_ms, [item])
         response = await self._produces.produce(request, internal_topics_allowed=True)
         assert response is not None
-        result = response.partitions[0]
-        return Written(result.base_offset, ErrorCode(result.error_code))
+        return response.partitions[0]
 
     async def load(
         self, key: TopicPartition, leader_epoch: int, take: Callable[[Record], None]
     ) -> None:
         """Call `take` with every record of the partition, in order; control records are left out.
+
+        Returns when what was taken is committed, or cannot be for lack of replicas.
 
         Raises:
             KafkaError: this broker no longer leads under that epoch, or its log cannot be read.
@@ -97,6 +192,9 @@ class PartitionLog:
                     await asyncio.sleep(0)
             offset = next_offset(data) or end
             await asyncio.sleep(0)
+        # If this leader died now, the next one might be without the last records: two generations
+        # of a group would have one number.
+        await self._reads.until_committed(key, leader_epoch, end)
 
 
 def _records(data: bytes, position: int) -> list[Record]:
@@ -104,3 +202,22 @@ def _records(data: bytes, position: int) -> list[Record]:
         return read_batch(data, position, check_crcs=False)
     except CorruptBatch as error:
         raise CorruptMessageError(str(error)) from error
+
+
+def _in_batches(appends: Sequence[_Append]) -> Iterator[list[_Append]]:
+    """Neighbours together, up to a size; one that is larger is alone, and fails alone."""
+    batch: list[_Append] = []
+    size = 0
+    for append in appends:
+        if batch and size + append.size > _SHARED_BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(append)
+        size += append.size
+    if batch:
+        yield batch
+
+
+def _answer_all(appends: Sequence[_Append], written: Written) -> None:
+    for append in appends:
+        append.answer(written)

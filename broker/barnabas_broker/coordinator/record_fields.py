@@ -15,6 +15,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+MAX_STRING_BYTES = 32_767
+
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -22,6 +24,11 @@ _INT64 = struct.Struct(">q")
 
 class UnreadableRecord(ValueError):
     """The bytes are not a record of this schema; the message says why."""
+
+
+def fits(*texts: str) -> bool:
+    """Whether each of the texts can be written as a string."""
+    return all(len(text.encode()) <= MAX_STRING_BYTES for text in texts)
 
 
 class FieldWriter:

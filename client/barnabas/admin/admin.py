@@ -38,12 +38,14 @@ from barnabas.admin.config_resource import ConfigResource, alter_resource
 from barnabas.admin.descriptions import BrokerReplicas, ClusterDescription, replicas_of
 from barnabas.admin.events import BrokerEvents, EventStream, recorded_events
 from barnabas.admin.explaining import view_of
+from barnabas.admin.group_explaining import view_of_group
 from barnabas.admin.group_requests import GroupDescription
 from barnabas.cluster import Cluster
 from barnabas.cluster.by_leader import list_offsets
 from barnabas.cluster.client import Client
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.explain import Explanation, explain
+from barnabas.group.explaining import GroupSentence, explain_group
 from barnabas.group.offsets import OffsetAndMetadata, checked
 
 
@@ -350,3 +352,11 @@ class Admin(Client):
         cluster = await self._ready()
         wanted = [TopicPartition(*partition) for partition in partitions]
         await group_requests.delete_group_offsets(cluster, group_id, wanted, self._patience)
+
+    async def explain_group(self, group_id: str, seconds: float = 2.0) -> list[GroupSentence]:
+        """Why it rebalanced, which member reads what, why it lags; watches for some seconds.
+
+        Raises `GroupIdNotFoundError`.
+        """
+        cluster = await self._ready()
+        return explain_group(await view_of_group(cluster, group_id, seconds, self._patience))

@@ -25,7 +25,7 @@ class Heartbeats:
         self._config = member.config
         self._coordinator = member.coordinator
         self._clock = member.coordinator.cluster.clock
-        self._tasks = TaskScope("heartbeats")
+        self._tasks = TaskScope("heartbeats", on_failure=self._on_failure)
         self._changed = asyncio.Event()
         self._next = 0.0
         self._failures = 0
@@ -47,6 +47,10 @@ class Heartbeats:
         if self.polling:
             return -self._config.max_poll_interval
         return self._clock.monotonic() - self.last_poll - self._config.max_poll_interval
+
+    def _on_failure(self, task: str, error: BaseException) -> None:
+        self._member.broke(task, error)
+        self._tasks.spawn(self._run(), "heartbeat")
 
     def _on_change(self) -> None:
         beating = self._member.state.beats

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from barnabas_common.errors import (
     BarnabasError,
+    ClientError,
     FencedInstanceIdError,
     InconsistentGroupProtocolError,
     error_for,
@@ -88,7 +89,7 @@ class GroupMember:
         self._rejoin_after = ""
         self._failures = 0
         self._wakeup = asyncio.Event()
-        self._tasks = TaskScope(f"group {config.group_id}")
+        self._tasks = TaskScope(f"group {config.group_id}", on_failure=self.broke)
         self._runner: asyncio.Task[None] | None = None
 
     @property
@@ -139,6 +140,7 @@ class GroupMember:
         failure = self.failure
         if not isinstance(failure, FencedInstanceIdError):
             self.failure = None
+            self._restart()
             self._change(_S.UNJOINED)
         return failure
 
@@ -177,10 +179,16 @@ class GroupMember:
         self._change(_S.REVOKING)
 
     def fail(self, error: BarnabasError) -> None:
+        """The application's next poll raises the error; the one after it joins again."""
         self.failure = error
-        self.generation = Generation()
+        self.generation = Generation(member_id=self.generation.member_id)
         self._led = None
         self._change(_S.FAILED)
+
+    def broke(self, task: str, error: BaseException) -> None:
+        """A task ended by a mistake here or in an assignor: the application must learn of it."""
+        logger.error("task %s failed", task, exc_info=error)
+        self.fail(ClientError(f"group {self.config.group_id!r}: {task} failed: {error!r}"))
 
     def _change(self, state: MemberState) -> None:
         if self.state not in PREVIOUS[state]:

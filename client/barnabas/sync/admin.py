@@ -57,3 +57,4 @@ class Admin(Blocking):
     list_group_offsets = blocking(AsyncAdmin.list_group_offsets)
     alter_group_offsets = blocking(AsyncAdmin.alter_group_offsets)
     delete_group_offsets = blocking(AsyncAdmin.delete_group_offsets)
+    explain_group = blocking(AsyncAdmin.explain_group)

@@ -1,9 +1,9 @@
 """The group coordinator of one broker: its parts, and the requests of members."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventLog
@@ -35,10 +35,15 @@ from barnabas_broker.coordinator.group.membership.sync import Syncs
 from barnabas_broker.coordinator.group.offsets import Offsets
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.partition_log import PartitionLog
+from barnabas_broker.coordinator.record_fields import fits
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.replica_manager import ReplicaManager
 
 Response = TypeVar("Response", JoinGroupResponse, SyncGroupResponse)
+
+# Member ids end in one.
+_ANY_UUID = "00000000-0000-0000-0000-000000000000"
+_TOPIC_DELETED = "the topic was deleted"
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ class GroupCoordinator:
         )
         cache = context.metadata_cache
         self._groups = Groups(log, cache, context.events, self._loaded, self._forgotten)
+        self._partition_log = log
         self._log = GroupLog(log, self._groups)
         group_context = self._group_context()
         self._rebalances = Rebalances(group_context)
@@ -120,10 +126,13 @@ class GroupCoordinator:
         await self._groups.close()
         await self._tasks.close()
         await self._log.close()
+        await self._partition_log.close()
 
     # ---- groups that come and go
 
-    def _loaded(self, group: Group) -> None:
+    def _loaded(self, group: Group, deleted: Sequence[TopicPartition]) -> None:
+        if deleted:
+            self._spawn(self.offsets.remove(group, deleted, _TOPIC_DELETED))
         for member in group.members.values():
             self._rebalances.sessions.extend(group, member)
         size, limit = len(group.members), self._context.config[keys.GROUP_MAX_SIZE]
@@ -135,8 +144,12 @@ class GroupCoordinator:
 
     def partitions_deleted(self, deleted: list[TopicPartition]) -> None:
         """Topics were deleted; their offsets are removed in the background."""
+        self._groups.partitions_deleted(deleted)
         if deleted and self._groups.is_active:
-            self._tasks.spawn(self.offsets.partitions_deleted(deleted), "offsets of deleted topics")
+            self._spawn(self.offsets.partitions_deleted(deleted, _TOPIC_DELETED))
+
+    def _spawn(self, removal: Coroutine[Any, Any, object]) -> None:
+        self._tasks.spawn(removal, "offsets of deleted topics")
 
     # ---- members
 
@@ -145,6 +158,14 @@ class GroupCoordinator:
         error = self._groups.status(request.group_id)
         if not error and not self._joins.session_timeout_allowed(request.session_timeout_ms):
             error = ErrorCode.INVALID_SESSION_TIMEOUT
+        names = (protocol.name for protocol in request.protocols)
+        if not error and not fits(
+            f"{request.client_id}-{_ANY_UUID}",
+            f"{request.group_instance_id}-{_ANY_UUID}",
+            request.protocol_type,
+            *names,
+        ):
+            error = ErrorCode.INVALID_REQUEST
         group = self._groups.get(request.group_id)
         if not error and group is None:
             if request.member_id:

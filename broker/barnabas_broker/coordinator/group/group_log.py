@@ -1,6 +1,7 @@
 """Writes groups, offsets and tombstones to the partitions of `__consumer_offsets`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.runtime import TaskScope
@@ -24,7 +25,7 @@ _TOMBSTONES_IN_A_BATCH = 1000
 
 
 class GroupLog:
-    """Every method takes what it writes before it waits."""
+    """Every method takes what it writes, and the leader epoch it is decided under, at once."""
 
     def __init__(self, log: PartitionLog, groups: Groups) -> None:
         self._log = log
@@ -49,7 +50,7 @@ class GroupLog:
         if not self._groups.is_here(group):
             stored(ErrorCode.NOT_COORDINATOR)
             return
-        written = await self._log.append(self._groups.partition_of(group), [record])
+        written = await self._append(self._groups.partition_of(group), [record])
         stored(group_error(written.error))
 
     async def commit(self, group: Group, offsets: Mapping[TopicPartition, OffsetValue]) -> Written:
@@ -58,7 +59,7 @@ class GroupLog:
             KeyValue(encode_offset_key(OffsetKey(group.group_id, *key)), encode_offset_value(value))
             for key, value in offsets.items()
         ]
-        written = await self._log.append(self._groups.partition_of(group), records)
+        written = await self._append(self._groups.partition_of(group), records)
         return Written(written.base_offset, commit_error(written.error))
 
     async def write_tombstones(
@@ -72,11 +73,15 @@ class GroupLog:
         keys = [encode_offset_key(OffsetKey(group_id, *key)) for key in offsets]
         if and_group:
             keys.append(encode_group_key(group_id))
-        for chunk in _chunks(keys):
-            written = await self._log.append(partition, [KeyValue(key, None) for key in chunk])
-            if written.error:
-                return commit_error(written.error)
-        return ErrorCode.NONE
+        appends = [
+            self._append(partition, [KeyValue(key, None) for key in chunk])
+            for chunk in _chunks(keys)
+        ]
+        errors = [written.error for written in await asyncio.gather(*appends) if written.error]
+        return commit_error(errors[0]) if errors else ErrorCode.NONE
+
+    def _append(self, partition: TopicPartition, records: Sequence[KeyValue]) -> Awaitable[Written]:
+        return self._log.append(partition, self._groups.leader_epoch(partition), records)
 
 
 def _chunks(keys: Sequence[bytes]) -> Iterable[Sequence[bytes]]:

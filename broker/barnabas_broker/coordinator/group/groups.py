@@ -5,7 +5,7 @@ after that. A load that a newer leader epoch has overtaken is dropped.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from barnabas_common.errors import CorruptMessageError, KafkaError
 from barnabas_common.errors.error_code import ErrorCode
@@ -19,6 +19,7 @@ from barnabas_broker.coordinator.group.loading import LoadedGroups
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.coordinator.partition_log import PartitionLog
+from barnabas_broker.coordinator.record_fields import fits
 from barnabas_broker.replica.metadata_cache import MetadataCache
 
 _RETRY_SECONDS = 1.0
@@ -27,7 +28,8 @@ _RETRY_SECONDS = 1.0
 class Groups:
     """Listens to the roles of `__consumer_offsets` (a `RoleListener`).
 
-    `loaded(group)` is called for each group that was read, `forgotten(group)` for each that goes.
+    `loaded(group, deleted)` is called for each group that was read, with the partitions that were
+    deleted while it was; `forgotten(group)` for each group that goes.
     """
 
     def __init__(
@@ -35,7 +37,7 @@ class Groups:
         log: PartitionLog,
         cache: MetadataCache,
         events: EventLog,
-        loaded: Callable[[Group], None],
+        loaded: Callable[[Group, Sequence[TopicPartition]], None],
         forgotten: Callable[[Group], None],
     ) -> None:
         self._log = log
@@ -48,6 +50,7 @@ class Groups:
         self._partitions: dict[str, int] = {}
         self._owned: dict[int, int] = {}
         self._loading: dict[int, int] = {}
+        self._deleted_meanwhile: set[TopicPartition] = set()
         self._active = True
 
     async def close(self) -> None:
@@ -61,7 +64,7 @@ class Groups:
 
     def status(self, group_id: str, empty_id_allowed: bool = False) -> ErrorCode:
         """Whether requests for the group can be answered here, in Kafka's order of checks."""
-        if not group_id and not empty_id_allowed:
+        if not (group_id or empty_id_allowed) or not fits(group_id):
             return ErrorCode.INVALID_GROUP_ID
         if not self._active:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -119,6 +122,19 @@ class Groups:
         """The partition that holds a group that is here."""
         return TopicPartition(GROUP_METADATA_TOPIC, self._partitions[group.group_id])
 
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """The epoch under which this broker coordinates the groups of an owned partition."""
+        return self._owned[partition.partition]
+
+    def partitions_deleted(self, deleted: Iterable[TopicPartition]) -> None:
+        """Remember them for the groups that are still being read."""
+        if self._loading:
+            self._deleted_meanwhile.update(deleted)
+
+    def _forget_deleted(self) -> None:
+        if not self._loading:
+            self._deleted_meanwhile.clear()
+
     # ---- roles
 
     def became_leader(self, topic_partition: TopicPartition, leader_epoch: int) -> None:
@@ -146,6 +162,7 @@ class Groups:
 
     def _unload(self, partition: int, why: str) -> None:
         was_loading = self._loading.pop(partition, None)
+        self._forget_deleted()
         if self._owned.pop(partition, None) is None and was_loading is None:
             return
         gone = [g for g in self.all() if self._partitions[g.group_id] == partition]
@@ -169,7 +186,8 @@ class Groups:
             self._events.record(EventKind.COORDINATOR_RECORD_UNREADABLE, cause, key, offset=offset)
         for group in groups:
             self._add(group, key.partition)
-            self._on_loaded(group)
+            self._on_loaded(group, sorted(self._deleted_meanwhile))
+        self._forget_deleted()
         self._events.record(
             EventKind.COORDINATOR_LOADED,
             f"it leads the partition under epoch {leader_epoch}",

@@ -31,6 +31,7 @@ from barnabas_broker.coordinator.group.membership.sync import check_generation
 from barnabas_broker.coordinator.group.records import OffsetValue
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
+from barnabas_broker.coordinator.record_fields import fits
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class Offsets:
                 outcomes[index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif refusal:
                 outcomes[index] = refusal
-            elif len(item.committed_metadata) > self._max_metadata_size:
+            elif not self._may_be_metadata(item.committed_metadata):
                 outcomes[index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 accepted.append(item)
@@ -83,6 +84,9 @@ class Offsets:
                 for item, outcome in zip(request.partitions, outcomes, strict=True)
             ]
         )
+
+    def _may_be_metadata(self, metadata: str) -> bool:
+        return len(metadata) <= self._max_metadata_size and fits(metadata)
 
     def _admit(self, request: OffsetCommitRequest) -> tuple[ErrorCode, Group | None]:
         """The group that the sender may commit for, or why it may not."""
@@ -179,6 +183,8 @@ class Offsets:
 
     async def remove(self, group: Group, keys: Sequence[TopicPartition], cause: str) -> ErrorCode:
         """Forget offsets, and write tombstones for them."""
+        if not self._groups.is_here(group):
+            return ErrorCode.NOT_COORDINATOR
         known = [
             key for key in keys if key in group.committed.offsets or group.committed.is_pending(key)
         ]
@@ -206,11 +212,11 @@ class Offsets:
             group.group_id, partition, offsets, and_group=group.generation_id > 0
         )
 
-    async def partitions_deleted(self, deleted: Sequence[TopicPartition]) -> None:
+    async def partitions_deleted(self, deleted: Sequence[TopicPartition], cause: str) -> None:
         """The offsets of a deleted topic go with it."""
         for group in self._groups.all():
             if self._groups.is_here(group):
-                await self.remove(group, deleted, "the topic was deleted")
+                await self.remove(group, deleted, cause)
 
     # ---- expiry
 

@@ -1,16 +1,21 @@
 """A coordinator's reads of a partition of its own topic: as the leader, and up to the log end.
 
-Not up to the high watermark: after an election it lags, and what is in the leader's log will be
-committed. Kafka's coordinators read the same.
+Not up to the high watermark, which lags after an election: what is above it was perhaps
+acknowledged, and may already be in every replica. Kafka's coordinators read the same.
 """
 
+import asyncio
+from contextlib import suppress
 from typing import NamedTuple
 
 from barnabas_common.errors import CorruptMessageError
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.replica.damaged_replicas import DamagedReplicas, first_damage
+from barnabas_broker.replica.deadlines import Waiter
 from barnabas_broker.replica.partition.partitions import Partitions
+
+_LOOK_SECONDS = 0.5
 
 
 class LogRange(NamedTuple):
@@ -31,6 +36,24 @@ class CoordinatorReads:
         """Where the leader's log starts and ends now."""
         log = self._partitions.hosted(key).lead(leader_epoch).log
         return LogRange(log.log_start_offset, log.log_end_offset)
+
+    async def until_committed(self, key: TopicPartition, leader_epoch: int, end: int) -> None:
+        """Wait until everything below `end` is committed, or cannot be for lack of replicas."""
+        while True:
+            partition = self._partitions.hosted(key)
+            leadership = partition.lead(leader_epoch)
+            too_few = len(leadership.isr.maximal) < leadership.min_in_sync
+            if too_few or leadership.log.high_watermark >= end:
+                return
+            waiter: Waiter = asyncio.get_running_loop().create_future()
+            partition.delayed_operations.park_consumer(waiter)
+            try:
+                # Only a move of the high watermark wakes it, not an ISR that shrinks.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_SECONDS):
+                        await waiter
+            finally:
+                partition.delayed_operations.leave_consumer(waiter)
 
     def read(
         self, key: TopicPartition, leader_epoch: int, offset: int, end: int, max_bytes: int

@@ -1,5 +1,6 @@
-"""`barnabas explain TOPIC-PARTITION`: why a partition is in its state."""
+"""`barnabas explain TOPIC-PARTITION`, or `--group GROUP`: why it is in its state."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,10 @@ from barnabas_tools.cli.output import print_json
 from barnabas_tools.cli.settings import UsageFailed, run_admin, settings_of
 
 if TYPE_CHECKING:
-    from barnabas.explain import Explanation
+    from barnabas.explain import Explanation, Sentence
+    from barnabas.group.explaining import GroupSentence
+
+    Said = Sentence | GroupSentence
 
 app = typer.Typer(add_completion=False, help="Explain the state of a partition.")
 
@@ -23,6 +27,12 @@ _HEADINGS = {
     "also": "What else happened",
     "doubt": "What is not known",
 }
+_GROUP_HEADINGS = {
+    "rebalance": "Why it rebalanced",
+    "owner": "Who reads what",
+    "lag": "Why it lags",
+    "doubt": "What is not known",
+}
 
 
 @app.command()
@@ -30,14 +40,28 @@ def explain(
     context: typer.Context,
     partition: Annotated[
         str, typer.Argument(metavar="TOPIC-PARTITION", help="For example flights-0.")
-    ],
+    ] = "",
+    group: Annotated[
+        str | None, typer.Option(metavar="GROUP", help="A consumer group instead of a partition.")
+    ] = None,
 ) -> None:
     """Explain why a partition has this leader, this ISR and this high watermark.
+
+    With --group: why the group rebalanced, which member reads what, and why it lags.
 
     The explanation comes from the brokers' state and events. It names brokers that do not answer
     and events that are no longer stored.
     """
     settings = settings_of(context)
+    if group is not None:
+        if partition:
+            raise UsageFailed("name a partition or a --group, not both")
+        sentences = run_admin(settings, lambda admin: admin.explain_group(group))
+        if settings.json:
+            print_json({"group": group, "sentences": [asdict(found) for found in sentences]})
+        else:
+            print("\n".join(sentence_lines(_GROUP_HEADINGS, sentences)[1:]))
+        return
     topic, number = _parse(partition)
     explanation = run_admin(settings, lambda admin: admin.explain(topic, number))
     if settings.json:
@@ -55,17 +79,22 @@ def _parse(text: str) -> tuple[str, int]:
 
 def explanation_text(explanation: "Explanation") -> str:
     """Format the facts in one line, then the sentences under their headings, each with its time."""
+    return "\n".join([_facts(explanation), *sentence_lines(_HEADINGS, explanation.sentences)])
+
+
+def sentence_lines(headings: Mapping[str, str], said: "Sequence[Said]") -> list[str]:
+    """The sentences under their headings, each with its time."""
     from barnabas_tools.cli.observe.event_lines import clock
 
-    lines = [_facts(explanation)]
-    for about, heading in _HEADINGS.items():
-        sentences = [sentence for sentence in explanation.sentences if sentence.about == about]
+    lines: list[str] = []
+    for about, heading in headings.items():
+        sentences = [sentence for sentence in said if sentence.about == about]
         if sentences:
             lines += ["", heading]
         for sentence in sentences:
             time = clock(sentence.time_ms) if sentence.time_ms else "now"
             lines.append(f"  {time:12}  {sentence.text}")
-    return "\n".join(lines)
+    return lines
 
 
 def _facts(explanation: "Explanation") -> str:

@@ -30,6 +30,10 @@ def watch(
     topics: Annotated[
         list[str] | None, typer.Argument(metavar="[TOPIC]...", help="The topics; default: all.")
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="GROUP", help="A consumer group: its events, its state, its lag."),
+    ] = None,
     events_only: Annotated[
         bool, typer.Option("--events-only", help="Print only the events, one per line.")
     ] = False,
@@ -56,7 +60,13 @@ def watch(
     if seconds is not None and seconds <= 0:
         raise UsageFailed("--for wants a positive number of seconds")
     settings, names = settings_of(context), list(topics or [])
-    if once:
+    if group is not None:
+        from barnabas_tools.cli.observe.watch_group import watch_group
+
+        if names or once or events_only:
+            raise UsageFailed("--group is watched by itself: no topics, --once or --events-only")
+        run_until_interrupted(watch_group(settings, group, from_beginning, seconds))
+    elif once:
         run_async(_once(settings, names, events_only))
     elif settings.json or events_only or not sys.stdout.isatty():
         run_until_interrupted(_lines(settings, names, from_beginning, seconds))
