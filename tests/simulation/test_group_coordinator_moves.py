@@ -236,6 +236,30 @@ def test_without_enough_replicas_a_coordinator_serves_what_it_has_read() -> None
     in_cluster(story)
 
 
+def test_a_group_that_is_loaded_over_its_size_limit_rebalances() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
+        members = await group(coordinators, 2, session_timeout_ms=60_000)
+        first = members[0].broker_id
+        cluster._config["group.max.size"] = "1"
+        for broker_id in cluster.broker_ids:
+            if broker_id != first:
+                cluster.kill(broker_id)
+                cluster.start_broker(broker_id)
+                await cluster.serving()
+                await until(lambda: all_in_sync(cluster))
+        await moved(cluster, coordinators, members)
+        again = ErrorCode.REBALANCE_IN_PROGRESS
+        assert [await member.heartbeat() for member in members] == [again, again]
+        joining = asyncio.ensure_future(members[0].join_once())
+        await asyncio.sleep(1.0)
+        full = await members[1].join_once()
+        assert full.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+        joined = await joining
+        assert (joined.error_code, len(joined.members)) == (ErrorCode.NONE, 1)
+
+    in_cluster(story)
+
+
 def test_requests_that_wait_are_answered_when_the_coordinator_stops() -> None:
     async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
         members = await group(coordinators, 2)

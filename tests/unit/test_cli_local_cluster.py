@@ -133,6 +133,14 @@ def test_an_impossible_layout_is_refused(tmp_path: Path, brokers: int, port: int
         new_layout(tmp_path, brokers, port, {})
 
 
+@pytest.mark.parametrize(("brokers", "replicas"), [(1, "1"), (2, "2"), (3, "3"), (5, "3")])
+def test_the_offsets_topic_fits_a_small_cluster(
+    tmp_path: Path, brokers: int, replicas: str
+) -> None:
+    properties = new_layout(tmp_path, brokers, None, {}).properties(1)
+    assert properties["offsets.topic.replication.factor"] == replicas
+
+
 def test_free_ports_are_all_different_for_a_test_cluster(tmp_path: Path) -> None:
     layout = new_layout(tmp_path, 5, None, {})
     ports = {*layout.client_ports, *layout.internal_ports, layout.zookeeper_port}
