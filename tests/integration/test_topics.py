@@ -10,6 +10,7 @@ import pytest
 from barnabas import Admin, Consumer, Producer, TopicPartition
 from barnabas_common.errors import (
     KafkaError,
+    RequestTimedOutError,
     TopicDeletionDisabledError,
     UnknownTopicOrPartitionError,
 )
@@ -121,7 +122,8 @@ async def test_deletion_waits_for_a_broker_that_is_down(cluster: LocalCluster) -
     await produce(cluster, topic, [b"x"])
     await asyncio.to_thread(cluster.stop_broker, 3)
     async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
-        await admin.delete_topics([topic])
+        with pytest.raises(RequestTimedOutError, match="is marked for deletion"):
+            await admin.delete_topics([topic], timeout_ms=3_000)
         assert topic not in await admin.list_topics()
     async with zookeeper(cluster) as session:
         assert await session.exists(f"/admin/delete_topics/{topic}")

@@ -153,3 +153,41 @@ def test_a_topic_whose_leaders_are_slow_is_named_as_created() -> None:
 
     said = run(story(), seed=1, max_time=MAX_SECONDS)
     assert "topic 'flights' exists, but after 0 s not every partition has a leader yet" in said
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_deleted_topic_can_be_created_again_when_the_call_returns(seed: int) -> None:
+    async def story() -> int:
+        cluster = SimulatedCluster(seed)
+        await slowed(cluster)
+        async with admin_of(cluster) as admin:
+            await deleted(admin)
+            return (await admin.create_topic("flights", 2, 3)).partitions
+
+    assert run(story(), seed=seed, max_time=MAX_SECONDS) == 2
+
+
+def test_a_deletion_that_waits_for_a_broker_says_so_when_its_time_is_over() -> None:
+    async def story() -> tuple[float, str]:
+        cluster = SimulatedCluster(1)
+        slow = await slowed(cluster)
+        async with admin_of(cluster) as admin:
+            await admin.create_topic("flights", 3, 3)
+            cluster.kill(slow)
+            while cluster.zookeeper.tree.find(znodes.broker_path(slow)) is not None:
+                await asyncio.sleep(0.1)
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(RequestTimedOutError) as failure:
+                await admin.delete_topics(["flights"], timeout_ms=5_000)
+            took = asyncio.get_running_loop().time() - began
+            assert await is_gone(admin)
+            assert f"waits for brokers [{slow}], which do not run" in str(failure.value)
+            cluster.start_broker(slow)
+            await cluster.serving()
+            while cluster.zookeeper.tree.find(znodes.topic_path("flights")) is not None:
+                await asyncio.sleep(0.1)
+            return took, str(failure.value)
+
+    took, said = run(story(), seed=1, max_time=MAX_SECONDS)
+    assert 5.0 <= took < 6.0
+    assert "topic 'flights' is marked for deletion, but after 5 s it is not deleted yet" in said
