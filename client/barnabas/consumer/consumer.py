@@ -136,6 +136,7 @@ class Consumer(Client):
 
     async def lag(self, partition: TopicPartition | tuple[str, int]) -> int:
         """The number of offsets from the position to the high watermark; -1 while unknown."""
+        await self._ensure_started()
         end = self.high_watermark(partition)
         return -1 if end < 0 else max(end - await self.position(partition), 0)
 

@@ -173,6 +173,7 @@ class Producer(Client):
 
         Raises nothing for records that were given up: their handles carry the error.
         """
+        self._check_home()
         self._accumulator.flushes += 1
         try:
             self._accumulator.hurry()
