@@ -61,6 +61,16 @@ def check_str(name: str, value: object) -> None:
         raise InvalidArgumentError(f"{name} must be a str, not {value!r}")
 
 
+def check_topic(value: object) -> None:
+    """Raise `InvalidArgumentError` unless a request can carry `value` as the name of a topic."""
+    if not isinstance(value, str) or not value:
+        raise InvalidArgumentError(f"a topic is a non-empty str, not {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"the topic name {value!r} is not Unicode: {error}") from None
+
+
 def parse_bootstrap_servers(value: str | Sequence[str]) -> tuple[Address, ...]:
     """Parse `"host:port,host:port"` or a list of such; at least one address, no duplicates."""
     parts = value.split(",") if isinstance(value, str) else list(value)

@@ -21,7 +21,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.by_leader import list_offsets
 from barnabas.cluster.client import Client
-from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int
+from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int, check_topic
 from barnabas.consumer.buffer import FetchBuffer
 from barnabas.consumer.config import ConsumerConfig, ConsumerOptions
 from barnabas.consumer.fetcher import Fetcher
@@ -50,8 +50,7 @@ class Consumer(Client):
         **options: Unpack[ConsumerOptions],
     ) -> None:
         for topic in topics:
-            if not isinstance(topic, str) or not topic:
-                raise InvalidArgumentError(f"a topic is a non-empty str, not {topic!r}")
+            check_topic(topic)
         self._config = ConsumerConfig.of(options)
         super().__init__(self._config.cluster(bootstrap_servers), runtime)
         self._topics = tuple(dict.fromkeys(topics))
@@ -80,6 +79,7 @@ class Consumer(Client):
             )
         assigned = [TopicPartition(topic, partition) for topic, partition in partitions]
         for tp in assigned:
+            check_topic(tp.topic)
             check_int(f"partition of {tp.topic!r}", tp.partition, 0)
         self._positions.assign(dict.fromkeys(assigned))
         self._drop_pending(None)
@@ -128,6 +128,9 @@ class Consumer(Client):
             await self._offset_fetcher.settled()
         if not state.known:
             self._buffer.raise_failure(state)
+            refusal = self._offset_fetcher.refusal(state)
+            if refusal is not None:
+                raise refusal
         return state.position
 
     def high_watermark(self, partition: TopicPartition | tuple[str, int]) -> int:

@@ -9,6 +9,7 @@ the others.
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
+from typing import NamedTuple
 
 from barnabas_common.errors import (
     BarnabasError,
@@ -47,6 +48,15 @@ _DELETED_AFTER_SECONDS = 10.0
 _States = Sequence[TopicPartitionState]
 
 
+class _Refusal(NamedTuple):
+    """A partition does not exist; it is looked up again at `until`, or once it exists."""
+
+    state: TopicPartitionState
+    version: int
+    until: float
+    error: BarnabasError
+
+
 class OffsetFetcher:
     """Resets and validates the positions of one consumer."""
 
@@ -68,6 +78,7 @@ class OffsetFetcher:
         self._settled = asyncio.Event()
         self._tasks = TaskScope("positions")
         self._missing_since: dict[str, float] = {}
+        self._refused: dict[TopicPartition, _Refusal] = {}
         self._last_failure: BarnabasError | None = None
 
     def start(self) -> None:
@@ -88,7 +99,10 @@ class OffsetFetcher:
         """
         try:
             async with asyncio.timeout(self._timeout):
-                while any(not state.blocked for state in self._positions.unreset()):
+                while any(
+                    not state.blocked and self.refusal(state) is None
+                    for state in self._positions.unreset()
+                ):
                     self._settled.clear()
                     await self._settled.wait()
         except TimeoutError:
@@ -97,6 +111,14 @@ class OffsetFetcher:
                 f"no position for {unknown} in {self._timeout:.1f} s; "
                 f"last failure: {self._last_failure}"
             ) from self._last_failure
+
+    def refusal(self, state: TopicPartitionState) -> BarnabasError | None:
+        """The error about a partition that did not exist a short time ago."""
+        found = self._refused.get(state.topic_partition)
+        if found is None or (found.state, found.version) != (state, state.version):
+            return None
+        exists = self._cluster.metadata.partition(state.topic_partition) is not None
+        return None if exists or self._cluster.clock.monotonic() >= found.until else found.error
 
     async def _run(self) -> None:
         while True:
@@ -129,7 +151,7 @@ class OffsetFetcher:
         that do not exist the others of their topic."""
         topics: dict[tuple[str, bool], list[TopicPartitionState]] = {}
         for state in self._positions.unreset():
-            if not state.blocked:
+            if not state.blocked and self.refusal(state) is None:
                 tp = state.topic_partition
                 exists = self._cluster.metadata.partition(tp) is not None
                 topics.setdefault((tp.topic, exists), []).append(state)
@@ -198,7 +220,15 @@ class OffsetFetcher:
                 self._buffer.add_failure(state, UnknownTopicOrPartitionError(message))
 
     def _raise_later(self, states: _States, error: BarnabasError) -> None:
-        """The next poll raises the error; after that the lookup is tried again."""
+        """The next poll raises the error; after that the lookup is tried again, but not at once if
+        the partition does not exist."""
+        if isinstance(error, UnknownTopicOrPartitionError):
+            until = self._cluster.clock.monotonic() + _DELETED_AFTER_SECONDS
+            for state in states:
+                tp = state.topic_partition
+                self._refused[tp] = _Refusal(state, state.version, until, error)
+            self._cluster.request_refresh()
+            asyncio.get_running_loop().call_later(_DELETED_AFTER_SECONDS, self.wake)
         for state in states:
             if not state.blocked:
                 self._buffer.add_failure(state, error)
