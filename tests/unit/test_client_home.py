@@ -1,7 +1,9 @@
-"""A client belongs to one event loop: in another one every coroutine of it says so at once."""
+"""A client belongs to one process and one event loop: in another one it says so at once."""
 
 import asyncio
 import inspect
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -103,3 +105,36 @@ def test_a_client_that_was_closed_or_never_started_may_be_closed_anywhere() -> N
 
     asyncio.run(asyncio.run(opened()).close())
     asyncio.run(Producer().close())
+
+
+FORKED = """
+import asyncio, os
+from barnabas import Producer
+from barnabas_common.errors import BarnabasError, ClientError
+from barnabas_common.runtime import Address, Service
+from barnabas_common.transport.grpc_network import GrpcNetwork
+
+async def parent():
+    channel = GrpcNetwork().connect(Address("127.0.0.1", 1), Service.ADMIN)
+    try:
+        await channel.open(0.2)
+    except BarnabasError:
+        pass
+    return channel
+
+channel = asyncio.run(parent())
+if os.fork() == 0:
+    try:
+        asyncio.run(Producer("127.0.0.1:1").start())
+    except BarnabasError as error:
+        print(type(error).__name__, error, flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_client_in_a_forked_process_names_the_fork_at_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.stdout.startswith("ClientError this process was forked from process"), done
