@@ -10,7 +10,7 @@ import pytest
 from barnabas import Admin, Consumer, Producer, TopicPartition
 from barnabas.admin import ConfigResource
 from barnabas.cluster.client import Client
-from barnabas_common.errors import ClientError
+from barnabas_common.errors import ClientError, InvalidArgumentError
 
 from tests.support.scripted_brokers import ScriptedBrokers
 
@@ -84,6 +84,12 @@ def test_every_coroutine_in_another_event_loop_says_so(cls: type[Client]) -> Non
     expected = f"ClientError: this {cls.__name__} belongs to another event loop"
     assert {name: text for name, text in said.items() if not text.startswith(expected)} == {}
     assert len(said) > 5
+
+
+@pytest.mark.parametrize("servers", [None, 9092, [9092], b"localhost:9092"])
+def test_servers_that_are_no_addresses_are_refused(servers: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="bootstrap_servers are host:port"):
+        Producer(servers)
 
 
 @pytest.mark.filterwarnings("ignore:a Producer was dropped")
