@@ -7,6 +7,7 @@ runs it again.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -36,6 +37,12 @@ ARROW_SCHEMA = pa.schema(
     }
 )
 
+logger = logging.getLogger(__name__)
+
+# Spark's years are 1 to 9999. A day at each end is left out, so that Python can convert the
+# timestamps to every local time.
+_FIRST_MS = -62_135_510_400_000
+_LAST_MS = 253_402_214_400_000
 _POLL_MS = 500
 # A task reads one partition, so it can afford larger answers than a consumer of many.
 _FETCH_BYTES = 4 * 1024 * 1024
@@ -55,6 +62,11 @@ def read_range(options: ReadOptions, planned: OffsetRange) -> Iterator[Any]:
             yield from table.to_batches()
     finally:
         run(reader.close())
+
+
+def within_spark(times: Any) -> Any:
+    """Timestamps (ms), with the nearest that Spark can represent in place of the others."""
+    return pc.min_element_wise(pc.max_element_wise(times, _FIRST_MS), _LAST_MS)
 
 
 class RangeReader:
@@ -140,7 +152,23 @@ class RangeReader:
         if table["offset"][-1].as_py() >= self._planned.end:
             below = pc.sum(pc.less(table["offset"], self._planned.end)).as_py()
             table = table.slice(0, below)
-        return table.cast(ARROW_SCHEMA)
+        return self._with_spark_times(table).cast(ARROW_SCHEMA)
+
+    def _with_spark_times(self, table: "pa.Table") -> "pa.Table":
+        """Replace timestamps that Spark cannot represent: one of them would fail every read of its
+        range. Kafka's source fails; neither a producer nor a broker refuses such a timestamp."""
+        times = table["timestamp"].cast(pa.int64())
+        within = within_spark(times)
+        changed = table.filter(pc.not_equal(times, within))["offset"]
+        if not len(changed):
+            return table
+        logger.warning(
+            "%s: %d timestamps outside the years 1 to 9999 are cut off, the first at offset %d",
+            self._tp, len(changed), changed[0].as_py(),
+        )  # fmt: skip
+        column = table.schema.get_field_index("timestamp")
+        field = table.schema.field(column)
+        return table.set_column(column, field, within.cast(field.type))
 
     def _silence(self) -> str:
         """Why there may be no records although no broker reports an error."""

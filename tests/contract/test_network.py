@@ -409,6 +409,7 @@ async def test_clients_that_fill_the_broker_do_not_keep_followers_out(
 def test_addresses_are_parsed_or_refused() -> None:
     assert Address.parse(" localhost:9092 ") == Address("localhost", 9092)
     assert Address.parse("[::1]:9092") == Address("::1", 9092)
+    assert str(Address("::1", 9092)) == "[::1]:9092"
     for text in ("localhost", "localhost:", ":9092", "localhost:port", "localhost:70000"):
         with pytest.raises(ValueError, match="not an address"):
             Address.parse(text)

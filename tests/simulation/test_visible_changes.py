@@ -170,3 +170,38 @@ def test_a_topic_that_is_named_twice_is_not_created() -> None:
             return await admin.list_topics()
 
     assert run(story(), seed=1, max_time=MAX_SECONDS) == ["once"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_deleted_topic_can_be_created_again_when_the_call_returns(seed: int) -> None:
+    async def story() -> int:
+        cluster = SimulatedCluster(seed)
+        await slowed(cluster)
+        async with admin_of(cluster) as admin:
+            await deleted(admin)
+            return (await admin.create_topic("flights", 2, 3)).partitions
+
+    assert run(story(), seed=seed, max_time=MAX_SECONDS) == 2
+
+
+def test_a_deletion_that_waits_for_a_broker_does_not_keep_the_caller() -> None:
+    async def story() -> float:
+        cluster = SimulatedCluster(1)
+        slow = await slowed(cluster)
+        async with admin_of(cluster) as admin:
+            await admin.create_topic("flights", 3, 3)
+            cluster.kill(slow)
+            while cluster.zookeeper.tree.find(znodes.broker_path(slow)) is not None:
+                await asyncio.sleep(0.1)
+            began = asyncio.get_running_loop().time()
+            await admin.delete_topics(["flights"])
+            took = asyncio.get_running_loop().time() - began
+            assert await is_gone(admin)
+            assert cluster.zookeeper.tree.find(znodes.topic_path("flights")) is not None
+            cluster.start_broker(slow)
+            await cluster.serving()
+            while cluster.zookeeper.tree.find(znodes.topic_path("flights")) is not None:
+                await asyncio.sleep(0.1)
+            return took
+
+    assert run(story(), seed=1, max_time=MAX_SECONDS) < 2.0

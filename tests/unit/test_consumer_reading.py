@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from barnabas import Consumer
+from barnabas import Consumer, Producer
 from barnabas_common.errors import (
     ClientError,
     ClosedError,
@@ -249,7 +249,7 @@ async def test_mistakes_are_told() -> None:
 
 
 async def test_a_deleted_topic_is_reported_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.consumer.offset_fetcher._DELETED_AFTER_SECONDS", 0.2)
+    monkeypatch.setattr("barnabas.consumer.offset_fetcher._DELETED_AFTER_SECONDS", 0.3)
     async with ScriptedBrokers(partitions=3) as brokers:
         write(brokers, 0, 10)
         async with consumer_of(brokers, "flights", metadata_max_age_ms=10) as consumer:
@@ -265,3 +265,44 @@ async def test_a_deleted_topic_is_reported_once_in_a_while(monkeypatch: pytest.M
                     assert "no longer exists" in str(error)
                     errors += 1
             assert 1 <= errors <= 5
+
+
+async def test_a_partition_that_does_not_exist_is_reported_once_in_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("barnabas.consumer.offset_fetcher._DELETED_AFTER_SECONDS", 0.3)
+    missing = TopicPartition("flights", 9)
+    async with ScriptedBrokers(partitions=3) as brokers:
+        write(brokers, 0, 10)
+        async with consumer_of(brokers) as consumer:
+            consumer.assign([TP, missing])
+            errors, found = 0, 0
+            loop = asyncio.get_running_loop()
+            end = loop.time() + 1.0
+            while loop.time() < end:
+                try:
+                    found += len(await consumer.poll(timeout_ms=100))
+                except UnknownTopicOrPartitionError as error:
+                    assert "no partition 9" in str(error)
+                    errors += 1
+            assert found == 10
+            assert 2 <= errors <= 6
+            for _ in range(2):
+                with pytest.raises(UnknownTopicOrPartitionError, match="no partition 9"):
+                    await consumer.position(missing)
+
+
+@pytest.mark.parametrize("topic", ["", "flights\ud800"])
+async def test_what_is_no_topic_name_is_refused_at_once(topic: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="topic"):
+        Consumer(topic)
+    with pytest.raises(InvalidArgumentError, match="topic"):
+        Consumer().assign([(topic, 0)])
+    async with ScriptedBrokers() as brokers, consumer_of(brokers) as consumer:
+        async with asyncio.timeout(1.0):
+            with pytest.raises(InvalidArgumentError, match="topic"):
+                await consumer.partitions_for(topic)
+            producer = Producer(brokers.bootstrap, runtime=brokers.runtime)
+            with pytest.raises(InvalidArgumentError, match="topic"):
+                await producer.send(topic, b"v")
+            await producer.close()

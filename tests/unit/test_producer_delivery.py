@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 from barnabas import Producer
-from barnabas.producer import RecordMetadata
+from barnabas.producer import DeliveryHandle, RecordMetadata
 from barnabas_common.errors import (
+    BarnabasError,
     ClosedError,
     DeliveryTimeoutError,
     InvalidRecordError,
@@ -342,3 +343,29 @@ async def test_linger_gathers_records_into_one_batch() -> None:
             await asyncio.sleep(0.001)
         await handle
         assert producer.metrics().batches_sent == 1
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_callback_may_end_the_program_and_no_flush_waits_forever(
+    error: type[BaseException],
+) -> None:
+    handles: list[DeliveryHandle] = []
+    called: list[int] = []
+
+    def end(metadata: RecordMetadata | None, failure: BarnabasError | None) -> None:
+        assert metadata is not None
+        called.append(metadata.offset)
+        raise error(7)
+
+    async def program() -> None:
+        async with (
+            ScriptedBrokers() as brokers,
+            Producer(brokers.bootstrap, runtime=brokers.runtime, linger_ms=50) as producer,
+        ):
+            for _ in range(3):
+                handles.append(await producer.send("flights", b"v", partition=0, on_delivery=end))
+            await asyncio.Event().wait()
+
+    with pytest.raises(error):
+        asyncio.run(asyncio.wait_for(program(), 10.0))
+    assert [handle.result().offset for handle in handles] == called == [0, 1, 2]

@@ -1,13 +1,14 @@
 """One Spark task reads exactly its planned offsets, or fails and says why."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 from barnabas_common.record.builder import BatchBuilder
 from pyspark_barnabas.options import ReadOptions
 from pyspark_barnabas.planning import DataLossError, OffsetRange
-from pyspark_barnabas.reading import ARROW_SCHEMA, RangeReader
+from pyspark_barnabas.reading import ARROW_SCHEMA, RangeReader, within_spark
 
 from tests.support.scripted_brokers import ScriptedBrokers, ScriptedLog
 
@@ -157,3 +158,21 @@ async def test_records_already_read_that_an_unclean_election_cut_off_are_data_lo
                 await reader.next_table()
         finally:
             await reader.close()
+
+
+async def test_a_timestamp_that_spark_cannot_represent_does_not_make_its_range_unreadable():
+    builder = BatchBuilder()
+    stamps = [1000, 2**63 - 1, 9_223_372_036_854_776]
+    for stamp in stamps:
+        builder.append(stamp, None, b"x")
+    async with ScriptedBrokers() as brokers:
+        brokers.log().append(builder.build())
+        (table,) = await read(brokers, 0, len(stamps))
+    times = [time.replace(tzinfo=UTC) for time in table["timestamp"].to_pylist()]
+    last = datetime(9999, 12, 31, tzinfo=UTC)
+    assert times == [datetime.fromtimestamp(1, UTC), last, last]
+
+
+def test_timestamps_long_ago_are_cut_off_too():
+    times = pa.array([-(2**63), -62_135_510_400_001, -62_135_510_400_000, -1, 0])
+    assert within_spark(times).to_pylist() == [-62_135_510_400_000] * 3 + [-1, 0]

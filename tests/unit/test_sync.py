@@ -241,3 +241,16 @@ def test_blocking_call_in_a_callback_is_refused(
         producer.send("flights", b"v", on_delivery=lambda m, e: producer.flush())
         producer.flush()
     assert "not possible in an on_delivery callback" in caplog.text
+
+
+def test_a_callback_cannot_end_the_background_loop(
+    brokers: ScriptedBrokers, caplog: pytest.LogCaptureFixture
+) -> None:
+    def end(metadata: object, failure: object) -> None:
+        raise SystemExit(7)
+
+    with caplog.at_level(logging.ERROR), producer_of(brokers) as producer:
+        producer.send("flights", b"v", on_delivery=end)
+        producer.flush()
+        assert producer.send_and_wait("flights", b"v", partition=0).offset >= 0
+    assert "a callback tried to end the program" in caplog.text

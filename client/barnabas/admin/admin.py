@@ -107,9 +107,11 @@ class Admin(Client):
         return await topic_requests.create_topics(await self._ready(), request, self._patience)
 
     async def delete_topics(self, topics: Iterable[str], *, timeout_ms: int = 30_000) -> None:
-        """Delete topics with their records; returns when no reachable broker knows them.
+        """Delete topics with their records; returns when they can be created again.
 
-        Raises the first refusal, once the rest is deleted.
+        If a broker with a replica does not run, the call returns when no reachable broker knows the
+        topic; the deletion ends when that broker is back. Raises the first refusal, once the rest
+        is deleted, and `RequestTimedOutError` after `timeout_ms`; the deletion continues by itself.
         """
         request = DeleteTopicsRequest(timeout_ms, topic_requests.names(topics))
         await topic_requests.delete_topics(await self._ready(), request, self._patience)

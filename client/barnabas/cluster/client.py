@@ -61,21 +61,11 @@ class Client:
         """
         if self._closed:
             raise ClosedError(f"this {self._what} is closed")
-        if os.getpid() != self._process:
-            raise ClientError(
-                f"this {self._what} was made in process {self._process} and the process was forked "
-                f"since: close it before forking, or start processes by the method 'spawn', "
-                f"and make a new {self._what} in each"
-            )
+        self._check_home()
         running = asyncio.get_running_loop()
         if self._home is None:
             self._home = running
             self._starting = asyncio.Lock()
-        elif self._home is not running:
-            raise ClientError(
-                f"this {self._what} belongs to another event loop: make and use it within one "
-                f"asyncio.run(), or use barnabas.sync.{self._what}"
-            )
         assert self._starting is not None
         async with self._starting:
             if self._loop is None and not self._closed:
@@ -85,6 +75,21 @@ class Client:
                     await self.close()
         if self._closed:
             raise ClosedError(f"this {self._what} was closed while it started")
+
+    def _check_home(self) -> None:
+        """Raise `ClientError` in another process or event loop than the one of the client: what it
+        waits for would never happen there."""
+        if os.getpid() != self._process:
+            raise ClientError(
+                f"this {self._what} was made in process {self._process} and the process was forked "
+                f"since: close it before forking, or start processes by the method 'spawn', "
+                f"and make a new {self._what} in each"
+            )
+        if self._home is not None and self._home is not asyncio.get_running_loop():
+            raise ClientError(
+                f"this {self._what} belongs to another event loop: make, use and close it within "
+                f"one asyncio.run(), or use barnabas.sync.{self._what}"
+            )
 
     async def _start(self) -> None:
         self._runtime = self._given_runtime or _real_runtime()
@@ -101,6 +106,8 @@ class Client:
 
     def _end(self) -> bool:
         """Refuse further use; True if the client was started and this is the first end."""
+        if not self._closed:
+            self._check_home()
         was_running = self._loop is not None
         self._closed = True
         self._loop = None

@@ -27,6 +27,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas.cluster.backoff import Backoff
 from barnabas.cluster.connections import Connections, unreachable
 from barnabas.cluster.metadata import ClusterMetadata, Leader, TopicInfo
+from barnabas.cluster.options import check_topic
 
 logger = logging.getLogger(__name__)
 
@@ -138,9 +139,11 @@ class Cluster:
     async def topic(self, name: str, timeout: float) -> TopicInfo:
         """The topic's partitions, requested until known or `timeout` seconds have passed.
 
-        Raises the broker's refusal; `UnknownTopicOrPartitionError` earlier, once a topic has been
-        unknown for longer than brokers need to learn of a new one.
+        Raises `InvalidArgumentError` for what is no name, and the broker's refusal;
+        `UnknownTopicOrPartitionError` earlier, once a topic has been unknown for longer than
+        brokers need to learn of a new one.
         """
+        check_topic(name)
         start = self.clock.monotonic()
         failures = 0
         self.watch([name])

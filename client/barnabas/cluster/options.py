@@ -1,6 +1,6 @@
 """Checks of a caller's options; each error names the option and its legal values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -61,9 +61,22 @@ def check_str(name: str, value: object) -> None:
         raise InvalidArgumentError(f"{name} must be a str, not {value!r}")
 
 
+def check_topic(value: object) -> None:
+    """Raise `InvalidArgumentError` unless a request can carry `value` as the name of a topic."""
+    if not isinstance(value, str) or not value:
+        raise InvalidArgumentError(f"a topic is a non-empty str, not {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"the topic name {value!r} is not Unicode: {error}") from None
+
+
 def parse_bootstrap_servers(value: str | Sequence[str]) -> tuple[Address, ...]:
     """Parse `"host:port,host:port"` or a list of such; at least one address, no duplicates."""
-    parts = value.split(",") if isinstance(value, str) else list(value)
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, Iterable) or not all(isinstance(part, str) for part in given):
+        raise InvalidArgumentError(f"bootstrap_servers are host:port,..., not {value!r}")
+    parts = list(given)
     texts = [part.strip() for part in parts if part.strip()]
     if not texts:
         raise InvalidArgumentError("bootstrap_servers must name at least one host:port")

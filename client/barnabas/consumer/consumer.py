@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self, Unpack
 from barnabas_common.errors import (
     ClientError,
     ClosedError,
-    InvalidArgumentError,
     OffsetOutOfRangeError,
 )
 from barnabas_common.messages.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
@@ -21,7 +20,7 @@ from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.by_leader import list_offsets
-from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int
+from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int, check_topic
 from barnabas.consumer.config import ConsumerConfig, ConsumerOptions
 from barnabas.consumer.fetcher import Fetcher
 from barnabas.consumer.in_group import InGroup
@@ -52,8 +51,7 @@ class Consumer(InGroup):
         **options: Unpack[ConsumerOptions],
     ) -> None:
         for topic in topics:
-            if not isinstance(topic, str) or not topic:
-                raise InvalidArgumentError(f"a topic is a non-empty str, not {topic!r}")
+            check_topic(topic)
         super().__init__(ConsumerConfig.of(options), bootstrap_servers, runtime, topics)
         self._topics = tuple(dict.fromkeys(topics)) if self._group_config is None else ()
 
@@ -91,6 +89,7 @@ class Consumer(InGroup):
             )
         assigned = [TopicPartition(topic, partition) for topic, partition in partitions]
         for tp in assigned:
+            check_topic(tp.topic)
             check_int(f"partition of {tp.topic!r}", tp.partition, 0)
         self._positions.assign(dict.fromkeys(assigned))
         self._drop_pending(None)
@@ -136,6 +135,9 @@ class Consumer(InGroup):
             await self._offset_fetcher.settled()
         if not state.known:
             self._buffer.raise_failure(state)
+            refusal = self._offset_fetcher.refusal(state)
+            if refusal is not None:
+                raise refusal
         return self._application_position(state)
 
     def high_watermark(self, partition: TopicPartition | tuple[str, int]) -> int:
@@ -144,6 +146,7 @@ class Consumer(InGroup):
 
     async def lag(self, partition: TopicPartition | tuple[str, int]) -> int:
         """The number of offsets from the position to the high watermark; -1 while unknown."""
+        await self._ensure_started()
         end = self.high_watermark(partition)
         return -1 if end < 0 else max(end - await self.position(partition), 0)
 

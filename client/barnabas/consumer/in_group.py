@@ -74,6 +74,7 @@ class InGroup(Client):
 
     async def unsubscribe(self) -> None:
         """Commit if that is automatic, give up all partitions, and leave the group."""
+        self._check_home()
         self._subscription = None
         if self._membership is not None:
             await self._membership.unsubscribe(self._timeout)
@@ -247,6 +248,7 @@ class InGroup(Client):
             raise InvalidGroupIdError(f"{what} needs a group_id")
 
     async def _started_membership(self, what: str) -> Membership:
+        self._check_home()
         self._check_in_group(what)
         await self._ensure_started()
         assert self._membership is not None

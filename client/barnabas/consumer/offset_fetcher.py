@@ -9,6 +9,7 @@ the others.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from barnabas_common.errors import (
     BarnabasError,
@@ -51,6 +52,15 @@ FetchCommitted = Callable[
 ]
 
 
+class _Refusal(NamedTuple):
+    """A partition does not exist; it is looked up again at `until`, or once it exists."""
+
+    state: TopicPartitionState
+    version: int
+    until: float
+    error: BarnabasError
+
+
 class OffsetFetcher:
     """Resets and validates the positions of one consumer."""
 
@@ -74,6 +84,7 @@ class OffsetFetcher:
         self._missing_since: dict[str, float] = {}
         # Set for a consumer in a group.
         self.fetch_committed: FetchCommitted | None = None
+        self._refused: dict[TopicPartition, _Refusal] = {}
         self._last_failure: BarnabasError | None = None
 
     def start(self) -> None:
@@ -94,7 +105,9 @@ class OffsetFetcher:
         """
         try:
             async with asyncio.timeout(self._timeout):
-                while any(not state.blocked for state in self._unsettled()):
+                while any(
+                    not state.blocked and self.refusal(state) is None for state in self._unsettled()
+                ):
                     self._settled.clear()
                     await self._settled.wait()
         except TimeoutError:
@@ -106,6 +119,14 @@ class OffsetFetcher:
 
     def _unsettled(self) -> _States:
         return [*self._positions.awaiting_committed(), *self._positions.unreset()]
+
+    def refusal(self, state: TopicPartitionState) -> BarnabasError | None:
+        """The error about a partition that did not exist a short time ago."""
+        found = self._refused.get(state.topic_partition)
+        if found is None or (found.state, found.version) != (state, state.version):
+            return None
+        exists = self._cluster.metadata.partition(state.topic_partition) is not None
+        return None if exists or self._cluster.clock.monotonic() >= found.until else found.error
 
     async def _run(self) -> None:
         while True:
@@ -152,7 +173,7 @@ class OffsetFetcher:
         that do not exist the others of their topic."""
         topics: dict[tuple[str, bool], list[TopicPartitionState]] = {}
         for state in self._positions.unreset():
-            if not state.blocked:
+            if not state.blocked and self.refusal(state) is None:
                 tp = state.topic_partition
                 exists = self._cluster.metadata.partition(tp) is not None
                 topics.setdefault((tp.topic, exists), []).append(state)
@@ -221,7 +242,15 @@ class OffsetFetcher:
                 self._buffer.add_failure(state, UnknownTopicOrPartitionError(message))
 
     def _raise_later(self, states: _States, error: BarnabasError) -> None:
-        """The next poll raises the error; after that the lookup is tried again."""
+        """The next poll raises the error; after that the lookup is tried again, but not at once if
+        the partition does not exist."""
+        if isinstance(error, UnknownTopicOrPartitionError):
+            until = self._cluster.clock.monotonic() + _DELETED_AFTER_SECONDS
+            for state in states:
+                tp = state.topic_partition
+                self._refused[tp] = _Refusal(state, state.version, until, error)
+            self._cluster.request_refresh()
+            asyncio.get_running_loop().call_later(_DELETED_AFTER_SECONDS, self.wake)
         for state in states:
             if not state.blocked:
                 self._buffer.add_failure(state, error)

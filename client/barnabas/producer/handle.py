@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from barnabas_common.errors import BarnabasError, ClientError
 from barnabas_common.topic_partition import TopicPartition
@@ -122,6 +123,8 @@ class BatchResult:
                     function(None, self.error)
             except Exception:
                 logger.exception("on_delivery of a record of %s failed", self.topic_partition)
+            except BaseException as error:
+                _end_loop(error)
 
     async def _changed(self) -> None:
         # One future for each waiter: cancelling one must not cancel the others.
@@ -134,6 +137,28 @@ class BatchResult:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
+
+
+# Loops that a callback has ended: another error would interrupt the end of their tasks.
+_ended: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
+
+
+def _end_loop(error: BaseException) -> None:
+    """Raise SystemExit or KeyboardInterrupt in the loop soon, once for each loop.
+
+    The batches of the present answer must be accounted for before that, or a flush would wait for
+    them forever.
+    """
+    loop = asyncio.get_running_loop()
+    if loop in _ended:
+        logger.error("another on_delivery raised %r: the program is ending", error)
+        return
+    _ended.add(loop)
+    loop.call_soon(_raise, error)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
 
 
 class DeliveryHandle:

@@ -173,6 +173,7 @@ class Producer(Client):
 
         Raises nothing for records that were given up: their handles carry the error.
         """
+        self._check_home()
         self._accumulator.flushes += 1
         try:
             self._accumulator.hurry()
@@ -308,8 +309,6 @@ class Producer(Client):
             )
 
     async def _load_topic(self, topic: str) -> TopicQueues:
-        if not isinstance(topic, str) or not topic:
-            raise InvalidArgumentError(f"a topic is a non-empty str, not {topic!r}")
         info = await self._cluster.topic(topic, self._config.max_block_ms / 1000)
         queues = self._topics.get(topic)
         if queues is None:

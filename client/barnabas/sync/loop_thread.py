@@ -6,6 +6,7 @@ leaves the loop running. After a fork the child gets its own loop.
 
 import asyncio
 import atexit
+import logging
 import os
 import threading
 from collections.abc import Coroutine
@@ -13,6 +14,8 @@ from typing import Any, TypeVar
 
 from barnabas_common.errors import ClientError
 from barnabas_common.runtime.event_loop import ProgramLoop
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -78,4 +81,10 @@ class LoopThread:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
+        while not self._stopped:
+            try:
+                self.loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):  # would end this thread, not the program
+                logger.exception("a callback tried to end the program: use the main thread")
+            else:
+                return

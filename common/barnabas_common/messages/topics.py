@@ -89,7 +89,7 @@ class CreatePartitionsResponse:
 
 @dataclass(slots=True)
 class DeleteTopicsRequest:
-    """The response is sent when the topics are gone from the metadata, or after `timeout_ms`."""
+    """The response is sent when the topics can be created again, or after `timeout_ms`."""
 
     timeout_ms: int
     topics: list[str] = field(default_factory=list)

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 from typing import Any
+from weakref import WeakSet
 
 # gRPC's fork handlers run in every fork of the program, even if another program is then executed,
 # as when PySpark starts Java. Sometimes they crash. gRPC reads the variable when it is imported.
@@ -20,6 +21,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import grpc
 from grpc import aio
 
+from barnabas_common.errors import ClientError
 from barnabas_common.runtime.network import Address, Channel, ProbeResult, Service
 from barnabas_common.transport.probe import probe
 from barnabas_common.transport.stream import FrameStream, StreamBroken
@@ -66,6 +68,21 @@ _CLIENT_OPTIONS: list[tuple[str, int]] = [
 ]
 
 
+# The channels that are open in this process, and the process it was forked from while some were.
+_open_channels: WeakSet["_GrpcChannel"] = WeakSet()
+_forked_from: int | None = None
+
+
+def _note_fork() -> None:
+    """In a child: gRPC's threads are only in the parent, and what it inherited never answers."""
+    global _forked_from
+    if _open_channels:
+        _forked_from = os.getppid()
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
 def method(service: Service) -> str:
     """The path of a service's one method."""
     return f"/barnabas.v1.{service.value}/Exchange"
@@ -75,10 +92,17 @@ class GrpcNetwork:
     """Opens channels over gRPC; implements `Network`.
 
     A request of more than `max_message_bytes` is refused before it is sent. A larger response
-    breaks the connection.
+    breaks the connection. Raises `ClientError` in a process that was forked while channels were
+    open.
     """
 
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        if _forked_from is not None:
+            raise ClientError(
+                f"this process was forked from process {_forked_from} while that had a client open:"
+                " no client can be used here. Close the clients before forking, or start processes"
+                " by the method 'spawn'"
+            )
         self._max_message_bytes = max_message_bytes
 
     def connect(self, address: Address, service: Service) -> Channel:
@@ -107,10 +131,12 @@ class _GrpcChannel(StreamChannel):
         channel, self._grpc = self._grpc, None
         if channel is not None:
             await _close(channel)
+            _open_channels.discard(self)
 
     async def _grpc_stream(self) -> FrameStream:
         if self._grpc is None:
             self._grpc = aio.insecure_channel(_target(self.address), options=self._options)
+            _open_channels.add(self)
         stream = _GrpcStream(self._grpc.stream_stream(method(self._service))())
         await stream.opened(self._service)
         return stream

@@ -84,7 +84,7 @@ def create(
     if replication_factor is not None and replication_factor < 1:
         raise UsageFailed(f"--replication-factor must be at least 1, not {replication_factor}")
     settings = settings_of(context)
-    given = parse_assignments(configs or [])
+    given = parse_assignments(configs or [], "--set/--config")
     placed = None if assignment in (None, PLAIN) else explicit(str(assignment))
     if placed is not None:
         check_alone(placed, partitions, replication_factor)
