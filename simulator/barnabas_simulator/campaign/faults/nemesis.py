@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from barnabas_broker.log.manager.offset_checkpoints import CLEAN_OFFSETS, RECOVERY_POINTS
+
 from barnabas_simulator.campaign import state
 from barnabas_simulator.campaign.faults import spoiling
 from barnabas_simulator.campaign.faults.budget import isr_memberships_kept, last_epoch, may_forget
@@ -289,6 +291,10 @@ class Nemesis:
     def _spoil_checkpoint(self, victim: int) -> Undo | None:
         disk = self._cluster.disks[victim]
         names = [name for name in disk.look_into("/data") if name in CHECKPOINTS]
+        if CLEAN_OFFSETS in names:
+            # Without recovery points the gaps of a compacted log look like lost records, and the
+            # replica is refused. That is a lost log, which the budget of this fault does not cover.
+            names = [name for name in names if name != RECOVERY_POINTS]
         if not names:
             return None
         undo = self._kill(victim)
