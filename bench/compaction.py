@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import random
 import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -102,6 +103,7 @@ async def measure(data: Path, megabytes: int, record_bytes: int, kafka: Path | N
         f" longest {delays[-1] * 1000:.1f} ms"
     )
     if kafka is not None:
+        sys.path.insert(0, str(Path(__file__).parents[1]))
         from tests.kafka_tools.harness import compact_log
 
         seconds = compact_log(kafka / str(NAME), SEGMENT_BYTES, 1, 134_217_728) / 1000
