@@ -35,7 +35,7 @@ async def test_a_loop_that_stands_still_for_a_second_keeps_it(real_ensemble: Rea
     session = await real_ensemble.session()
     await session.create("/leader", ephemeral=True)
     for _ in range(3):
-        time.sleep(1.0)
+        time.sleep(1.0)  # blocks the event loop: the fault itself
         assert await session.exists("/leader") is not None, "the loop has run again"
     assert session.state is State.CONNECTED
     await session.close()

@@ -102,7 +102,7 @@ async def test_a_pause_of_a_second_is_no_evidence(cluster: LocalCluster, victim:
         broker = await choose(cluster.bootstrap, topic, victim)
         for _ in range(2):
             cluster.signal(broker, signal.SIGSTOP)
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(1.0)  # the length of the pause is the fault
             cluster.signal(broker, signal.SIGCONT)
             await workload.acked_in_every_partition(20)
         await workload.stop()

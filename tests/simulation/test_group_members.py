@@ -2,12 +2,12 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import barnabas.group.member as group_member
 import pytest
-from barnabas import CommitFailedError, Consumer, OffsetAndMetadata, RebalanceListener
+from barnabas import CommitFailedError, Consumer, RebalanceListener
 from barnabas_common.errors import (
     ClientError,
     FencedInstanceIdError,
@@ -15,77 +15,19 @@ from barnabas_common.errors import (
     InconsistentGroupProtocolError,
     InvalidArgumentError,
     InvalidGroupIdError,
-    OffsetMetadataTooLargeError,
-    RebalanceInProgressError,
 )
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
-    OffsetCommitRequest,
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_partition import TopicPartition
-from barnabas_simulator.loop import run
 
+from tests.support.group_stories import PARTITIONS, Noted, member, settle, story, write
 from tests.support.scripted_group import GroupBrokers
-
-PARTITIONS = [TopicPartition("flights", number) for number in range(4)]
-
-
-def story(scenario: Callable[[GroupBrokers], Awaitable[None]]) -> None:
-    async def tell() -> None:
-        async with GroupBrokers() as brokers:
-            await scenario(brokers)
-
-    run(tell(), seed=1, max_time=3600.0)
-
-
-def member(brokers: GroupBrokers, name: str = "c", *topics: str, **options: Any) -> Consumer:
-    return Consumer(
-        *(topics or ("flights",)),
-        bootstrap_servers=brokers.bootstrap,
-        runtime=brokers.runtime_of(name),
-        **{"group_id": "g", "client_id": name, "auto_offset_reset": "earliest", **options},
-    )
-
-
-def write(brokers: GroupBrokers, count: int) -> None:
-    for partition in range(len(brokers.logs)):
-        builder = BatchBuilder()
-        for number in range(count):
-            builder.append(number, None, b"%d" % number, [])
-        brokers.log(partition).append(builder.build())
-    brokers.changed()
-
-
-async def settle(*consumers: Consumer, rounds: int = 200) -> None:
-    """Poll all of them until together they have every partition, and nothing is due."""
-    for _ in range(rounds):
-        for consumer in consumers:
-            await consumer.poll(timeout_ms=50)
-        held = [tp for consumer in consumers for tp in consumer.assignment()]
-        if sorted(held) == PARTITIONS and all("reads" in c.health()[0] for c in consumers):
-            return
-    raise AssertionError([c.health() for c in consumers])
-
-
-class Noted(RebalanceListener):
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, list[int]]] = []
-
-    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-        self.calls.append(("assigned", [tp.partition for tp in partitions]))
-
-    async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        await asyncio.sleep(0.01)
-        self.calls.append(("revoked", [tp.partition for tp in partitions]))
-
-    def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> None:
-        self.calls.append(("lost", [tp.partition for tp in partitions]))
 
 
 def test_one_member_reads_everything_and_commits_what_it_returned() -> None:
@@ -114,37 +56,6 @@ def test_two_members_share_and_each_record_is_read_once() -> None:
             assert sorted((r.partition, r.offset) for r in read) == [
                 (p, o) for p in range(4) for o in range(5)
             ]
-
-    story(scenario)
-
-
-def test_an_iteration_is_not_ahead_of_the_commit_when_partitions_change_hands() -> None:
-    """The records polled but not returned are read by the other member."""
-
-    async def scenario(brokers: GroupBrokers) -> None:
-        write(brokers, 100)
-        seen: list[tuple[str, int, int]] = []
-        stop = asyncio.Event()
-
-        async def work(consumer: Consumer, name: str) -> None:
-            async with consumer:
-                async for record in consumer:
-                    await asyncio.sleep(0.05)
-                    seen.append((name, record.partition, record.offset))
-                    if stop.is_set() or len({s[1:] for s in seen}) == 400:
-                        stop.set()
-                        return
-
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(work(member(brokers, "a"), "a"))
-            await asyncio.sleep(2)
-            tasks.create_task(work(member(brokers, "b"), "b"))
-            await stop.wait()
-            write(brokers, 1)
-        assert {name for name, *_ in seen} == {"a", "b"}
-        counted = [s[1:] for s in seen if s[2] < 100]
-        assert len(set(counted)) == 400
-        assert len(counted) - 400 <= 1, "nothing is read twice in an orderly rebalance"
 
     story(scenario)
 
@@ -332,79 +243,6 @@ def test_a_coordinator_that_dies_is_found_again_elsewhere() -> None:
             brokers.coordinator = 2
             await settle(a, b)
             await a.commit()
-
-    story(scenario)
-
-
-def test_a_commit_of_an_old_generation_fails_and_says_so() -> None:
-    async def scenario(brokers: GroupBrokers) -> None:
-        write(brokers, 5)
-        async with member(brokers, "a", enable_auto_commit=False) as consumer:
-            await settle(consumer)
-            brokers.refusals[OffsetCommitRequest] = [ErrorCode.ILLEGAL_GENERATION]
-            with pytest.raises(CommitFailedError):
-                await consumer.commit()
-            brokers.refusals[OffsetCommitRequest] = [ErrorCode.OFFSET_METADATA_TOO_LARGE]
-            await settle(consumer)
-            with pytest.raises(OffsetMetadataTooLargeError):
-                await consumer.commit({PARTITIONS[0]: OffsetAndMetadata(1, "x" * 5000)})
-            brokers.refusals[OffsetCommitRequest] = [ErrorCode.REBALANCE_IN_PROGRESS]
-            with pytest.raises(RebalanceInProgressError):
-                await consumer.commit()
-            await settle(consumer)
-            brokers.refusals[OffsetCommitRequest] = [ErrorCode.NOT_COORDINATOR] * 3
-            await consumer.commit({PARTITIONS[0]: OffsetAndMetadata(3, "note")})
-            assert await consumer.committed([PARTITIONS[0], PARTITIONS[1]]) == {
-                PARTITIONS[0]: OffsetAndMetadata(3, "note"),
-                PARTITIONS[1]: None,
-            }
-
-    story(scenario)
-
-
-def test_commits_in_the_background_keep_their_order_and_tell_their_outcome() -> None:
-    async def scenario(brokers: GroupBrokers) -> None:
-        async with member(brokers, "a", enable_auto_commit=False) as consumer:
-            await settle(consumer)
-            outcomes: list[Any] = []
-            for offset in range(1, 6):
-                consumer.commit_async({PARTITIONS[0]: offset}, lambda o, e: outcomes.append((o, e)))
-            await consumer.commit({PARTITIONS[1]: 9})
-            assert [(o[PARTITIONS[0]].offset, e) for o, e in outcomes] == [
-                (number, None) for number in range(1, 6)
-            ]
-            assert brokers.groups["g"].offsets[PARTITIONS[0]][0] == 5
-
-    story(scenario)
-
-
-def test_auto_commit_keeps_to_its_interval_and_to_what_was_returned() -> None:
-    async def scenario(brokers: GroupBrokers) -> None:
-        write(brokers, 100)
-        async with member(brokers, "a", auto_commit_interval_ms=1_000) as consumer:
-            count = 0
-            async for _record in consumer:
-                count += 1
-                await asyncio.sleep(0.1)
-                committed = sum(offset for offset, *_ in brokers.groups["g"].offsets.values())
-                assert committed < count, "the record in work is not committed"
-                assert committed >= count - 15
-                if count == 60:
-                    break
-        assert sum(offset for offset, *_ in brokers.groups["g"].offsets.values()) == 60
-
-    story(scenario)
-
-
-def test_a_block_that_fails_commits_nothing_more() -> None:
-    async def scenario(brokers: GroupBrokers) -> None:
-        write(brokers, 10)
-        with pytest.raises(ZeroDivisionError):
-            async with member(brokers) as consumer:
-                async for _ in consumer:
-                    raise ZeroDivisionError
-        assert brokers.groups["g"].offsets == {}
-        assert not brokers.groups["g"].members
 
     story(scenario)
 

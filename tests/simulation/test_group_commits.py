@@ -1,0 +1,122 @@
+"""Commits of a group member against a scripted coordinator, on virtual time."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from barnabas import CommitFailedError, Consumer, OffsetAndMetadata
+from barnabas_common.errors import (
+    OffsetMetadataTooLargeError,
+    RebalanceInProgressError,
+)
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.groups import (
+    OffsetCommitRequest,
+)
+
+from tests.support.group_stories import PARTITIONS, member, settle, story, write
+from tests.support.scripted_group import GroupBrokers
+
+
+def test_an_iteration_is_not_ahead_of_the_commit_when_partitions_change_hands() -> None:
+    """The records polled but not returned are read by the other member."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        write(brokers, 100)
+        seen: list[tuple[str, int, int]] = []
+        stop = asyncio.Event()
+
+        async def work(consumer: Consumer, name: str) -> None:
+            async with consumer:
+                async for record in consumer:
+                    await asyncio.sleep(0.05)
+                    seen.append((name, record.partition, record.offset))
+                    if stop.is_set() or len({s[1:] for s in seen}) == 400:
+                        stop.set()
+                        return
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(work(member(brokers, "a"), "a"))
+            await asyncio.sleep(2)
+            tasks.create_task(work(member(brokers, "b"), "b"))
+            await stop.wait()
+            write(brokers, 1)
+        assert {name for name, *_ in seen} == {"a", "b"}
+        counted = [s[1:] for s in seen if s[2] < 100]
+        assert len(set(counted)) == 400
+        assert len(counted) - 400 <= 1, "nothing is read twice in an orderly rebalance"
+
+    story(scenario)
+
+
+def test_a_commit_of_an_old_generation_fails_and_says_so() -> None:
+    async def scenario(brokers: GroupBrokers) -> None:
+        write(brokers, 5)
+        async with member(brokers, "a", enable_auto_commit=False) as consumer:
+            await settle(consumer)
+            brokers.refusals[OffsetCommitRequest] = [ErrorCode.ILLEGAL_GENERATION]
+            with pytest.raises(CommitFailedError):
+                await consumer.commit()
+            brokers.refusals[OffsetCommitRequest] = [ErrorCode.OFFSET_METADATA_TOO_LARGE]
+            await settle(consumer)
+            with pytest.raises(OffsetMetadataTooLargeError):
+                await consumer.commit({PARTITIONS[0]: OffsetAndMetadata(1, "x" * 5000)})
+            brokers.refusals[OffsetCommitRequest] = [ErrorCode.REBALANCE_IN_PROGRESS]
+            with pytest.raises(RebalanceInProgressError):
+                await consumer.commit()
+            await settle(consumer)
+            brokers.refusals[OffsetCommitRequest] = [ErrorCode.NOT_COORDINATOR] * 3
+            await consumer.commit({PARTITIONS[0]: OffsetAndMetadata(3, "note")})
+            assert await consumer.committed([PARTITIONS[0], PARTITIONS[1]]) == {
+                PARTITIONS[0]: OffsetAndMetadata(3, "note"),
+                PARTITIONS[1]: None,
+            }
+
+    story(scenario)
+
+
+def test_commits_in_the_background_keep_their_order_and_tell_their_outcome() -> None:
+    async def scenario(brokers: GroupBrokers) -> None:
+        async with member(brokers, "a", enable_auto_commit=False) as consumer:
+            await settle(consumer)
+            outcomes: list[Any] = []
+            for offset in range(1, 6):
+                consumer.commit_async({PARTITIONS[0]: offset}, lambda o, e: outcomes.append((o, e)))
+            await consumer.commit({PARTITIONS[1]: 9})
+            assert [(o[PARTITIONS[0]].offset, e) for o, e in outcomes] == [
+                (number, None) for number in range(1, 6)
+            ]
+            assert brokers.groups["g"].offsets[PARTITIONS[0]][0] == 5
+
+    story(scenario)
+
+
+def test_auto_commit_keeps_to_its_interval_and_to_what_was_returned() -> None:
+    async def scenario(brokers: GroupBrokers) -> None:
+        write(brokers, 100)
+        async with member(brokers, "a", auto_commit_interval_ms=1_000) as consumer:
+            count = 0
+            async for _record in consumer:
+                count += 1
+                await asyncio.sleep(0.1)
+                committed = sum(offset for offset, *_ in brokers.groups["g"].offsets.values())
+                assert committed < count, "the record in work is not committed"
+                assert committed >= count - 15
+                if count == 60:
+                    break
+        assert sum(offset for offset, *_ in brokers.groups["g"].offsets.values()) == 60
+
+    story(scenario)
+
+
+def test_a_block_that_fails_commits_nothing_more() -> None:
+    async def scenario(brokers: GroupBrokers) -> None:
+        write(brokers, 10)
+        with pytest.raises(ZeroDivisionError):
+            async with member(brokers) as consumer:
+                async for _ in consumer:
+                    raise ZeroDivisionError
+        assert brokers.groups["g"].offsets == {}
+        assert not brokers.groups["g"].members
+
+    story(scenario)
