@@ -7,7 +7,7 @@ with both positions of each switch.
 
 import asyncio
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -39,20 +39,25 @@ COUNT = 200
 async def test_the_last_member_of_the_isr_loses_power(
     tmp_path: Path, switches: Mapping[str, str], kept: bool
 ) -> None:
+    """Without eligible replicas, records are safe once a leader alone has answered `acks=1`.
+
+    The controller may remove the paused followers before the leader does, and then the flush comes
+    after the smaller ISR. With eligible replicas the moment of the power loss does not matter.
+    """
     config = {
         "zookeeper.session.timeout.ms": "2000",
         "replica.lag.time.max.ms": "1000",
         "log.disk": "volatile",
     }
     with real_cluster(tmp_path, config | switches) as cluster:
-        missing = await _story(cluster)
+        missing = await _story(cluster, until_flushed=switches == ONLY_FSYNC)
     if kept:
         assert not missing
     else:
         assert len(missing) == COUNT, "even what was acknowledged with acks=all"
 
 
-async def _story(cluster: LocalCluster) -> set[bytes]:
+async def _story(cluster: LocalCluster, until_flushed: bool) -> set[bytes]:
     leader = await controller_id(cluster.bootstrap)
     others = [broker for broker in cluster.broker_ids if broker != leader]
     async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
@@ -65,7 +70,10 @@ async def _story(cluster: LocalCluster) -> set[bytes]:
         cluster.signal(broker, signal.SIGSTOP)
     address = cluster.bootstrap.split(",")[leader - 1]
     await _produce(address, [b"alone"], 1)
-    await _until_isr_is(cluster, (leader,))
+    await _until(cluster, lambda state: state.isr == (leader,))
+    if until_flushed:
+        await _until_leader_knows_isr(address, leader, [leader])
+        await _produce(address, [b"flushed"], 1)
     await asyncio.to_thread(cluster.kill, leader)
     for broker in others:
         cluster.signal(broker, signal.SIGCONT)
@@ -91,9 +99,19 @@ async def _consume(bootstrap: str) -> set[bytes]:
     return found
 
 
-async def _until_isr_is(cluster: LocalCluster, isr: tuple[int, ...]) -> None:
+async def _until_leader_knows_isr(address: str, leader: int, isr: list[int]) -> None:
+    async with Admin(bootstrap_servers=address) as admin, asyncio.timeout(30.0):
+        while True:
+            answers = await admin.describe_replicas([TP.topic])
+            own = next(answer for answer in answers if answer.broker_id == leader)
+            if [replica.in_sync_replicas for replica in own.replicas] == [isr]:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def _until(cluster: LocalCluster, holds: Callable[[LeaderAndIsr], bool]) -> None:
     async with zookeeper(cluster) as session, asyncio.timeout(30.0):
-        while (await _state(session)).isr != isr:
+        while not holds(await _state(session)):
             await asyncio.sleep(0.05)
 
 
@@ -115,14 +133,8 @@ async def test_after_kill_9_of_all_the_first_to_return_leads_at_once(tmp_path: P
         for broker in cluster.broker_ids:
             await asyncio.to_thread(cluster.kill, broker)
         await asyncio.to_thread(cluster.start_broker, 3)
-        await _until_leader_is(cluster, 3)
+        await _until(cluster, lambda state: state.leader == 3)
         for broker in (1, 2):
             await asyncio.to_thread(cluster.start_broker, broker)
         await wait_until_in_sync(cluster.bootstrap, TP.topic)
         assert await _consume(cluster.bootstrap) == acknowledged
-
-
-async def _until_leader_is(cluster: LocalCluster, leader: int) -> None:
-    async with zookeeper(cluster) as session, asyncio.timeout(20.0):
-        while (await _state(session)).leader != leader:
-            await asyncio.sleep(0.05)
