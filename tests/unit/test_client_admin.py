@@ -221,3 +221,12 @@ async def test_a_str_is_not_taken_for_topics_of_one_letter() -> None:
             await admin.delete_topics("flights")
         with pytest.raises(InvalidArgumentError, match=r"\['flights'\]"):
             await admin.describe_topics("flights")
+
+
+async def test_settings_that_are_no_dict_are_refused() -> None:
+    async with (
+        AdminBrokers() as brokers,
+        Admin(brokers.bootstrap, runtime=brokers.runtime) as admin,
+    ):
+        with pytest.raises(InvalidArgumentError, match="configs is a dict"):
+            await admin.create_topic("t", configs=["retention.ms=1"])  # type: ignore[arg-type]

@@ -66,6 +66,14 @@ async def test_every_partition_is_read_whole_and_in_order() -> None:
             assert of_it[7][2:] == (7, 1_007, 0, b"k7", b"7", [("h", b"7")], 1)
 
 
+async def test_a_time_limit_that_is_no_number_is_refused() -> None:
+    async with ScriptedBrokers() as brokers, consumer_of(brokers, "flights") as consumer:
+        with pytest.raises(InvalidArgumentError, match="timeout_ms must be a number of ms"):
+            await consumer.poll(timeout_ms="100")  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgumentError, match="timeout_ms must be a number of ms"):
+            await consumer.poll_arrow(timeout_ms="100")  # type: ignore[arg-type]
+
+
 async def test_poll_returns_at_most_max_records_and_moves_the_position() -> None:
     async with ScriptedBrokers() as brokers:
         write(brokers, 0, 25)

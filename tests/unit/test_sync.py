@@ -96,6 +96,18 @@ async def test_works_where_a_loop_already_runs() -> None:
     thread.call(scripted.__aexit__())
 
 
+def test_a_buffer_may_be_used_again_as_soon_as_send_returns(brokers: ScriptedBrokers) -> None:
+    with producer_of(brokers) as producer:
+        buffer = bytearray(b"first")
+        handles = [
+            producer.send("flights", same, partition=0) for same in (buffer, memoryview(buffer))
+        ]
+        buffer[:] = b"other"
+        for handle in handles:
+            handle.result(5)
+    assert [record.value for record in brokers.log(0).records()] == [b"first", b"first"]
+
+
 def test_result_raises_what_became_of_the_record(brokers: ScriptedBrokers) -> None:
     with producer_of(brokers, max_request_size=2_000) as producer:
         assert producer.send("flights", b"good").result(5).offset == 0

@@ -17,7 +17,6 @@ from barnabas_common.messages.offsets import LATEST_TIMESTAMP, ListedOffset
 from barnabas_common.messages.reassignments import OngoingReassignment
 from barnabas_common.messages.replicas import DescribeReplicasRequest
 from barnabas_common.messages.topics import (
-    ConfigEntry,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     NewPartitions,
@@ -89,7 +88,7 @@ class Admin(Client):
             partitions,
             replication_factor,
             topic_requests.assigned(assignments),
-            [ConfigEntry(name, str(value)) for name, value in (configs or {}).items()],
+            topic_requests.configured(configs),
         )
         created = await self.create_topics(
             [new], timeout_ms=timeout_ms, validate_only=validate_only

@@ -12,6 +12,7 @@ from dataclasses import replace
 from barnabas_common.errors import InvalidArgumentError, NotControllerError, raise_for
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.topics import (
+    ConfigEntry,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
@@ -38,6 +39,13 @@ def names(topics: Iterable[str]) -> list[str]:
 def assigned(assignments: Mapping[int, Sequence[int]] | None) -> list[ReplicaAssignment]:
     """The brokers of each partition, as requests name them."""
     return [ReplicaAssignment(p, list(ids)) for p, ids in (assignments or {}).items()]
+
+
+def configured(configs: Mapping[str, object] | None) -> list[ConfigEntry]:
+    """A new topic's settings, as requests name them."""
+    if configs is not None and not isinstance(configs, Mapping):
+        raise InvalidArgumentError(f"configs is a dict of names and values, not {configs!r}")
+    return [ConfigEntry(name, str(value)) for name, value in (configs or {}).items()]
 
 
 async def create_topics(

@@ -40,6 +40,12 @@ def check_int(name: str, value: object, minimum: int, maximum: int = 2**63 - 1) 
         raise InvalidArgumentError(f"{name} must be {bounds}, not {value}")
 
 
+def check_timeout(name: str, value: object) -> None:
+    """Raise `InvalidArgumentError` unless a time limit in ms is a number or None (no limit)."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise InvalidArgumentError(f"{name} must be a number of ms or None, not {value!r}")
+
+
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """Raise `InvalidArgumentError` unless `value` is one of `choices`."""
     # `True == 1` must not pass for acks=1.

@@ -20,7 +20,7 @@ from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.by_leader import list_offsets
-from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int, check_topic
+from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int, check_timeout, check_topic
 from barnabas.consumer.config import ConsumerConfig, ConsumerOptions
 from barnabas.consumer.fetcher import Fetcher
 from barnabas.consumer.in_group import InGroup
@@ -190,6 +190,7 @@ class Consumer(InGroup):
         await self._ensure_started()
         limit = self._config.max_poll_records if max_records is None else max_records
         check_int("max_records", limit, 1)
+        check_timeout("timeout_ms", timeout_ms)
         if self._membership is None:
             return await self._poll(timeout_ms, limit)
         self._membership.poll_begins()
@@ -226,6 +227,7 @@ class Consumer(InGroup):
         """
         from barnabas.consumer.arrow import table_of
 
+        check_timeout("timeout_ms", timeout_ms)
         await self._ensure_started()
         if self._membership is None:
             return table_of(await self._poll_columns(timeout_ms))

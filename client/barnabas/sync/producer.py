@@ -75,7 +75,7 @@ class Producer(Blocking):
         """
         self._check_usable()
         if value is not None and not isinstance(value, bytes):
-            raise _not_bytes("value", value)
+            value = _copied(value)
         if key is not None and not isinstance(key, bytes):
             raise _not_bytes("key", key)
         return self._lane.put((topic, value, key, partition, timestamp_ms, headers, on_delivery))
@@ -152,6 +152,13 @@ class Producer(Blocking):
         errors = [*self._lane.take_refusals(), *self._client.take_unobserved_errors()]
         if errors:
             raise errors[0]
+
+
+def _copied(value: object) -> bytes:
+    """The content of a buffer that its owner may change before the record is sent."""
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    raise _not_bytes("value", value)
 
 
 def _not_bytes(name: str, given: object) -> InvalidArgumentError:

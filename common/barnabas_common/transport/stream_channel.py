@@ -235,3 +235,6 @@ class StreamChannel:
         except StreamBroken as error:
             # The reader meets the same error and fails the calls; here only the writing stops.
             logger.debug("cannot write to %s: %s", self._name, error)
+        except Exception:
+            stream.close()  # the reader would wait for answers to requests that never leave
+            raise

@@ -42,7 +42,7 @@ class IsrChanges:
         self._term = term
         self._context = term.context
         self._on_accepted = on_accepted
-        self._reported_stale: set[tuple[int, int]] = set()
+        self._reported_stale: dict[int, int] = {}  # the last such epoch of a broker
 
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         """Handle a request; the response has every partition of the request, in its order."""
@@ -76,10 +76,9 @@ class IsrChanges:
 
     def _report_stale(self, request: AlterPartitionRequest, registered: int) -> None:
         """Record one event for each broker epoch, because the leader repeats the request."""
-        sender = (request.broker_id, request.broker_epoch)
-        if sender in self._reported_stale:
+        if self._reported_stale.get(request.broker_id) == request.broker_epoch:
             return
-        self._reported_stale.add(sender)
+        self._reported_stale[request.broker_id] = request.broker_epoch
         self._term.events.record(
             EventKind.REQUEST_FENCED,
             f"an ISR change was requested under broker epoch {request.broker_epoch}, and the broker"
