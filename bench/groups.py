@@ -1,6 +1,6 @@
-"""What a consumer group costs: reading with one and without, and commits of fifty members.
+"""What a consumer group costs a reader: rounds with one and without.
 
-    python bench/groups.py [--records N] [--rounds N] [--seconds N] [--json FILE]
+    python bench/groups.py [--records N] [--rounds N] [--json FILE]
 
 Three brokers, 6 partitions, replication factor 3. Rounds with and without a group alternate, so
 that other load on the machine meets both; the figure is the ratio of the medians. On a busy machine
@@ -8,7 +8,6 @@ the client's own CPU time per record says more than the rate.
 """
 
 import argparse
-import asyncio
 import sys
 import tempfile
 import time
@@ -18,22 +17,17 @@ from typing import Any
 
 import measures
 import uvloop
-from barnabas import Admin, Consumer
-from barnabas_common.topic_partition import TopicPartition
+from barnabas import Consumer
 from barnabas_tools.local.cluster import LocalCluster
 from machine import busy_percent, write_figures
-from report import percentile
 
 TOPIC = "bench"
-COMMITS_TOPIC = "commits"
-MEMBERS = 50
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of commits")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     load = busy_percent()
@@ -68,7 +62,6 @@ async def _measure(bootstrap: str, options: argparse.Namespace) -> dict[str, Any
             figures[f"{name}, {kind} a group, CPU us per record"] = median(costs[kind])
         figures[f"{name}, ratio of rates"] = median(rates["with"]) / median(rates["without"])
         figures[f"{name}, ratio of CPU"] = median(costs["without"]) / median(costs["with"])
-    figures.update(await _commits(bootstrap, options.seconds))
     return figures
 
 
@@ -100,41 +93,6 @@ async def _iterate(consumer: Consumer, records: int) -> None:
         count += 1
         if count == records:
             return
-
-
-async def _commits(bootstrap: str, seconds: float) -> dict[str, Any]:
-    """Fifty members of one group, each commits its partition again and again."""
-    async with Admin(bootstrap) as admin:
-        configs = {"min.insync.replicas": "2"}
-        await admin.create_topic(COMMITS_TOPIC, MEMBERS, 3, configs=configs)
-    consumers = [
-        Consumer(bootstrap_servers=bootstrap, group_id="commits", enable_auto_commit=False)
-        for _ in range(MEMBERS)
-    ]
-    for number, consumer in enumerate(consumers):
-        consumer.assign([TopicPartition(COMMITS_TOPIC, number)])
-        await consumer.start()
-        await consumer.commit({TopicPartition(COMMITS_TOPIC, number): 0})
-    took: list[float] = []
-    began = time.perf_counter()
-
-    async def commit(number: int, consumer: Consumer) -> None:
-        offset = 0
-        while time.perf_counter() - began < seconds:
-            offset += 1
-            sent = time.perf_counter()
-            await consumer.commit({TopicPartition(COMMITS_TOPIC, number): offset})
-            took.append((time.perf_counter() - sent) * 1000)
-
-    await asyncio.gather(*(commit(n, c) for n, c in enumerate(consumers)))
-    rate = len(took) / (time.perf_counter() - began)
-    for consumer in consumers:
-        await consumer.close()
-    return {
-        "commits/s": round(rate),
-        "commit p50, ms": percentile(took, 50),
-        "commit p99, ms": percentile(took, 99),
-    }
 
 
 if __name__ == "__main__":
