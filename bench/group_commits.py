@@ -24,13 +24,13 @@ import uvloop
 from barnabas import Admin, Consumer
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_tools.local.cluster import LocalCluster
-from kafka_peer import KafkaCluster
+from kafka_peer import HERE, KafkaCluster
 from machine import busy_percent, write_figures
 from report import percentile
 
 TOPIC = "commits"
 MEMBERS = 50
-KAFKA_PROGRAM = Path(__file__).resolve().parent / "kafka_peer" / "GroupCommits.java"
+KAFKA_PROGRAM = HERE / "GroupCommits.java"
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,9 @@ from barnabas_tools.local.ports import HOST, free_ports
 from machine import resident_mb
 
 VERSION = "3.9.1"
-CACHE = Path(__file__).resolve().parent.parent / ".cache" / "kafka-peer"
-POM = Path(__file__).resolve().parent / "kafka_peer" / "pom.xml"
+CACHE = Path(__file__).resolve().parents[2] / ".cache" / "kafka-peer"
+HERE = Path(__file__).resolve().parent
+POM = HERE / "pom.xml"
 # The options that Kafka's own start script gives a broker.
 BROKER_JVM = ["-Xmx1g", "-Xms1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
 SERVING_TIMEOUT = 60.0
