@@ -2,18 +2,24 @@
 
 Any number of processes may be killed or paused, any link may be cut, any session may expire. But a
 disk may lose data only while each partition for which its broker could be elected has another
-in-sync member that is well. No other fault follows until the broker has lost its ISR memberships. A
-broker whose flush has failed, or is about to fail, counts as one that loses data.
+in-sync member that is well. A folder is lost only if a checkpoint names it: the next start notices
+no other loss (`docs/failures.md`). No other fault follows until the broker has lost its ISR
+memberships. A broker whose flush has failed, or is about to fail, counts as one that loses data.
 """
 
 from collections.abc import Collection
 
+from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
+from barnabas_broker.log.errors import MalformedCheckpoint
 from barnabas_broker.log.manager.log_directory import FLUSH_FAILED
+from barnabas_broker.log.manager.offset_checkpoints import HIGH_WATERMARKS
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.eligibility.eligible_leader_replicas import may_have_lost_records
 from barnabas_controller.store import znodes
 
 from barnabas_simulator.campaign.state import partition_states, registered
 from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.disk import MemoryDisk
 
 
 def may_forget(cluster: SimulatedCluster, victim: int, unwell: Collection[int] = ()) -> bool:
@@ -34,6 +40,17 @@ def may_forget(cluster: SimulatedCluster, victim: int, unwell: Collection[int] =
     )
 
 
+def folders_to_lose(disk: MemoryDisk) -> list[str]:
+    """The folders of partitions that the checkpoint of high watermarks names."""
+    checkpoint = disk.look_into("/data").get(HIGH_WATERMARKS)
+    try:
+        named = {} if checkpoint is None else decode_offsets(bytes(checkpoint.data))
+    except MalformedCheckpoint:
+        return []
+    names = {str(topic_partition) for topic_partition in named}
+    return [name for name in disk.directories("/data") if name in names]
+
+
 def _has_failed_flush(cluster: SimulatedCluster, broker_id: int) -> bool:
     disk = cluster.disks[broker_id]
     return disk.fail_next_flush or disk.exists(f"/data/{FLUSH_FAILED}")
@@ -44,14 +61,15 @@ def last_epoch(cluster: SimulatedCluster) -> int:
     return cluster.zookeeper.tree.zxid
 
 
-def isr_memberships_kept(cluster: SimulatedCluster, victim: int, last: int) -> int:
-    """Count the partitions in which a broker still has the place of an incarnation that registered
+def isr_memberships_kept(cluster: SimulatedCluster, victim: int, last: int) -> list[TopicPartition]:
+    """The partitions in which a broker still has the place of an incarnation that registered
     up to `last`: in the ISR, or eligible and still registered. A return to the ISR in a later
     incarnation is a new place; a proposal in flight when the disk lost data is not."""
     node = cluster.zookeeper.tree.find(znodes.broker_path(victim))
     is_registered = node is not None and node.czxid <= last
-    return sum(
-        (victim in found.state.isr and found.state.proved_at.get(victim, last) <= last)
+    return [
+        partition
+        for partition, found in partition_states(cluster).items()
+        if (victim in found.state.isr and found.state.proved_at.get(victim, last) <= last)
         or (victim in found.state.eligible and is_registered)
-        for found in partition_states(cluster).values()
-    )
+    ]

@@ -10,7 +10,12 @@ from barnabas_broker.log.manager.offset_checkpoints import CLEAN_OFFSETS, RECOVE
 
 from barnabas_simulator.campaign import state
 from barnabas_simulator.campaign.faults import spoiling
-from barnabas_simulator.campaign.faults.budget import isr_memberships_kept, last_epoch, may_forget
+from barnabas_simulator.campaign.faults.budget import (
+    folders_to_lose,
+    isr_memberships_kept,
+    last_epoch,
+    may_forget,
+)
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.faults.network_faults import NetworkFaults
 from barnabas_simulator.cluster import SimulatedCluster
@@ -252,7 +257,7 @@ class Nemesis:
         """Take from a disk what was not flushed, a partition's folder, or all of it."""
         unwell = [b for b, count in self._without_zookeeper.items() if count]
         disk = self._cluster.disks[victim]
-        folders = [name for name in disk.directories("/data") if name.rpartition("-")[2].isdigit()]
+        folders = folders_to_lose(disk)
         if not may_forget(self._cluster, victim, unwell):
             return None
         if fault.kind is FaultKind.LOSE_FOLDER and not folders:
@@ -270,9 +275,14 @@ class Nemesis:
         return self._keep_down(victim)
 
     async def _until_isr_memberships_are_lost(self, victim: int, last: int) -> None:
-        async with asyncio.timeout(ISR_MEMBERSHIP_SECONDS):
-            while isr_memberships_kept(self._cluster, victim, last):  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + ISR_MEMBERSHIP_SECONDS
+        while kept := isr_memberships_kept(self._cluster, victim, last):
+            assert loop.time() < deadline, (
+                f"broker {victim} lost data, and {ISR_MEMBERSHIP_SECONDS:g} s later it is still"
+                f" in the ISR of {[str(partition) for partition in kept]}, or eligible"
+            )
+            await asyncio.sleep(0.005)
 
     # ---- disks
 
