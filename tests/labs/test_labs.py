@@ -83,7 +83,7 @@ def play(lab: Lab, *options: str, mistake: str | None = None) -> tuple[int, dict
 @pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
 def test_lab(lab: Lab) -> None:
     code, outcome = play(lab)
-    assert outcome["passed"] and code == 0, outcome
+    assert outcome["passed"] and code == 0, json.dumps(outcome, indent=1)
     assert len(outcome["checks"]) >= 2
 
 
@@ -93,11 +93,11 @@ def test_lab_against_the_fault_it_is_about(lab: Lab) -> None:
         code, outcome = play(lab, "--switch", *PATIENCE)
     else:
         code, outcome = play(lab, *PATIENCE, mistake=MISTAKES[lab.name])
-    assert not outcome["passed"] and code == 1, outcome
+    assert not outcome["passed"] and code == 1, json.dumps(outcome, indent=1)
     assert not (lab.switch and outcome["broken"]), "a lab shows the harm of its switch to the end"
     failed = [check["claim"] for check in outcome["checks"] if not check["holds"]]
     told = [*failed, outcome["broken"] or ""]
-    assert any(re.search(FAILS[lab.name], what) for what in told), outcome
+    assert any(re.search(FAILS[lab.name], what) for what in told), json.dumps(outcome, indent=1)
 
 
 def test_a_returning_follower_is_seen_to_cut_its_log() -> None:
