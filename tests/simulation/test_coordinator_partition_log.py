@@ -64,7 +64,7 @@ def test_appends_at_the_same_time_share_batches_and_keep_their_order() -> None:
 
 @pytest.mark.parametrize("ticks", range(5))
 def test_an_append_has_its_place_from_the_call_on(ticks: int) -> None:
-    """Also if nobody has awaited it yet."""
+    """Also if it is not awaited yet."""
 
     async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
         log, key, epoch = await led(cluster, coordinators)

@@ -129,7 +129,7 @@ class PartitionLog:
             _refuse(batch)
             return
         self._in_flight[key] = self._in_flight.get(key, 0) + 1
-        # However it ends, be it before it began, nobody waits for an answer any longer.
+        # However it ends, be it before it began, each append has an answer.
         task.add_done_callback(lambda _: self._ended(key, batch))
 
     def _leads(self, key: TopicPartition, append: _Append) -> bool:
