@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from barnabas_broker.coordinator.partition_log import KeyValue, PartitionLog
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.record.reader import Record
@@ -45,12 +46,47 @@ def test_appends_at_the_same_time_share_batches_and_keep_their_order() -> None:
             return await produce(*arguments, **options)
 
         log._produces.produce = counted  # type: ignore[method-assign]
-        written = await asyncio.gather(*(log.append(key, epoch, one(n)) for n in range(50)))
+        written = await asyncio.gather(*(log.append(key, epoch, one(n)) for n in range(25)))
+        assert batches == 1
+        first = asyncio.ensure_future(log.append(key, epoch, one(25)))
+        while batches == 1:
+            await asyncio.sleep(0)
+        others = await asyncio.gather(*(log.append(key, epoch, one(n)) for n in range(26, 50)))
+        assert batches == 3, "the first alone, the others with the second"
+        written += [await first, *others]
         assert [item.base_offset for item in written] == list(range(50))
         assert not any(item.error for item in written)
-        assert batches == 2, "the first alone, the others with the second"
         records = await load(log, key, epoch)
         assert [record.key for record in records] == [b"key-%d" % n for n in range(50)]
+
+    in_cluster(story)
+
+
+@pytest.mark.parametrize("ticks", range(5))
+def test_an_append_has_its_place_from_the_call_on(ticks: int) -> None:
+    """Also if it is not awaited yet."""
+
+    async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
+        log, key, epoch = await led(cluster, coordinators)
+        early = log.append(key, epoch, one(0))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        late = await log.append(key, epoch, one(1))
+        assert (await early).base_offset < late.base_offset
+
+    in_cluster(story)
+
+
+@pytest.mark.parametrize("ticks", range(5))
+def test_an_append_that_has_not_begun_fails_when_the_broker_stops(ticks: int) -> None:
+    async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
+        log, key, epoch = await led(cluster, coordinators)
+        append = log.append(key, epoch, one(0))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        await log.close()
+        async with asyncio.timeout(1.0):
+            assert (await append).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     in_cluster(story)
 

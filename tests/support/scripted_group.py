@@ -7,6 +7,7 @@ are taken by the first request of their type, in order.
 import asyncio
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +61,21 @@ class ScriptedGroup:
     issued: int = 0
 
 
+class Held:
+    """Requests that are answered once `release` is set; `reached`: the first has come."""
+
+    def __init__(self, kind: type, which: Callable[[Any], bool]) -> None:
+        self.reached = asyncio.Event()
+        self.release = asyncio.Event()
+        self._kind = kind
+        self._which = which
+
+    async def wait(self, request: Any) -> None:
+        if isinstance(request, self._kind) and self._which(request):
+            self.reached.set()
+            await self.release.wait()
+
+
 class GroupBrokers(ScriptedBrokers):
     """Broker `coordinator` coordinates every group; `asked` holds its requests in order."""
 
@@ -71,6 +87,12 @@ class GroupBrokers(ScriptedBrokers):
         self.coordinator = 1
         self.asked: list[Any] = []
         self.refusals: dict[type, list[int]] = defaultdict(list)
+        self._held: list[Held] = []
+
+    def hold(self, kind: type, which: Callable[[Any], bool]) -> Held:
+        """Hold up the requests of this type that `which` names."""
+        self._held.append(Held(kind, which))
+        return self._held[-1]
 
     def runtime_of(self, name: str) -> Runtime:
         chance = random.Random(name)
@@ -100,6 +122,8 @@ class GroupBrokers(ScriptedBrokers):
         if answer is None:
             return await super()._handle(broker_id, request)
         self.asked.append(request)
+        for held in self._held:
+            await held.wait(request)
         refusals = self.refusals[type(request)]
         code = ErrorCode.NONE if broker_id == self.coordinator else ErrorCode.NOT_COORDINATOR
         if refusals:

@@ -49,6 +49,21 @@ def test_an_offset_is_pending_until_all_its_writes_have_ended() -> None:
     assert not offsets.is_pending(READ) and not offsets.partitions()
 
 
+def test_a_tombstone_removes_what_is_before_it_in_the_log() -> None:
+    offsets = Committed()
+    offsets.put(READ, OffsetValue(7), at=10)
+    offsets.begin([READ])
+    offsets.remove(READ, at=12)
+    assert READ not in offsets.offsets
+    offsets.put(READ, OffsetValue(8), at=11)
+    assert READ not in offsets.offsets, "its outcome was known after the tombstone's"
+    offsets.put(READ, OffsetValue(9), at=13)
+    offsets.remove(READ, at=12)
+    assert offsets.offsets[READ].value.offset == 9
+    offsets.end([READ])
+    assert not offsets._removed
+
+
 def test_an_empty_group_counts_from_when_it_became_empty() -> None:
     assert expired(committed(0)) == [READ, UNREAD]
     assert not expired(committed(0), since=NOW - RETENTION + 1)

@@ -8,7 +8,7 @@ for it, but not for long, and shares the next batch.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -94,25 +94,25 @@ class PartitionLog:
         """Fail what is not committed yet."""
         await self._tasks.close()
 
-    async def append(
+    def append(
         self, key: TopicPartition, leader_epoch: int, records: Sequence[KeyValue]
-    ) -> Written:
+    ) -> Awaitable[Written]:
         """Append the records; returns when they are committed or have failed.
+
+        Their place in the log is after everything that was appended before this call, and before
+        everything that is appended after it, whenever the caller awaits the outcome.
 
         They are refused if this broker does not lead under `leader_epoch` any more when they are
         written: what the coordinator decided by is then out of date.
         """
         loop = asyncio.get_running_loop()
         append = _Append(leader_epoch, records, loop.create_future())
-        if key not in self._in_flight:
-            self._in_flight[key] = 1
-            await self._write(key, [append])
-            return await append.written
         waiting = self._waiting.setdefault(key, [])
         waiting.append(append)
         if len(waiting) == 1:
-            loop.call_later(_LONGEST_WAIT_SECONDS, self._start, key, waiting)
-        return await append.written
+            pause = _LONGEST_WAIT_SECONDS if key in self._in_flight else 0.0
+            loop.call_later(pause, self._start, key, waiting)
+        return append.written
 
     def _start(self, key: TopicPartition, appends: list[_Append]) -> None:
         """Write what has come, unless that has happened; batches are appended in their order."""
@@ -120,11 +120,17 @@ class PartitionLog:
             return
         del self._waiting[key]
         for batch in _in_batches(appends):
-            self._in_flight[key] = self._in_flight.get(key, 0) + 1
-            try:
-                self._tasks.spawn(self._write(key, batch), f"append to {key}")
-            except RuntimeError:  # the broker stops
-                _answer_all(batch, _REFUSED)
+            self._spawn(key, batch)
+
+    def _spawn(self, key: TopicPartition, batch: Sequence[_Append]) -> None:
+        try:
+            task = self._tasks.spawn(self._write(key, batch), f"append to {key}")
+        except RuntimeError:  # the broker stops
+            _refuse(batch)
+            return
+        self._in_flight[key] = self._in_flight.get(key, 0) + 1
+        # However it ends, be it before it began, each append has an answer.
+        task.add_done_callback(lambda _: self._ended(key, batch))
 
     def _leads(self, key: TopicPartition, append: _Append) -> bool:
         try:
@@ -137,19 +143,16 @@ class PartitionLog:
     async def _write(self, key: TopicPartition, appends: Sequence[_Append]) -> None:
         """Write one batch; nothing comes between the check of the epoch and the append."""
         current = [append for append in appends if self._leads(key, append)]
-        try:
-            result = await self._produce(key, current) if current else ProducedPartition(*key)
-        except BaseException:  # a defect, or the broker stops
-            _answer_all(current, _REFUSED)
-            raise
-        finally:
-            self._ended(key)
+        if not current:
+            return
+        result = await self._produce(key, current)
         first = result.base_offset
         for append in current:
             append.answer(Written(first, ErrorCode(result.error_code)))
             first += len(append.records)
 
-    def _ended(self, key: TopicPartition) -> None:
+    def _ended(self, key: TopicPartition, appends: Sequence[_Append]) -> None:
+        _refuse(appends)
         self._in_flight[key] -= 1
         if not self._in_flight[key]:
             del self._in_flight[key]
@@ -218,6 +221,7 @@ def _in_batches(appends: Sequence[_Append]) -> Iterator[list[_Append]]:
         yield batch
 
 
-def _answer_all(appends: Sequence[_Append], written: Written) -> None:
+def _refuse(appends: Sequence[_Append]) -> None:
+    """Refuse those that have no answer yet."""
     for append in appends:
-        append.answer(written)
+        append.answer(_REFUSED)

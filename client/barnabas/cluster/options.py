@@ -62,19 +62,20 @@ def check_bool(name: str, value: object) -> None:
 
 
 def check_str(name: str, value: object) -> None:
-    """Raise `InvalidArgumentError` unless `value` is a str."""
+    """Raise `InvalidArgumentError` unless `value` is a str that a request can carry."""
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{name} must be a str, not {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"{name} is not Unicode: {error}") from None
 
 
 def check_topic(value: object) -> None:
     """Raise `InvalidArgumentError` unless a request can carry `value` as the name of a topic."""
     if not isinstance(value, str) or not value:
         raise InvalidArgumentError(f"a topic is a non-empty str, not {value!r}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArgumentError(f"the topic name {value!r} is not Unicode: {error}") from None
+    check_str(f"the topic name {value!r}", value)
 
 
 def parse_bootstrap_servers(value: str | Sequence[str]) -> tuple[Address, ...]:

@@ -9,7 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from barnabas_common.errors import BarnabasError, ClosedError, RebalanceInProgressError
+from barnabas_common.errors import (
+    BarnabasError,
+    ClientError,
+    ClosedError,
+    RebalanceInProgressError,
+)
 from barnabas_common.runtime import TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
@@ -43,7 +48,10 @@ class _Wanted(NamedTuple):
 
 
 class Commits:
-    """`last_failure`: why the last commit in the background failed, if it did."""
+    """`last_failure`: why the last commit in the background failed, if it did.
+
+    `stored`: what the coordinator has accepted from this consumer, for partitions that it holds.
+    """
 
     def __init__(
         self, config: GroupConfig, coordinator: GroupCoordinator, member: GroupMember
@@ -55,6 +63,7 @@ class Commits:
         self._working = False
         self._tasks = TaskScope("commits")
         self.last_failure: BarnabasError | None = None
+        self.stored: dict[TopicPartition, OffsetAndMetadata] = {}
 
     async def close(self) -> None:
         """Give up what is not sent yet; `commit({}, seconds)` waits for it before."""
@@ -111,6 +120,9 @@ class Commits:
                         await self._send(offsets, timeout)
                 except BarnabasError as error:
                     failure = error
+                except Exception as error:  # a mistake here: the commits behind it go on
+                    logger.exception("group %s: a commit failed", self._config.group_id)
+                    failure = ClientError(f"the commit could not be sent: {error!r}")
                 self._queue.popleft()
                 if not outcome.done():
                     outcome.set_result(failure)
@@ -123,7 +135,7 @@ class Commits:
         if member.state in _NOT_NOW:
             raise RebalanceInProgressError("poll() until the group has rebalanced, then commit")
         sent = member.generation
-        if member.topics and sent.number < 0:
+        if member.subscribed and sent.number < 0:
             raise CommitFailedError(f"this consumer is no member of the group now: {member.why}")
         arguments = (
             self._coordinator, sent, config.group_instance_id, offsets, config.offsets_storage
@@ -134,11 +146,12 @@ class Commits:
             response = await commit(*arguments, timeout)
         failure = commit_failure(response)
         if failure is None:
+            self.stored.update(offsets)
             return
         code, error = failure
         step = reaction(COMMIT, code)
         if step in (Reaction.FORGET_MEMBER, Reaction.FORGET_GENERATION):
-            if member.topics and member.generation == sent:
+            if member.subscribed and member.generation == sent:
                 member.forget(step, str(error))
             raise CommitFailedError(
                 f"the group goes on without this consumer, or is used by members: {error}"

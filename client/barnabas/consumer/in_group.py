@@ -73,11 +73,16 @@ class InGroup(Client):
             self._membership.subscribe(self._subscription, listener)
 
     async def unsubscribe(self) -> None:
-        """Commit if that is automatic, give up all partitions, and leave the group."""
+        """Commit if that is automatic, give up all partitions, and leave the group.
+
+        Ends an assignment by `assign` too.
+        """
         self._check_home()
         self._subscription = None
         if self._membership is not None:
             await self._membership.unsubscribe(self._timeout)
+        self._positions.assign(())
+        self._drop_pending(None)
 
     def subscription(self) -> list[str]:
         """The topics subscribed to; with a pattern those that match it now."""
@@ -127,9 +132,8 @@ class InGroup(Client):
         """Return no records of these partitions until `resume`; without any: of all."""
         for state in self._chosen(partitions):
             if not state.paused:
-                position = self._application_position(state)
                 if state.known:
-                    state.seek(position)  # what was fetched ahead is fetched again later
+                    self._fetch_ahead_again(state)
                 state.paused = True
                 self._drop_pending(state.topic_partition)
 
@@ -198,6 +202,12 @@ class InGroup(Client):
             self._held.extend(self.pending)
             self.pending, self._held = self._held, deque()
             self._drop_pending(None)
+
+    def _fetch_ahead_again(self, state: TopicPartitionState) -> None:
+        """Drop what was fetched and not returned."""
+        epoch = state.position_epoch
+        state.seek(self._application_position(state))
+        state.position_epoch = epoch
 
     def _application_position(self, state: TopicPartitionState) -> int:
         """The offset of the next record that the application gets."""

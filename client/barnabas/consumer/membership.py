@@ -26,11 +26,14 @@ from barnabas.group.config import GroupConfig
 from barnabas.group.coordinator import GroupCoordinator
 from barnabas.group.heartbeats import Heartbeats
 from barnabas.group.member import GroupMember
-from barnabas.group.offsets import OffsetAndMetadata, Offsets
+from barnabas.group.offsets import OffsetAndMetadata
 from barnabas.group.states import MemberState
 from barnabas.group.subscription import subscribed_topics
 
 logger = logging.getLogger(__name__)
+
+# A member that leaves waits this long for the answer, even if its commits took all the time.
+_LEAVING_SECONDS = 0.1
 
 Positions = Callable[[], dict[TopicPartition, OffsetAndMetadata]]
 AssignPartitions = Callable[[Iterable[TopicPartition]], None]
@@ -68,7 +71,6 @@ class Membership:
         self._step: asyncio.Task[None] | None = None
         self._closed = False
         self._commit_due = False
-        self._committed: dict[TopicPartition, OffsetAndMetadata] = {}
 
     def start(self) -> None:
         self.member.on_change.append(self._on_change)
@@ -82,15 +84,13 @@ class Membership:
     async def close(self, timeout: float, commit: bool) -> None:
         """Commit, give up the partitions, leave; `timeout` seconds for all of it."""
         self._closed = True
-        if self._step is not None:
-            self._step.cancel()
         clock = self._cluster.clock
         deadline = clock.monotonic() + timeout
         try:
-            if commit:
-                await self._auto_commit(timeout)
-            await self._finish_commits(timeout)
-            await self._end(max(deadline - clock.monotonic(), 0.1))
+            await self._end_step(timeout)
+            await self._last_commits(deadline - clock.monotonic(), commit)
+            left = max(deadline - clock.monotonic(), _LEAVING_SECONDS)
+            await self._end("the consumer was closed", left)
         finally:
             await self._tasks.close()
             await self.heartbeats.close()
@@ -101,14 +101,13 @@ class Membership:
         """Out of the group; the consumer reads nothing after it."""
         if self.subscription is None:
             return
-        if self._step is not None:
-            self._step.cancel()
-            self._step = None
+        await self._end_step(timeout)
         await self._auto_commit(timeout)
         try:
-            await self._end(timeout)
+            await self._end("the consumer unsubscribed", timeout)
         finally:
             self.subscription = None
+            self.member.subscribed = False
             self.member.topics = ()
 
     async def find_topics(
@@ -129,6 +128,7 @@ class Membership:
     ) -> None:
         """The next poll joins with this subscription."""
         self.subscription = subscription
+        self.member.subscribed = True
         self.listener = listener or RebalanceListener()
         self._cluster.watch_every_topic(isinstance(subscription, re.Pattern))
         if not isinstance(subscription, re.Pattern):
@@ -152,19 +152,41 @@ class Membership:
         while self.due:
             if self._closed:
                 raise ClosedError("the consumer is closed")
-            if self._step is None:
-                self._step = self._tasks.spawn(self._take_step(), "rebalance")
+            step = self._step or self._tasks.spawn(self._take_step(), "rebalance")
+            self._step = step
             try:
                 async with asyncio.timeout(timeout):
-                    await asyncio.shield(self._step)
+                    await asyncio.shield(step)
             except TimeoutError:
-                if not self._step.done():
+                if not step.done():
                     return False
                 raise
+            except asyncio.CancelledError:
+                current = asyncio.current_task()
+                if not step.cancelled() or (current is not None and current.cancelling()):
+                    raise
+                # `close` or `unsubscribe` has ended the step, and not the caller.
             finally:
-                if self._step is not None and self._step.done():
+                if self._step is step and step.done():
                     self._step = None
         return True
+
+    async def _end_step(self, timeout: float) -> None:
+        """End a step that goes on in the background, and a listener with it.
+
+        Waits for that, so that the listener is not called twice at a time.
+        """
+        step, self._step = self._step, None
+        if step is None or step is asyncio.current_task():
+            return
+        ended = asyncio.Event()
+        step.add_done_callback(lambda _: ended.set())
+        step.cancel()
+        try:
+            async with asyncio.timeout(timeout):
+                await ended.wait()
+        except TimeoutError:
+            logger.warning("the rebalance listener did not end in %.1f s", timeout)
 
     @property
     def due(self) -> bool:
@@ -230,7 +252,8 @@ class Membership:
         if self.member.state is not MemberState.ASSIGNING:
             return  # the generation was lost meanwhile
         self._assign(new)
-        self._committed = {tp: o for tp, o in self._committed.items() if tp not in added}
+        for tp in added:
+            self.commits.stored.pop(tp, None)
         rejoin = f"gave up {', '.join(map(str, revoked))}" if revoked else ""
         self.member.took(rejoin)
         failure = await self._call(self.listener.on_partitions_assigned, added) or failure
@@ -255,14 +278,14 @@ class Membership:
             return error
         return None
 
-    async def _end(self, timeout: float) -> None:
+    async def _end(self, reason: str, timeout: float) -> None:
         """Give up everything and leave."""
         if self.subscription is None:
             return
         try:
             await self._give_up(self._owned(), lost=self.member.generation.number < 0)
         finally:
-            await self.member.leave("the consumer was closed", timeout)
+            await self.member.leave(reason, timeout)
 
     # Commits made for the application
 
@@ -270,17 +293,18 @@ class Membership:
         """Commit what was read, and wait for it; a failure is logged, the rebalance goes on."""
         if self.config.auto_commit_interval is None:
             return
-        offsets = moved(self._positions(), self._committed)
+        offsets = moved(self._positions(), self.commits.stored)
         try:
             await self.commits.commit(offsets, timeout)
-            self._committed.update(offsets)
         except BarnabasError as error:
             logger.warning("group %s: auto-commit failed: %s", self.config.group_id, error)
 
-    async def _finish_commits(self, timeout: float) -> None:
-        """Wait for the commits in the background."""
+    async def _last_commits(self, timeout: float, auto: bool) -> None:
+        """Wait for the commits in the background, and with `auto` for one of what was read."""
         try:
             async with asyncio.timeout(timeout):
+                if auto:
+                    await self._auto_commit(timeout)
                 await self.commits.commit({}, timeout)
         except TimeoutError:
             logger.warning("group %s: commits were not answered in time", self.config.group_id)
@@ -288,16 +312,16 @@ class Membership:
     def _commit_what_moved(self) -> None:
         if self.config.auto_commit_interval is None:
             return
-        offsets = moved(self._positions(), self._committed)
-        may = self.subscription is None or self.member.state is MemberState.STABLE
-        if offsets and may:
-            self.commits.commit_async(offsets, self._on_auto_commit)
-
-    def _on_auto_commit(self, offsets: Offsets, error: BarnabasError | None) -> None:
-        if error is None:
-            self._committed.update(offsets)
+        positions = self._positions()
+        if self.subscription is None:
+            # Without members, offsets that are not committed again expire (KIP-211).
+            offsets = positions
+        elif self.member.state is MemberState.STABLE:
+            offsets = moved(positions, self.commits.stored)
         else:
-            logger.warning("group %s: auto-commit failed: %s", self.config.group_id, error)
+            return
+        if offsets:
+            self.commits.commit_async(offsets, None)
 
     # What calls for the application
 

@@ -64,7 +64,8 @@ class _LastAssignment:
 class GroupMember:
     """`owned()`: the partitions the consumer holds now. `on_change()` runs after state changes.
 
-    `assignment`: what the last generation gave. `why`: why it rebalances, in words.
+    `assignment`: what the last generation gave. `why`: why it rebalances, in words. `subscribed`:
+    whether the consumer wants to be a member; a pattern may match no topics.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class GroupMember:
         self.state = MemberState.UNJOINED
         self.generation = Generation()
         self.assignment: list[TopicPartition] = []
+        self.subscribed = False
         self.topics: tuple[str, ...] = ()
         self.why = ""
         self.failure: BarnabasError | None = None
@@ -183,6 +185,7 @@ class GroupMember:
         self.failure = error
         self.generation = Generation(member_id=self.generation.member_id)
         self._led = None
+        self._restart()
         self._change(_S.FAILED)
 
     def broke(self, task: str, error: BaseException) -> None:

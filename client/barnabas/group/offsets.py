@@ -16,7 +16,7 @@ from barnabas_common.messages.groups import (
 )
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.cluster.options import check_int, check_str
+from barnabas.cluster.options import check_int, check_str, check_topic
 from barnabas.group.coordinator import GroupCoordinator
 from barnabas.group.states import COMMIT, Generation
 
@@ -49,10 +49,12 @@ def checked(
     found = {}
     for partition, given in offsets.items():
         tp = TopicPartition(*partition)
+        check_topic(tp.topic)
+        check_int(f"the partition of {tp.topic!r}", tp.partition, 0, 2**31 - 1)
         value = OffsetAndMetadata(given) if isinstance(given, int) else OffsetAndMetadata(*given)
         check_int(f"the offset of {tp}", value.offset, 0)
         check_str(f"the metadata of {tp}", value.metadata)
-        check_int(f"the leader epoch of {tp}", value.leader_epoch, -1)
+        check_int(f"the leader epoch of {tp}", value.leader_epoch, -1, 2**31 - 1)
         found[tp] = value
     return found
 

@@ -19,11 +19,16 @@ class Commit:
 
 
 class Committed:
-    """The committed offsets by partition, and which partitions have a commit in flight."""
+    """The committed offsets by partition, and which partitions have a commit in flight.
+
+    The order of the log counts: a tombstone removes what was written before it, also a commit whose
+    outcome is not known yet.
+    """
 
     def __init__(self) -> None:
         self.offsets: dict[TopicPartition, Commit] = {}
         self._pending: dict[TopicPartition, int] = {}
+        self._removed: dict[TopicPartition, int] = {}
 
     def partitions(self) -> list[TopicPartition]:
         """Those with an offset, and those of which one is being written."""
@@ -42,18 +47,25 @@ class Committed:
                 self._pending[partition] = left
             else:
                 self._pending.pop(partition, None)
+                self._removed.pop(partition, None)
 
     def is_pending(self, partition: TopicPartition) -> bool:
         return partition in self._pending
 
     def put(self, partition: TopicPartition, value: OffsetValue, at: int) -> None:
-        """Take a commit that is in the log at offset `at`, unless a later one was taken before."""
+        """Take a commit that is in the log at offset `at`, unless something later was taken."""
         known = self.offsets.get(partition)
-        if known is None or known.at < at:
+        latest = self._removed.get(partition, -1) if known is None else known.at
+        if latest < at:
             self.offsets[partition] = Commit(value, at)
 
-    def remove(self, partition: TopicPartition) -> None:
-        self.offsets.pop(partition, None)
+    def remove(self, partition: TopicPartition, at: int) -> None:
+        """Take a tombstone that is in the log at offset `at`."""
+        known = self.offsets.get(partition)
+        if known is not None and known.at < at:
+            del self.offsets[partition]
+        if self.is_pending(partition):
+            self._removed[partition] = max(at, self._removed.get(partition, -1))
 
 
 def expired_offsets(

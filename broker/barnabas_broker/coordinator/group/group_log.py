@@ -1,7 +1,6 @@
 """Writes groups, offsets and tombstones to the partitions of `__consumer_offsets`."""
 
-import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.runtime import TaskScope
@@ -25,7 +24,10 @@ _TOMBSTONES_IN_A_BATCH = 1000
 
 
 class GroupLog:
-    """Every method takes what it writes, and the leader epoch it is decided under, at once."""
+    """Every method takes what it writes, and the leader epoch it is decided under, at once.
+
+    So it takes its place in the log: what is decided after a call is written after it.
+    """
 
     def __init__(self, log: PartitionLog, groups: Groups) -> None:
         self._log = log
@@ -38,20 +40,14 @@ class GroupLog:
         await self._tasks.close()
 
     def store(self, group: Group, assignments: Mapping[str, bytes], stored: Stored) -> None:
-        """Write a group with these assignments, in a task; then call `stored` with the outcome."""
-        if self._closed:
+        """Write a group with these assignments; a task calls `stored` with the outcome."""
+        if self._closed or not self._groups.is_here(group):
             stored(ErrorCode.NOT_COORDINATOR)
             return
         value = encode_group_value(group.value(assignments))
         record = KeyValue(encode_group_key(group.group_id), value)
-        self._tasks.spawn(self._store(group, record, stored), f"store {group.group_id}")
-
-    async def _store(self, group: Group, record: KeyValue, stored: Stored) -> None:
-        if not self._groups.is_here(group):
-            stored(ErrorCode.NOT_COORDINATOR)
-            return
-        written = await self._append(self._groups.partition_of(group), [record])
-        stored(group_error(written.error))
+        written = self._append(self._groups.partition_of(group), [record])
+        self._tasks.spawn(_tell(written, stored), f"store {group.group_id}")
 
     async def commit(self, group: Group, offsets: Mapping[TopicPartition, OffsetValue]) -> Written:
         """Write offsets; the error is the client's."""
@@ -66,24 +62,37 @@ class GroupLog:
         self,
         group_id: str,
         partition: TopicPartition,
-        offsets: Iterable[TopicPartition],
+        offsets: Sequence[TopicPartition],
         and_group: bool = False,
-    ) -> ErrorCode:
-        """Remove offsets from the log, and with `and_group` the group itself."""
+    ) -> tuple[ErrorCode, list[tuple[TopicPartition, int]]]:
+        """Remove offsets from the log, and with `and_group` the group itself.
+
+        The tombstones of offsets that are committed are returned, each with its place in the log.
+        """
         keys = [encode_offset_key(OffsetKey(group_id, *key)) for key in offsets]
         if and_group:
             keys.append(encode_group_key(group_id))
+        starts = range(0, len(keys), _TOMBSTONES_IN_A_BATCH)
         appends = [
-            self._append(partition, [KeyValue(key, None) for key in chunk])
-            for chunk in _chunks(keys)
+            self._append(
+                partition,
+                [KeyValue(key, None) for key in keys[start : start + _TOMBSTONES_IN_A_BATCH]],
+            )
+            for start in starts
         ]
-        errors = [written.error for written in await asyncio.gather(*appends) if written.error]
-        return commit_error(errors[0]) if errors else ErrorCode.NONE
+        error, removed = ErrorCode.NONE, []
+        for start, append in zip(starts, appends, strict=True):
+            written = await append
+            if written.error:
+                error = error or commit_error(written.error)
+                continue
+            chunk = offsets[start : start + _TOMBSTONES_IN_A_BATCH]
+            removed += [(key, written.base_offset + n) for n, key in enumerate(chunk)]
+        return error, removed
 
     def _append(self, partition: TopicPartition, records: Sequence[KeyValue]) -> Awaitable[Written]:
         return self._log.append(partition, self._groups.leader_epoch(partition), records)
 
 
-def _chunks(keys: Sequence[bytes]) -> Iterable[Sequence[bytes]]:
-    for start in range(0, len(keys), _TOMBSTONES_IN_A_BATCH):
-        yield keys[start : start + _TOMBSTONES_IN_A_BATCH]
+async def _tell(written: Awaitable[Written], stored: Stored) -> None:
+    stored(group_error((await written).error))

@@ -118,6 +118,17 @@ class Groups:
         group.change_state(GroupState.DEAD, now_ms)
         self._drop(group)
 
+    def restore(self, group: Group, partition: TopicPartition, leader_epoch: int) -> None:
+        """The removal of an empty group failed: it is still in the log.
+
+        Unless its name is in use again, or the log was read again meanwhile.
+        """
+        here = self._owned.get(partition.partition) == leader_epoch
+        if here and group.group_id not in self._groups:
+            group.state = GroupState.EMPTY
+            group.pending_members.clear()
+            self._add(group, partition.partition)
+
     def partition_of(self, group: Group) -> TopicPartition:
         """The partition that holds a group that is here."""
         return TopicPartition(GROUP_METADATA_TOPIC, self._partitions[group.group_id])

@@ -63,17 +63,17 @@ class Offsets:
 
     async def commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
         """One outcome per partition; partitions that do not exist fail alone."""
-        outcomes = [ErrorCode.NONE] * len(request.partitions)
+        outcomes = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * len(request.partitions)
+        existing = [i for i, item in enumerate(request.partitions) if self._exists(_key(item))]
+        # Without any, the group is not looked at: a commit of nothing must not make one.
+        refusal, group = self._admit(request) if existing else (ErrorCode.NONE, None)
         accepted: list[OffsetCommitPartition] = []
-        refusal, group = self._admit(request)
-        for index, item in enumerate(request.partitions):
-            if not self._exists(_key(item)):
-                outcomes[index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif refusal:
-                outcomes[index] = refusal
-            elif not self._may_be_metadata(item.committed_metadata):
+        for index in existing:
+            item = request.partitions[index]
+            outcomes[index] = refusal
+            if not refusal and not self._may_be_metadata(item.committed_metadata):
                 outcomes[index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
+            elif not refusal:
                 accepted.append(item)
         if accepted and group is not None:
             error = await self._write(group, accepted)
@@ -182,35 +182,54 @@ class Offsets:
         return OffsetDeleteResponse(ErrorCode.NONE, results)
 
     async def remove(self, group: Group, keys: Sequence[TopicPartition], cause: str) -> ErrorCode:
-        """Forget offsets, and write tombstones for them."""
+        """Write tombstones for offsets, and forget those whose tombstone is committed.
+
+        An empty group goes with its last offset.
+        """
         if not self._groups.is_here(group):
             return ErrorCode.NOT_COORDINATOR
-        known = [
-            key for key in keys if key in group.committed.offsets or group.committed.is_pending(key)
-        ]
+        committed = group.committed
+        known = [key for key in keys if key in committed.offsets or committed.is_pending(key)]
         if not known:
             return ErrorCode.NONE
-        for key in known:
-            group.committed.remove(key)
-        self._events.record(
-            EventKind.GROUP_OFFSETS_REMOVED,
-            cause,
-            group=group.group_id,
-            partitions=[str(key) for key in known],
-        )
         partition = self._groups.partition_of(group)
-        return await self._log.write_tombstones(group.group_id, partition, known)
+        error, removed = await self._log.write_tombstones(group.group_id, partition, known)
+        for key, at in removed:
+            committed.remove(key, at)
+        if removed:
+            self._events.record(
+                EventKind.GROUP_OFFSETS_REMOVED,
+                cause,
+                group=group.group_id,
+                partitions=[str(key) for key, _ in removed],
+            )
+        if not error and self._is_unused(group):
+            return await self.delete_group(group, f"it has no members and no offsets: {cause}")
+        return error
+
+    def _is_unused(self, group: Group) -> bool:
+        empty = group.state is GroupState.EMPTY and not group.committed.partitions()
+        return empty and self._groups.is_here(group)
 
     async def delete_group(self, group: Group, cause: str) -> ErrorCode:
-        """Remove an empty group with all its offsets, from the log too."""
+        """Remove an empty group with all its offsets, from the log too.
+
+        It is there again, and can be deleted again, if that could not be written.
+        """
         partition = self._groups.partition_of(group)
+        leader_epoch = self._groups.leader_epoch(partition)
         offsets = group.committed.partitions()
         self._groups.remove(group, self._wall_ms())
         self._events.record(EventKind.GROUP_GONE, cause, group=group.group_id, offsets=len(offsets))
         # A group that never had members was never written.
-        return await self._log.write_tombstones(
+        error, removed = await self._log.write_tombstones(
             group.group_id, partition, offsets, and_group=group.generation_id > 0
         )
+        if error:
+            for key, at in removed:
+                group.committed.remove(key, at)
+            self._groups.restore(group, partition, leader_epoch)
+        return error
 
     async def partitions_deleted(self, deleted: Sequence[TopicPartition], cause: str) -> None:
         """The offsets of a deleted topic go with it."""
@@ -236,8 +255,7 @@ class Offsets:
             self._wall_ms(),
             self._retention_ms,
         )
-        kept = len(group.committed.partitions()) - len(expired)
-        if group.state is GroupState.EMPTY and not kept:
+        if self._is_unused(group):
             error = await self.delete_group(group, "it has no members and no offsets")
         else:
             error = await self.remove(group, expired, "offsets.retention.minutes are over")
