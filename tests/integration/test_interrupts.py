@@ -75,6 +75,7 @@ def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
 LONG_COMMANDS = {
     "consume": (("consume", TOPIC, "--from-beginning"), "stdout"),
     "watch": (("watch", TOPIC, "--events-only", "--from-beginning"), "stdout"),
+    "watch a group": (("watch", "--group", "nothing"), "stdout"),
     "simulate": (("simulate", "run", "1000", "--jobs", "1"), "stderr"),
 }
 

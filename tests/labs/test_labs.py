@@ -41,6 +41,10 @@ FAILS = {
     "all-replicas-down": "the patient topic has none",
     "compaction": "it has learned that pear is deleted",
     "reassign": "in vain until only the new brokers have it|the ISR was never smaller than before",
+    "at-most-once": "no record is worked on twice",
+    "at-least-once": "every record is worked on",
+    "rebalance": "a partition that keeps its reader is read all the time",
+    "coordinator-failover": "both members commit again",
 }
 # How long to wait for a condition that never comes with the fault.
 PATIENCE = ("--patience", "8")

@@ -23,10 +23,12 @@ async def view_of_group(
     described = await describe_group(cluster, group_id, timeout)
     if described.state == "Dead" and not before.committed:
         raise GroupIdNotFoundError(f"there is no group {group_id!r}")
-    readers = [Reader(m.member_id, m.client_id, m.assignment) for m in described.members]
-    read = [tp for reader in readers for tp in reader.partitions]
+    read = [tp for member in described.members for tp in member.assignment]
     before = await _progress(cluster, group_id, read, timeout)
     await asyncio.sleep(seconds)
+    described = await describe_group(cluster, group_id, timeout)
+    readers = [Reader(m.member_id, m.client_id, m.assignment) for m in described.members]
+    read = sorted({*read, *(tp for reader in readers for tp in reader.partitions)})
     now = await _progress(cluster, group_id, read, timeout)
     metadata = await cluster.refresh(MetadataRequest())
     answers = await asyncio.gather(
@@ -46,6 +48,7 @@ async def view_of_group(
         events,
         [tp for tp in known if cluster.metadata.leader(tp) is None],
         {a.broker_id: str(a.error) for a in answers if a.error is not None},
+        described.awaiting,
     )
 
 

@@ -25,6 +25,7 @@ from barnabas_common.runtime import Service
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster import Cluster
+from barnabas.group.awaiting import Awaiting, awaiting_of
 from barnabas.group.coordinator import GroupCoordinator
 from barnabas.group.offsets import (
     OffsetAndMetadata,
@@ -55,7 +56,8 @@ class GroupMemberDescription:
 class GroupDescription:
     """`state` is Kafka's: Empty, PreparingRebalance, CompletingRebalance, Stable, Dead.
 
-    `assignor`: the protocol that the group has selected; `coordinator`: a broker's id.
+    `assignor`: the protocol that the group has selected; `coordinator`: a broker's id; `awaiting`:
+    whom its rebalance waits for.
     """
 
     group_id: str
@@ -64,6 +66,8 @@ class GroupDescription:
     protocol_type: str
     coordinator: int
     members: tuple[GroupMemberDescription, ...]
+    generation: int
+    awaiting: Awaiting
 
 
 async def list_groups(
@@ -118,6 +122,8 @@ async def describe_group(cluster: Cluster, group_id: str, timeout: float) -> Gro
         group.protocol_type,
         coordinator.broker_id,
         tuple(_member(member) for member in group.members),
+        group.generation_id,
+        awaiting_of(group),
     )
 
 

@@ -5,6 +5,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas.cluster import Cluster
 from barnabas.consumer.membership import Membership
 from barnabas.consumer.subscription_state import SubscriptionState, TopicPartitionState
+from barnabas.group.awaiting import in_words
 from barnabas.group.states import MemberState
 
 # A heartbeat this many intervals old is worth a word.
@@ -47,8 +48,10 @@ def _of_group(membership: Membership, now: float) -> list[str]:
             f"{group}: the member {state.value} to join for {seconds:.0f} s ({member.why});"
             f" one that does not join within {config.max_poll_interval:.0f} s is removed"
         )
+        said += _of_others(membership)
     else:
         said.append(f"{group}: the member {state.value} for {seconds:.0f} s ({member.why})")
+        said += _of_others(membership)
     if beats.seconds_late > 0:
         late = beats.seconds_late
         said.append(
@@ -67,6 +70,12 @@ def _of_group(membership: Membership, now: float) -> list[str]:
     if membership.commits.last_failure is not None:
         said.append(f"{group}: the last commit failed: {membership.commits.last_failure}")
     return said + _of_coordinator(membership)
+
+
+def _of_others(membership: Membership) -> list[str]:
+    """Whom the coordinator waits for; the member itself has done its part."""
+    group = f"group {membership.config.group_id}"
+    return [f"{group}: its coordinator {words}" for words in in_words(membership.wait.known())]
 
 
 def _of_coordinator(membership: Membership) -> list[str]:

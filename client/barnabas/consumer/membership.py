@@ -29,6 +29,7 @@ from barnabas.group.member import GroupMember
 from barnabas.group.offsets import OffsetAndMetadata
 from barnabas.group.states import MemberState
 from barnabas.group.subscription import subscribed_topics
+from barnabas.group.waiting import RebalanceWait
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class Membership:
         self.coordinator = GroupCoordinator(cluster, config.group_id, config.client_id)
         self.member = GroupMember(config, self.coordinator, owned)
         self.heartbeats = Heartbeats(self.member)
+        self.wait = RebalanceWait(self.member)
         self.commits = Commits(config, self.coordinator, self.member)
         self.subscription: tuple[str, ...] | re.Pattern[str] | None = None
         self.listener = RebalanceListener()
@@ -77,6 +79,7 @@ class Membership:
         self._cluster.on_update(self._on_metadata)
         self.member.start()
         self.heartbeats.start()
+        self.wait.start()
         interval = self.config.auto_commit_interval or self.config.max_poll_interval / 3
         self._tasks.repeat(self._on_interval, interval, "interval")
         self._on_metadata()
@@ -93,6 +96,7 @@ class Membership:
             await self._end("the consumer was closed", left)
         finally:
             await self._tasks.close()
+            await self.wait.close()
             await self.heartbeats.close()
             await self.member.close()
             await self.commits.close()

@@ -12,6 +12,8 @@ from barnabas_common.events import Event
 from barnabas_common.events.event import EventKind
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas.group.awaiting import Awaiting, in_words
+
 # Of the rebalances, only the newest matter to the reader.
 _EVENTS_SHOWN = 12
 _REBALANCE = (
@@ -72,7 +74,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class GroupView:
-    """`before` and `now` are `seconds` apart. `leaderless`: partitions without a leader."""
+    """`before` and `now` are `seconds` apart. `leaderless`: partitions without a leader.
+
+    `awaiting`: whom its rebalance waits for, as of `now`.
+    """
 
     group_id: str
     state: str
@@ -84,6 +89,7 @@ class GroupView:
     events: Sequence[Event] = ()
     leaderless: Iterable[TopicPartition] = ()
     unreachable: Mapping[int, str] = field(default_factory=dict)
+    awaiting: Awaiting = field(default_factory=lambda: Awaiting(""))
 
 
 def explain_group(view: GroupView) -> list[GroupSentence]:
@@ -112,6 +118,8 @@ def _rebalances(view: GroupView) -> Iterable[GroupSentence]:
         yield GroupSentence(
             About.REBALANCE, f"{what} {who}".rstrip() + f": {event.cause}", event.time_ms
         )
+    for words in in_words(view.awaiting):
+        yield GroupSentence(About.REBALANCE, f"the coordinator {words}")
 
 
 def _owners(view: GroupView) -> Iterable[GroupSentence]:

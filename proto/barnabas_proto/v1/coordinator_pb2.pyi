@@ -430,12 +430,28 @@ class ListGroupsResponse(_message.Message):
     def __init__(self, error_code: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[ListedGroup, _Mapping]]] = ...) -> None: ...
 
 class DescribeGroupsRequest(_message.Message):
-    __slots__ = ("groups", "client_id")
+    __slots__ = ("groups", "client_id", "without_members")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_MEMBERS_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedScalarFieldContainer[str]
     client_id: str
-    def __init__(self, groups: _Optional[_Iterable[str]] = ..., client_id: _Optional[str] = ...) -> None: ...
+    without_members: bool
+    def __init__(self, groups: _Optional[_Iterable[str]] = ..., client_id: _Optional[str] = ..., without_members: bool = ...) -> None: ...
+
+class AwaitedMember(_message.Message):
+    __slots__ = ("member_id", "group_instance_id", "client_id", "client_host", "session_left_ms")
+    MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
+    GROUP_INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_HOST_FIELD_NUMBER: _ClassVar[int]
+    SESSION_LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    member_id: str
+    group_instance_id: str
+    client_id: str
+    client_host: str
+    session_left_ms: int
+    def __init__(self, member_id: _Optional[str] = ..., group_instance_id: _Optional[str] = ..., client_id: _Optional[str] = ..., client_host: _Optional[str] = ..., session_left_ms: _Optional[int] = ...) -> None: ...
 
 class DescribedGroupMember(_message.Message):
     __slots__ = ("member_id", "group_instance_id", "client_id", "client_host", "member_metadata", "member_assignment")
@@ -454,20 +470,26 @@ class DescribedGroupMember(_message.Message):
     def __init__(self, member_id: _Optional[str] = ..., group_instance_id: _Optional[str] = ..., client_id: _Optional[str] = ..., client_host: _Optional[str] = ..., member_metadata: _Optional[bytes] = ..., member_assignment: _Optional[bytes] = ...) -> None: ...
 
 class DescribedGroup(_message.Message):
-    __slots__ = ("group_id", "error_code", "group_state", "protocol_type", "protocol_data", "members")
+    __slots__ = ("group_id", "error_code", "group_state", "protocol_type", "protocol_data", "members", "generation_id", "awaited", "wait_left_ms")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     GROUP_STATE_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_TYPE_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_DATA_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_ID_FIELD_NUMBER: _ClassVar[int]
+    AWAITED_FIELD_NUMBER: _ClassVar[int]
+    WAIT_LEFT_MS_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     error_code: int
     group_state: str
     protocol_type: str
     protocol_data: str
     members: _containers.RepeatedCompositeFieldContainer[DescribedGroupMember]
-    def __init__(self, group_id: _Optional[str] = ..., error_code: _Optional[int] = ..., group_state: _Optional[str] = ..., protocol_type: _Optional[str] = ..., protocol_data: _Optional[str] = ..., members: _Optional[_Iterable[_Union[DescribedGroupMember, _Mapping]]] = ...) -> None: ...
+    generation_id: int
+    awaited: _containers.RepeatedCompositeFieldContainer[AwaitedMember]
+    wait_left_ms: int
+    def __init__(self, group_id: _Optional[str] = ..., error_code: _Optional[int] = ..., group_state: _Optional[str] = ..., protocol_type: _Optional[str] = ..., protocol_data: _Optional[str] = ..., members: _Optional[_Iterable[_Union[DescribedGroupMember, _Mapping]]] = ..., generation_id: _Optional[int] = ..., awaited: _Optional[_Iterable[_Union[AwaitedMember, _Mapping]]] = ..., wait_left_ms: _Optional[int] = ...) -> None: ...
 
 class DescribeGroupsResponse(_message.Message):
     __slots__ = ("groups",)

@@ -19,6 +19,12 @@ from barnabas_tools.labs.scenarios import (
     split_brain,
     unclean_election,
 )
+from barnabas_tools.labs.scenarios.groups import (
+    at_least_once,
+    at_most_once,
+    coordinator_failover,
+    rebalance,
+)
 
 LABS: dict[str, Lab] = {
     lab.name: lab
@@ -39,5 +45,9 @@ LABS: dict[str, Lab] = {
         preferred_leader.LAB,
         reassign.LAB,
         compaction.LAB,
+        at_most_once.LAB,
+        at_least_once.LAB,
+        rebalance.LAB,
+        coordinator_failover.LAB,
     )
 }

@@ -31,7 +31,8 @@ async def handle_list_groups(
 async def handle_describe_groups(
     parts: BrokerParts, request: DescribeGroupsRequest, peer: Peer
 ) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse([parts.groups.admin.describe(name) for name in request.groups])
+    describe, without = parts.groups.admin.describe, request.without_members
+    return DescribeGroupsResponse([describe(name, without) for name in request.groups])
 
 
 async def handle_delete_groups(

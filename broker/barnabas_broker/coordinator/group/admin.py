@@ -1,5 +1,7 @@
 """ListGroups, DescribeGroups and DeleteGroups."""
 
+from collections.abc import Callable
+
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     DeletedGroup,
@@ -12,6 +14,7 @@ from barnabas_common.messages.groups import (
 
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.groups import Groups
+from barnabas_broker.coordinator.group.membership.awaited import Awaited
 from barnabas_broker.coordinator.group.offsets import Offsets
 from barnabas_broker.coordinator.group.states import GroupState
 
@@ -19,9 +22,12 @@ from barnabas_broker.coordinator.group.states import GroupState
 class GroupAdmin:
     """Answers administrators."""
 
-    def __init__(self, groups: Groups, offsets: Offsets) -> None:
+    def __init__(
+        self, groups: Groups, offsets: Offsets, waits_for: Callable[[Group], Awaited]
+    ) -> None:
         self._groups = groups
         self._offsets = offsets
+        self._waits_for = waits_for
 
     def list(self, request: ListGroupsRequest) -> ListGroupsResponse:
         """The groups that are coordinated here; what is still loading is missing, and said so."""
@@ -39,7 +45,7 @@ class GroupAdmin:
             ],
         )
 
-    def describe(self, group_id: str) -> DescribedGroup:
+    def describe(self, group_id: str, without_members: bool = False) -> DescribedGroup:
         """A group that does not exist is Dead."""
         status = self._groups.status(group_id, empty_id_allowed=True)
         if status:
@@ -48,12 +54,16 @@ class GroupAdmin:
         if group is None:
             return DescribedGroup(group_id, group_state=GroupState.DEAD.value)
         stable = group.state is GroupState.STABLE
+        awaited = self._waits_for(group)
         return DescribedGroup(
             group_id,
             group_state=group.state.value,
             protocol_type=group.protocol_type or "",
             protocol_data=(group.protocol_name or "") if stable else "",
-            members=_members(group, stable),
+            members=[] if without_members else _members(group, stable),
+            generation_id=group.generation_id,
+            awaited=awaited.members,
+            wait_left_ms=awaited.left_ms,
         )
 
     async def delete(self, group_id: str, client_id: str) -> DeletedGroup:

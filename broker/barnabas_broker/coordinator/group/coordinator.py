@@ -28,6 +28,7 @@ from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.group_log import GroupLog
 from barnabas_broker.coordinator.group.groups import Groups
 from barnabas_broker.coordinator.group.member import Timer
+from barnabas_broker.coordinator.group.membership.awaited import awaited
 from barnabas_broker.coordinator.group.membership.context import GroupContext, GroupLimits
 from barnabas_broker.coordinator.group.membership.join import Joining, Joins
 from barnabas_broker.coordinator.group.membership.rebalance import Rebalances
@@ -94,7 +95,11 @@ class GroupCoordinator:
             config[keys.OFFSETS_RETENTION_MINUTES] * 60_000,
             context.events,
         )
-        self.admin = GroupAdmin(self._groups, self.offsets)
+        self.admin = GroupAdmin(
+            self._groups,
+            self.offsets,
+            lambda group: awaited(group, self._rebalances, clock.monotonic()),
+        )
         self._tasks = TaskScope("offset retention")
 
     def _group_context(self) -> GroupContext:

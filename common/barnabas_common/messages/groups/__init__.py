@@ -5,6 +5,7 @@ stands for what Kafka leaves null: no instance id, no protocol, no metadata.
 """
 
 from barnabas_common.messages.groups.admin import (
+    AwaitedMember,
     DeletedGroup,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -62,6 +63,7 @@ __all__ = [
     "KAFKA_STORAGE",
     "TRANSACTION_KEY",
     "ZOOKEEPER_STORAGE",
+    "AwaitedMember",
     "CommittedOffset",
     "DeleteGroupsRequest",
     "DeleteGroupsResponse",

@@ -32,8 +32,22 @@ class ListGroupsResponse:
 
 @dataclass(slots=True)
 class DescribeGroupsRequest:
+    """`without_members` is beyond Kafka: for those that ask only what a rebalance waits for."""
+
     groups: list[str] = field(default_factory=list)
     client_id: str = ""
+    without_members: bool = False
+
+
+@dataclass(slots=True)
+class AwaitedMember:
+    """Beyond Kafka: a rebalance waits for this member, which may be silent for so much longer."""
+
+    member_id: str
+    group_instance_id: str = ""
+    client_id: str = ""
+    client_host: str = ""
+    session_left_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -50,7 +64,11 @@ class DescribedGroupMember:
 
 @dataclass(slots=True)
 class DescribedGroup:
-    """`protocol_data` is the selected protocol; state Dead: there is no such group."""
+    """`protocol_data` is the selected protocol; state Dead: there is no such group.
+
+    Beyond Kafka: the generation, whom a rebalance waits for, and for how much longer at most; -1:
+    it waits for no member.
+    """
 
     group_id: str
     error_code: int = 0
@@ -58,6 +76,9 @@ class DescribedGroup:
     protocol_type: str = ""
     protocol_data: str = ""
     members: list[DescribedGroupMember] = field(default_factory=list)
+    generation_id: int = 0
+    awaited: list[AwaitedMember] = field(default_factory=list)
+    wait_left_ms: int = -1
 
 
 @dataclass(slots=True)

@@ -56,6 +56,8 @@ def watch(
 
     In a terminal the screen is redrawn; otherwise, and with --events-only or --output json, each
     event is one line. Ctrl-C stops it. Brokers may stop and restart while it runs.
+
+    With --group: the group's state, its members, its lag in each partition, and its events.
     """
     if seconds is not None and seconds <= 0:
         raise UsageFailed("--for wants a positive number of seconds")

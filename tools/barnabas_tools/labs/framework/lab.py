@@ -21,9 +21,9 @@ class Lab:
     """One lab. `page` is the guide's page about its mechanism, without `.md`.
 
     The `title` is shown before the question and must not answer it. `config` holds the settings of
-    the cluster's brokers. `switch` holds the settings that restore the fault which the lab is
-    about, if any do: with them the lab's checks must fail. With `pause_points` the stage can hold
-    brokers at pause points.
+    the cluster's brokers, `application` those of the programs that the scenario runs. `switch`
+    holds the settings, of either, that restore the fault which the lab is about, if any do: with
+    them the lab's checks must fail. With `pause_points` the stage can hold brokers at pause points.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Lab:
     prediction: Prediction
     scenario: Callable[[LabCluster], Awaitable[None]]
     config: Mapping[str, str] = field(default_factory=dict)
+    application: Mapping[str, str] = field(default_factory=dict)
     switch: Mapping[str, str] = field(default_factory=dict)
     brokers: int = 3
     pause_points: bool = False

@@ -33,26 +33,33 @@ def run_lab(
 ) -> Outcome:
     """Play a lab's scenario on a new cluster; returns the outcome.
 
-    `config` overrides its settings; `patience` is how many seconds to wait for a condition.
+    `config` overrides its settings, those of its programs too; `patience` is how many seconds to
+    wait for a condition.
     """
+    given = dict(config or {})
+    programs = {name: given.pop(name, value) for name, value in lab.application.items()}
     began = time.monotonic()
     logging.getLogger("barnabas").addHandler(logging.NullHandler())  # `tell` reports instead
-    settings = FAST | dict(lab.config) | dict(config or {})
+    settings = FAST | dict(lab.config) | given
     with tempfile.TemporaryDirectory(prefix=f"barnabas-lab-{lab.name}-") as folder:
         if lab.pause_points:
             settings["pause.directory"] = str(pause_directory(Path(folder)))
         cluster = LocalCluster(Path(folder), brokers=lab.brokers, config=settings)
         with cluster:
-            stage, broken = run_program(_play(lab, cluster, tell, patience))
+            stage, broken = run_program(_play(lab, cluster, programs, tell, patience))
     return Outcome(lab.name, tuple(stage.checks), time.monotonic() - began, broken)
 
 
 async def _play(
-    lab: Lab, cluster: LocalCluster, tell: Callable[[str], None], patience: float
+    lab: Lab,
+    cluster: LocalCluster,
+    programs: Mapping[str, str],
+    tell: Callable[[str], None],
+    patience: float,
 ) -> tuple[LabCluster, str | None]:
     async with (
         EventPrinter(cluster.bootstrap, tell) as printer,
-        LabCluster(cluster, tell, printer.catch_up, patience) as stage,
+        LabCluster(cluster, tell, printer.catch_up, patience, programs) as stage,
     ):
         try:
             await lab.scenario(stage)

@@ -13,7 +13,7 @@ A scenario reads like the events it plays:
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -48,7 +48,7 @@ class ScenarioBroken(Exception):
 class LabCluster:
     """Everything a scenario may do. `tell` receives each line for the reader; `catch_up` returns
     when all events of the brokers have been printed; `patience` is how many seconds to wait for a
-    condition."""
+    condition; `application` has the settings of the scenario's programs."""
 
     def __init__(
         self,
@@ -56,8 +56,10 @@ class LabCluster:
         tell: Callable[[str], None],
         catch_up: Callable[[], Awaitable[None]],
         patience: float = PATIENCE_SECONDS,
+        application: Mapping[str, str] | None = None,
     ) -> None:
         self.cluster = cluster
+        self.application = dict(application or {})
         self.checks: list[Check] = []
         self._tell = tell
         self._catch_up = catch_up
@@ -90,6 +92,10 @@ class LabCluster:
     def say(self, text: str) -> None:
         """Print the next step."""
         self._tell(text)
+
+    async def catch_up(self) -> None:
+        """Wait until the events so far are printed, so that the next step comes after them."""
+        await self._catch_up()
 
     def check(self, claim: str, holds: bool, seen: object = "") -> None:
         """Check something that the mechanism promises; the lab fails if it does not hold."""

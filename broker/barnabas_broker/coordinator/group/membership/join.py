@@ -92,6 +92,7 @@ class Joins:
             self._sessions.expect(
                 group,
                 member_id,
+                (request.client_id, joining.client_host),
                 request.session_timeout_ms,
                 lambda: self._rebalances.remove_pending(group, member_id),
             )

@@ -7,6 +7,7 @@ members arrive (KIP-134).
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind, Value
@@ -19,15 +20,20 @@ from barnabas_broker.coordinator.group.membership.sessions import Sessions
 from barnabas_broker.coordinator.group.states import GroupState, can_rebalance
 
 
+class _Deadline(NamedTuple):
+    at: float
+    timer: Timer
+
+
 class Rebalances:
     """The only one that moves groups to PreparingRebalance and on to the next generation."""
 
     def __init__(self, context: GroupContext) -> None:
         self._context = context
         self.sessions = Sessions(context, self._session_expired)
-        self._joins: dict[str, Timer] = {}
+        self._joins: dict[str, _Deadline] = {}
         self._initial: set[str] = set()
-        self._syncs: dict[str, Timer] = {}
+        self._syncs: dict[str, _Deadline] = {}
 
     # ---- the beginning
 
@@ -72,7 +78,7 @@ class Rebalances:
     def check_joined(self, group: Group) -> None:
         """Complete the rebalance if every member has joined."""
         waits = group.state is GroupState.PREPARING_REBALANCE
-        if waits and group.group_id not in self._initial and group.has_all_members_joined:
+        if waits and not self.is_initial(group) and group.has_all_members_joined:
             self._complete(group)
 
     def _complete(self, group: Group) -> None:
@@ -177,16 +183,31 @@ class Rebalances:
 
     # ---- timers and events
 
+    def is_initial(self, group: Group) -> bool:
+        """Whether it waits for more members, not for certain ones."""
+        return group.group_id in self._initial
+
+    def deadline(self, group: Group) -> float | None:
+        """When the group goes on without the members that it waits for; None: it waits for none."""
+        timers = {
+            GroupState.PREPARING_REBALANCE: self._joins,
+            GroupState.COMPLETING_REBALANCE: self._syncs,
+        }.get(group.state, {})
+        found = timers.get(group.group_id)
+        return None if found is None else found.at
+
     def _set(
-        self, timers: dict[str, Timer], group: Group, ms: int, then: Callable[[], None]
+        self, timers: dict[str, _Deadline], group: Group, ms: int, then: Callable[[], None]
     ) -> None:
         self._cancel(timers, group)
-        timers[group.group_id] = self._context.call_later(ms / 1000, then)
+        seconds = ms / 1000
+        timer = self._context.call_later(seconds, then)
+        timers[group.group_id] = _Deadline(self._context.now() + seconds, timer)
 
-    def _cancel(self, timers: dict[str, Timer], group: Group) -> None:
-        timer = timers.pop(group.group_id, None)
-        if timer is not None:
-            timer.cancel()
+    def _cancel(self, timers: dict[str, _Deadline], group: Group) -> None:
+        deadline = timers.pop(group.group_id, None)
+        if deadline is not None:
+            deadline.timer.cancel()
 
     def _report(self, kind: EventKind, cause: str, group: Group, **details: Value) -> None:
         self._context.events.record(

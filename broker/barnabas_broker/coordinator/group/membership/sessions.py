@@ -5,6 +5,7 @@ the session has been extended: one timer for each session timeout instead of one
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.member import Member, Timer
@@ -14,13 +15,22 @@ from barnabas_broker.coordinator.group.states import GroupState
 Expire = Callable[[Group, Member], None]
 
 
+class Expected(NamedTuple):
+    """A client that was given a member id, and may join with it until `until`."""
+
+    client_id: str
+    client_host: str
+    until: float
+    timer: Timer
+
+
 class Sessions:
     """Calls `expire(group, member)` once a member's session is over."""
 
     def __init__(self, context: GroupContext, expire: Expire) -> None:
         self._context = context
         self._expire = expire
-        self._pending: dict[tuple[str, str], Timer] = {}
+        self._expected: dict[tuple[str, str], Expected] = {}
 
     def extend(self, group: Group, member: Member, timeout_ms: int | None = None) -> None:
         """The member has sent a request: its session lasts for its session timeout from now on."""
@@ -57,24 +67,38 @@ class Sessions:
     # ---- ids that were given out, and have not joined yet
 
     def expect(
-        self, group: Group, member_id: str, timeout_ms: int, give_up: Callable[[], None]
+        self,
+        group: Group,
+        member_id: str,
+        client: tuple[str, str],
+        timeout_ms: int,
+        give_up: Callable[[], None],
     ) -> None:
-        """Wait for a new member to join with the id it was given; else call `give_up`."""
+        """Wait for a new member to join with the id it was given; else call `give_up`.
+
+        `client`: its client id and its host.
+        """
         group.pending_members.add(member_id)
         key = (group.group_id, member_id)
 
         def look() -> None:
-            self._pending.pop(key, None)
+            self._expected.pop(key, None)
             if group.state is not GroupState.DEAD and member_id in group.pending_members:
                 give_up()
 
-        self._pending[key] = self._context.call_later(timeout_ms / 1000, look)
+        seconds = timeout_ms / 1000
+        timer = self._context.call_later(seconds, look)
+        self._expected[key] = Expected(*client, self._context.now() + seconds, timer)
+
+    def expected(self, group: Group, member_id: str) -> Expected:
+        """The client that was given this id; KeyError if it has joined or been given up."""
+        return self._expected[group.group_id, member_id]
 
     def came(self, group: Group, member_id: str) -> None:
         """The member has joined, or will not."""
-        timer = self._pending.pop((group.group_id, member_id), None)
-        if timer is not None:
-            timer.cancel()
+        expected = self._expected.pop((group.group_id, member_id), None)
+        if expected is not None:
+            expected.timer.cancel()
 
     def forget(self, group: Group) -> None:
         """The group is no longer coordinated here."""
