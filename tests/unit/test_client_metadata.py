@@ -8,7 +8,7 @@ from barnabas.cluster import Cluster, ClusterMetadata, Leader
 from barnabas.cluster.backoff import Backoff
 from barnabas.cluster.cluster import ClusterConfig
 from barnabas.cluster.connections import Connections
-from barnabas_common.errors import NoBrokerReachableError
+from barnabas_common.errors import NoBrokerReachableError, UnknownTopicOrPartitionError
 from barnabas_common.messages.metadata import (
     BrokerInfo,
     MetadataRequest,
@@ -159,5 +159,22 @@ async def test_failed_recently_are_asked_again_when_the_others_know_nothing_new(
         brokers.asked_for_metadata.clear()
         async with asyncio.timeout(10):
             while len(brokers.asked_for_metadata) < 3:
+                await asyncio.sleep(0.01)
+        await cluster.close()
+
+
+async def test_a_failed_lookup_does_not_end_a_watch() -> None:
+    """A broker that has just started refuses every topic; a consumer must see it return."""
+    async with ScriptedBrokers() as brokers:
+        addresses = tuple(Address.parse(each) for each in brokers.bootstrap.split(","))
+        cluster = Cluster(ClusterConfig(addresses, metadata_max_age_ms=20), brokers.runtime)
+        await cluster.start()
+        cluster.watch(["flights"])
+        brokers.topic = "not known yet"
+        with pytest.raises(UnknownTopicOrPartitionError):
+            await cluster.topic("flights", timeout=0.0)
+        brokers.topic = "flights"
+        async with asyncio.timeout(10):
+            while "flights" not in cluster.metadata.topics:
                 await asyncio.sleep(0.01)
         await cluster.close()

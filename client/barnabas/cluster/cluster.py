@@ -139,6 +139,8 @@ class Cluster:
     async def topic(self, name: str, timeout: float) -> TopicInfo:
         """The topic's partitions, requested until known or `timeout` seconds have passed.
 
+        It is kept fresh from then on. A lookup that fails ends no watch that someone else keeps.
+
         Raises `InvalidArgumentError` for what is no name, and the broker's refusal;
         `UnknownTopicOrPartitionError` earlier, once a topic has been unknown for longer than
         brokers need to learn of a new one.
@@ -146,7 +148,6 @@ class Cluster:
         check_topic(name)
         start = self.clock.monotonic()
         failures = 0
-        self.watch([name])
         while name not in self.metadata.topics:
             await self._ask_about(name)
             if name in self.metadata.topics:
@@ -155,9 +156,9 @@ class Cluster:
             waited = self.clock.monotonic() - start
             refusal = self._refusal(name, waited, timeout)
             if refusal is not None:
-                self._topics.pop(name, None)
                 raise refusal
             await asyncio.sleep(self.backoff.seconds(failures))
+        self.watch([name])
         return self.metadata.topics[name]
 
     async def ask(
