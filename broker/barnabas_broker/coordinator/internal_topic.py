@@ -43,7 +43,7 @@ class InternalTopic:
         return shape.partition_count if shape is not None and self._is_of_today(shape) else 0
 
     def _is_of_today(self, shape: TopicShape) -> bool:
-        """Whether the topic was not created anew since its znode was read."""
+        """Whether the topic is still the one whose znode was read."""
         return self.exists and self._cache.topic_id(self.name) == shape.topic_id
 
     async def learn(self) -> bool:
