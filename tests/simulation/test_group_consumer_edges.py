@@ -144,6 +144,35 @@ def test_a_fenced_instance_is_told_so_even_while_it_waits_for_its_assignment() -
     story(scenario)
 
 
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_commits_in_the_background_come_before_a_rebalance(strategy: str) -> None:
+    """Kafka sends them at once, on the connection on which the join follows."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        options: dict[str, Any] = {
+            "enable_auto_commit": False,
+            "heartbeat_interval_ms": 500,
+            "partition_assignment_strategy": [strategy],
+        }
+        async with member(brokers, "a", **options) as a, member(brokers, "b", **options) as b:
+            await settle(a)
+            held = brokers.hold(OffsetCommitRequest, lambda _: True)
+            outcomes: list[BarnabasError | None] = []
+            for offset in range(1, 6):
+                a.commit_async({PARTITIONS[3]: offset}, lambda _, error: outcomes.append(error))
+            joining = asyncio.create_task(b.poll(timeout_ms=5_000))
+            await asyncio.sleep(2.0)  # a is told that the group rebalances
+            polling = asyncio.create_task(a.poll(timeout_ms=5_000))
+            await asyncio.sleep(1.0)
+            held.release.set()
+            await asyncio.gather(joining, polling)
+            await settle(a, b)
+            assert outcomes == [None] * 5
+            assert brokers.groups["g"].offsets[PARTITIONS[3]][0] == 5
+
+    story(scenario)
+
+
 class Slow(Noted):
     """Takes a second to give partitions up."""
 
