@@ -83,7 +83,7 @@ class Membership:
 
     async def close(self, timeout: float, commit: bool) -> None:
         """Commit, give up the partitions, leave; `timeout` seconds for all of it."""
-        self._closed = True
+        self._closed = self.commits.leaving = True
         clock = self._cluster.clock
         deadline = clock.monotonic() + timeout
         try:
@@ -101,11 +101,13 @@ class Membership:
         """Out of the group; the consumer reads nothing after it."""
         if self.subscription is None:
             return
-        await self._end_step(timeout)
-        await self._finish_commits(timeout)
+        self.commits.leaving = True
         try:
+            await self._end_step(timeout)
+            await self._finish_commits(timeout)
             await self._end("the consumer unsubscribed", timeout)
         finally:
+            self.commits.leaving = False
             self.subscription = None
             self.member.subscribed = False
             self.member.topics = ()
