@@ -3,7 +3,9 @@
     python examples/exactly_once_sqlite.py TOPIC FILE
 
 The group only shares the partitions. Where to read on is in the database, which a member asks when
-it is assigned partitions; so a crash can neither repeat nor leave out a record.
+it is assigned partitions; so a crash can neither repeat nor leave out a record. A member that
+stalls may come back when others read its partitions: so a result counts only if the database still
+awaits its record.
 """
 
 import os
@@ -12,7 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from barnabas import RebalanceListener, TopicPartition
+from barnabas import ConsumerRecord, RebalanceListener, TopicPartition
 from barnabas.sync import Consumer
 
 TABLES = """
@@ -21,7 +23,8 @@ TABLES = """
         topic TEXT, partition INTEGER, next INTEGER, PRIMARY KEY (topic, partition)
     );
 """
-SET_OFFSET = "INSERT OR REPLACE INTO offsets VALUES (?, ?, ?)"
+BEGIN_AT_ZERO = "INSERT OR IGNORE INTO offsets VALUES (?, ?, 0)"
+ADVANCE = "UPDATE offsets SET next = ? WHERE topic = ? AND partition = ? AND next <= ?"
 GET_OFFSET = "SELECT next FROM offsets WHERE topic = ? AND partition = ?"
 
 
@@ -32,9 +35,11 @@ class ReadOnFromTheDatabase(RebalanceListener):
 
     def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
         database = sqlite3.connect(self._file)  # a connection of its own: this is another thread
+        with database:
+            database.executemany(BEGIN_AT_ZERO, partitions)
         for partition in partitions:
-            found = database.execute(GET_OFFSET, partition).fetchone()
-            self._consumer.seek(partition, found[0] if found else 0)
+            (offset,) = database.execute(GET_OFFSET, partition).fetchone()
+            self._consumer.seek(partition, offset)
         database.close()
 
 
@@ -46,19 +51,24 @@ def main(topic: str, file: str) -> None:
         bootstrap_servers=bootstrap,
         group_id="exactly-once",
         enable_auto_commit=False,
+        auto_offset_reset="earliest",  # if the log no longer begins at 0
         session_timeout_ms=6_000,
     )
     with consumer:
         consumer.subscribe(topic, ReadOnFromTheDatabase(consumer, file))
         while True:
             records = consumer.poll(max_records=20)
+            results = [work(record) for record in records]
             with database:  # one transaction: everything of it, or nothing
-                for record in records:
-                    time.sleep(0.005)
-                    value = (record.value or b"").decode()
-                    database.execute("INSERT INTO done VALUES (?)", (value,))
-                    offset = (record.topic, record.partition, record.offset + 1)
-                    database.execute(SET_OFFSET, offset)
+                for record, result in zip(records, results, strict=True):
+                    following = (record.offset + 1, record.topic, record.partition, record.offset)
+                    if database.execute(ADVANCE, following).rowcount:
+                        database.execute("INSERT INTO done VALUES (?)", (result,))
+
+
+def work(record: ConsumerRecord) -> str:
+    time.sleep(0.005)
+    return (record.value or b"").decode()
 
 
 if __name__ == "__main__":

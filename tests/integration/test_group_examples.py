@@ -1,6 +1,7 @@
 """The programs in `examples/`, each killed in the middle, and what they did counted."""
 
 import asyncio
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -41,21 +42,25 @@ def rows_of(file: Path) -> Counter[str]:
         database.close()
 
 
-async def play(
-    cluster: LocalCluster, example: str, file: Path, count: Callable[[Path], Counter[str]]
-) -> Counter[str]:
-    """Run it, kill it twice in the middle, and let it come to the end; what it has done."""
-    topic = f"example-{example}"
+async def prepared(cluster: LocalCluster, example: str, file: Path) -> list[str]:
+    """Write the records into a topic of this example's own; the command that runs it."""
+    topic = f"example-{example}-{file.stem}"
     await create_topic(cluster.bootstrap, topic, 3)
     async with Producer(cluster.bootstrap) as producer:
         for number in range(RECORDS):
             await producer.send(topic, b"%d" % number, partition=number % 3)
         await producer.flush()
-    environment = Shell(cluster.bootstrap).environment
-    command = [sys.executable, str(ROOT / "examples" / f"{example}.py"), topic, str(file)]
+    return [sys.executable, str(ROOT / "examples" / f"{example}.py"), topic, str(file)]
+
+
+async def play(
+    cluster: LocalCluster, example: str, file: Path, count: Callable[[Path], Counter[str]]
+) -> Counter[str]:
+    """Run it, kill it twice in the middle, and let it come to the end; what it has done."""
+    command = await prepared(cluster, example, file)
     for run in range(KILLS + 1):
         enough = count(file).total() + 90
-        process = subprocess.Popen(command, env=environment)
+        process = subprocess.Popen(command, env=Shell(cluster.bootstrap).environment)
         try:
             if run < KILLS:
                 await _until(lambda enough=enough: count(file).total() >= enough)
@@ -105,3 +110,39 @@ async def test_exactly_once_with_a_database(cluster: LocalCluster, tmp_path: Pat
     assert set(done.values()) == {1}
     async with Admin(cluster.bootstrap) as admin:
         assert await admin.list_group_offsets("exactly-once") == {}
+
+
+async def test_exactly_once_although_a_member_stalls(cluster: LocalCluster, tmp_path: Path) -> None:
+    """It has read records when it stops, and others have worked on them when it goes on."""
+    file = tmp_path / "stalled.db"
+    command = await prepared(cluster, "exactly_once_sqlite", file)
+    environment = Shell(cluster.bootstrap).environment
+    processes = [subprocess.Popen(command, env=environment)]
+    try:
+        await _until(lambda: rows_of(file).total() >= 90)
+        await _stop_at_work(processes[0], file)
+        processes.append(subprocess.Popen(command, env=environment))
+        await _until(lambda: len(rows_of(file)) == RECORDS)
+        processes[0].send_signal(signal.SIGCONT)
+        await _until_quiet(lambda: rows_of(file).total())
+        assert [process.poll() for process in processes] == [None, None]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert set(rows_of(file).values()) == {1}
+
+
+async def _stop_at_work(process: "subprocess.Popen[bytes]", file: Path) -> None:
+    """Stop it outside its transaction, whose lock would keep the others out."""
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        database = sqlite3.connect(file, timeout=1, isolation_level=None)
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError:
+            process.send_signal(signal.SIGCONT)
+            await asyncio.sleep(0.05)
+        finally:
+            database.close()

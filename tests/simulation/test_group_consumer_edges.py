@@ -17,6 +17,7 @@ from barnabas_common.errors import (
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     HeartbeatRequest,
+    JoinGroupRequest,
     LeaveGroupRequest,
     OffsetCommitRequest,
     SyncGroupRequest,
@@ -140,6 +141,66 @@ def test_a_fenced_instance_is_told_so_even_while_it_waits_for_its_assignment() -
                 await b.poll(timeout_ms=1_000)
             joining.cancel()
             await b.close()
+
+    story(scenario)
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_commits_in_the_background_come_before_a_rebalance(strategy: str) -> None:
+    """Kafka sends them at once, on the connection on which the join follows."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        options: dict[str, Any] = {
+            "enable_auto_commit": False,
+            "heartbeat_interval_ms": 500,
+            "partition_assignment_strategy": [strategy],
+        }
+        async with member(brokers, "a", **options) as a, member(brokers, "b", **options) as b:
+            await settle(a)
+            held = brokers.hold(OffsetCommitRequest, lambda _: True)
+            outcomes: list[BarnabasError | None] = []
+            for offset in range(1, 6):
+                a.commit_async({PARTITIONS[3]: offset}, lambda _, error: outcomes.append(error))
+            joining = asyncio.create_task(b.poll(timeout_ms=5_000))
+            await asyncio.sleep(2.0)  # a is told that the group rebalances
+            polling = asyncio.create_task(a.poll(timeout_ms=5_000))
+            await asyncio.sleep(1.0)
+            held.release.set()
+            await asyncio.gather(joining, polling)
+            await settle(a, b)
+            assert outcomes == [None] * 5
+            assert brokers.groups["g"].offsets[PARTITIONS[3]][0] == 5
+
+    story(scenario)
+
+
+@pytest.mark.parametrize("end", ["close", "unsubscribe"])
+def test_a_member_that_goes_during_a_rebalance_commits_what_it_read(end: str) -> None:
+    """With a cooperative protocol it reads on while the others join."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        options: dict[str, Any] = {
+            "heartbeat_interval_ms": 500,
+            "auto_commit_interval_ms": 600_000,
+            "partition_assignment_strategy": ["cooperative-sticky"],
+        }
+        async with member(brokers, "b", **options) as b, member(brokers, "a", **options) as a:
+            await settle(a, b)
+            brokers.hold(JoinGroupRequest, lambda request: request.member_id.startswith("b"))
+            joining = asyncio.create_task(b.poll(timeout_ms=60_000))
+            async with member(brokers, "c", **options) as c:
+                others = asyncio.create_task(c.poll(timeout_ms=60_000))
+                while "waits for the others" not in a.health()[0]:
+                    await a.poll(timeout_ms=100)
+                write(brokers, 5)
+                read = 0
+                while read < 10:
+                    read += len(await a.poll(timeout_ms=100))
+                await (a.close() if end == "close" else a.unsubscribe())
+                committed = brokers.groups["g"].offsets
+                assert sum(offset for offset, *_ in committed.values()) == 10
+                for task in (joining, others):
+                    task.cancel()
 
     story(scenario)
 

@@ -163,6 +163,8 @@ def test_a_new_member_that_waits_too_long_is_given_up() -> None:
         world.advance(1.0)
     assert waiting.join.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert list(world.group.members) == [first]
+    expired = [e for e in world.events.since(0) if e.kind is EventKind.GROUP_MEMBER_EXPIRED]
+    assert [e.cause for e in expired] == ["a new member, it waited for the others for 300000 ms"]
 
 
 def test_the_leader_that_joins_again_starts_a_rebalance_and_a_follower_does_not() -> None:

@@ -1,6 +1,7 @@
 """The records of `__consumer_offsets`, byte by byte; and what a coordinator reads out of them."""
 
 import pytest
+from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.loading import LoadedGroups
 from barnabas_broker.coordinator.group.records import (
     GroupKey,
@@ -38,6 +39,7 @@ GROUP_VALUE = bytes.fromhex(
     ).replace(" ", "")
 )
 GROUP = GroupValue("consumer", 5, "range", "m-1", 9, (MEMBER,))
+GROUP_VALUE_WITHOUT_LEADER = GroupValue("consumer", 5, "range", None, 9, (MEMBER,))
 
 
 def test_keys() -> None:
@@ -181,6 +183,12 @@ def test_tombstones_remove_offsets_and_groups() -> None:
     (group,) = loaded(*both, (GROUP_KEY, None)).groups()
     assert group.protocol_type is None and group.committed.offsets, "a consumer without a group"
     assert not loaded(*both, (GROUP_KEY, None), (OFFSET_KEY, None)).groups()
+
+
+def test_a_group_with_members_has_a_leader_whatever_its_record_says() -> None:
+    """Without one, no member would see that partitions come or go."""
+    assert Group.loaded("g", GROUP).leader_id == "m-1"
+    assert Group.loaded("g", GROUP_VALUE_WITHOUT_LEADER).leader_id == "m-1"
 
 
 def test_a_record_that_cannot_be_understood_is_left_out_and_named() -> None:

@@ -72,7 +72,13 @@ async def leader_of_one_partition(directory: Path) -> BrokerParts:
     state = LeaderAndIsrPartition("flights", 0, "", 1, 1, 0, 0, [1], [1], is_new=True)
     await manager.become_leader_or_follower(LeaderAndIsrRequest(1, 1, 1, [state]))
     events = EventLog(1)
-    groups = GroupCoordinator(CoordinatorContext(runtime, config, manager, cache, events))
+
+    async def read_shape(_topic: str) -> None:
+        return None
+
+    groups = GroupCoordinator(
+        CoordinatorContext(runtime, config, manager, cache, events, read_shape)
+    )
     return BrokerParts(
         1, config, runtime, cache, manager, groups, lambda: None, lambda: None, "",
         asyncio.Event(), events, lambda *_: None,

@@ -25,7 +25,7 @@ OFFSET_METADATA_MAX_BYTES = Key(
     "offset.metadata.max.bytes",
     integer(0, MAX_INT),
     4096,
-    "Longest metadata of a committed offset.",
+    "Longest metadata of a committed offset, characters.",
 )
 OFFSETS_LOAD_BUFFER_SIZE = Key(
     "offsets.load.buffer.size",

@@ -30,6 +30,7 @@ from barnabas_broker.replica.replica_manager import ReplicaContext, ReplicaManag
 from barnabas_broker.server.compaction_report import report_compaction
 from barnabas_broker.server.config_changes import ConfigChanges, ConfigListeners
 from barnabas_broker.server.connection_watch import ConnectionWatch, CountConnections
+from barnabas_broker.server.internal_topics import shape_of
 from barnabas_broker.server.isr_writer import LeaderFacts, ZooKeeperIsrWriter
 from barnabas_broker.server.log_dir_stamps import LogDirStamps
 from barnabas_broker.server.membership import Membership, MembershipConfig
@@ -230,7 +231,12 @@ class Broker:
 
     def _coordinator_context(self) -> CoordinatorContext:
         return CoordinatorContext(
-            self._runtime, self.config, self.replica_manager, self.metadata_cache, self.events
+            self._runtime,
+            self.config,
+            self.replica_manager,
+            self.metadata_cache,
+            self.events,
+            lambda topic: shape_of(topic, self.membership.store),
         )
 
     def _leader_facts(self) -> LeaderFacts:

@@ -51,6 +51,8 @@ class Commits:
     """`last_failure`: why the last commit in the background failed, if it did.
 
     `stored`: what the coordinator has accepted from this consumer, for partitions that it holds.
+    `leaving`: no poll will follow, so commits are sent during a rebalance too; the coordinator
+    takes them until all members have joined.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Commits:
         self._working = False
         self._tasks = TaskScope("commits")
         self.last_failure: BarnabasError | None = None
+        self.leaving = False
         self.stored: dict[TopicPartition, OffsetAndMetadata] = {}
 
     async def close(self) -> None:
@@ -132,7 +135,7 @@ class Commits:
     async def _send(self, offsets: Offsets, timeout: float | None) -> None:
         """One commit, with attempts for `timeout` seconds, or a single one."""
         member, config = self._member, self._config
-        if member.state in _NOT_NOW:
+        if member.state in _NOT_NOW and not self.leaving:
             raise RebalanceInProgressError("poll() until the group has rebalanced, then commit")
         sent = member.generation
         if member.subscribed and sent.number < 0:

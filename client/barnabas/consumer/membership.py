@@ -86,12 +86,12 @@ class Membership:
 
     async def close(self, timeout: float, commit: bool) -> None:
         """Commit, give up the partitions, leave; `timeout` seconds for all of it."""
-        self._closed = True
+        self._closed = self.commits.leaving = True
         clock = self._cluster.clock
         deadline = clock.monotonic() + timeout
         try:
             await self._end_step(timeout)
-            await self._last_commits(deadline - clock.monotonic(), commit)
+            await self._finish_commits(deadline - clock.monotonic(), commit)
             left = max(deadline - clock.monotonic(), _LEAVING_SECONDS)
             await self._end("the consumer was closed", left)
         finally:
@@ -105,11 +105,13 @@ class Membership:
         """Out of the group; the consumer reads nothing after it."""
         if self.subscription is None:
             return
-        await self._end_step(timeout)
-        await self._auto_commit(timeout)
+        self.commits.leaving = True
         try:
+            await self._end_step(timeout)
+            await self._finish_commits(timeout)
             await self._end("the consumer unsubscribed", timeout)
         finally:
+            self.commits.leaving = False
             self.subscription = None
             self.member.subscribed = False
             self.member.topics = ()
@@ -231,7 +233,7 @@ class Membership:
         else:
             given_up = [tp for tp in owned if tp.topic not in self.member.topics]
         if not lost:
-            await self._auto_commit(self.config.max_poll_interval)
+            await self._finish_commits(self.config.max_poll_interval)
             lost = self.member.generation.number < 0  # the commit may have found out
             given_up = owned if lost else given_up
         try:
@@ -251,7 +253,7 @@ class Membership:
         added = [tp for tp in new if tp not in owned]
         failure: BaseException | None = None
         if revoked:
-            await self._auto_commit(self.config.api_timeout)
+            await self._finish_commits(self.config.api_timeout)
             failure = await self._call(self.listener.on_partitions_revoked, revoked)
         if self.member.state is not MemberState.ASSIGNING:
             return  # the generation was lost meanwhile
@@ -293,23 +295,19 @@ class Membership:
 
     # Commits made for the application
 
-    async def _auto_commit(self, timeout: float) -> None:
-        """Commit what was read, and wait for it; a failure is logged, the rebalance goes on."""
-        if self.config.auto_commit_interval is None:
-            return
-        offsets = moved(self._positions(), self.commits.stored)
-        try:
-            await self.commits.commit(offsets, timeout)
-        except BarnabasError as error:
-            logger.warning("group %s: auto-commit failed: %s", self.config.group_id, error)
+    async def _finish_commits(self, timeout: float, auto: bool = True) -> None:
+        """Wait for the commits in the background: under the next generation they would be refused.
 
-    async def _last_commits(self, timeout: float, auto: bool) -> None:
-        """Wait for the commits in the background, and with `auto` for one of what was read."""
+        If commits are automatic and with `auto`, what was read is committed after them. A failure
+        is logged; what comes after this goes on.
+        """
+        auto = auto and self.config.auto_commit_interval is not None
+        offsets = moved(self._positions(), self.commits.stored) if auto else {}
         try:
             async with asyncio.timeout(timeout):
-                if auto:
-                    await self._auto_commit(timeout)
-                await self.commits.commit({}, timeout)
+                await self.commits.commit(offsets, timeout)
+        except BarnabasError as error:
+            logger.warning("group %s: auto-commit failed: %s", self.config.group_id, error)
         except TimeoutError:
             logger.warning("group %s: commits were not answered in time", self.config.group_id)
 

@@ -36,6 +36,8 @@ async def handle_find_coordinator(
     problem = ""
     if not parts.metadata_cache.contains(GROUP_METADATA_TOPIC) and request.coordinator_keys:
         problem = await _create_offsets_topic(parts)
+    elif not parts.groups.topic.partition_count and not await parts.groups.topic.learn():
+        problem = f"the partitions of {GROUP_METADATA_TOPIC} cannot be read from ZooKeeper now"
     return FindCoordinatorResponse(
         [_find(parts, key, peer, problem) for key in request.coordinator_keys]
     )
@@ -43,7 +45,7 @@ async def handle_find_coordinator(
 
 def _find(parts: BrokerParts, key: str, peer: Peer, problem: str) -> FoundCoordinator:
     cache = parts.metadata_cache
-    count = cache.partition_count(GROUP_METADATA_TOPIC)
+    count = parts.groups.topic.partition_count
     if not count:
         text = problem or f"{GROUP_METADATA_TOPIC} is being created"
         return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, text)

@@ -1,5 +1,7 @@
 """ListGroups, DescribeGroups and DeleteGroups."""
 
+import asyncio
+
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     ZOOKEEPER_STORAGE,
@@ -43,6 +45,5 @@ async def handle_delete_groups(
         return DeleteGroupsResponse(await zookeeper_offsets.delete_groups(parts, names))
     if not is_kafka(request.storage):
         return DeleteGroupsResponse([DeletedGroup(n, ErrorCode.INVALID_REQUEST) for n in names])
-    return DeleteGroupsResponse(
-        [await parts.groups.admin.delete(name, request.client_id) for name in names]
-    )
+    deletions = [parts.groups.admin.delete(name, request.client_id) for name in names]
+    return DeleteGroupsResponse(await asyncio.gather(*deletions))

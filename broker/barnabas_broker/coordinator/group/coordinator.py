@@ -35,6 +35,7 @@ from barnabas_broker.coordinator.group.membership.rebalance import Rebalances
 from barnabas_broker.coordinator.group.membership.sync import Syncs
 from barnabas_broker.coordinator.group.offsets import Offsets
 from barnabas_broker.coordinator.group.states import GroupState
+from barnabas_broker.coordinator.internal_topic import InternalTopic, ReadShape
 from barnabas_broker.coordinator.partition_log import PartitionLog
 from barnabas_broker.coordinator.record_fields import fits
 from barnabas_broker.replica.metadata_cache import MetadataCache
@@ -49,13 +50,14 @@ _TOPIC_DELETED = "the topic was deleted"
 
 @dataclass(frozen=True)
 class CoordinatorContext:
-    """The surroundings of a coordinator."""
+    """The surroundings of a coordinator. `read_shape` reads the znode of an internal topic."""
 
     runtime: Runtime
     config: Config
     replica_manager: ReplicaManager
     metadata_cache: MetadataCache
     events: EventLog
+    read_shape: ReadShape
 
 
 class GroupCoordinator:
@@ -78,7 +80,8 @@ class GroupCoordinator:
             config[keys.OFFSETS_COMMIT_TIMEOUT_MS],
         )
         cache = context.metadata_cache
-        self._groups = Groups(log, cache, context.events, self._loaded, self._forgotten)
+        self.topic = InternalTopic(GROUP_METADATA_TOPIC, cache, context.read_shape)
+        self._groups = Groups(log, self.topic, context.events, self._loaded, self._forgotten)
         self._partition_log = log
         self._log = GroupLog(log, self._groups)
         group_context = self._group_context()

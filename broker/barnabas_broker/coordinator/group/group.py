@@ -233,7 +233,7 @@ class Group:
         group.protocol_name = value.protocol
         for member in _members(value.members, value.protocol):
             group.add(member)
-        group.leader_id = value.leader
+        group.leader_id = value.leader or group.leader_id
         group.subscribed_topics = group._subscribed_topics()
         return group
 

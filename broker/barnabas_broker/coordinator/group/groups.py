@@ -17,10 +17,10 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.loading import LoadedGroups
 from barnabas_broker.coordinator.group.states import GroupState
+from barnabas_broker.coordinator.internal_topic import InternalTopic
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.coordinator.partition_log import PartitionLog
 from barnabas_broker.coordinator.record_fields import fits
-from barnabas_broker.replica.metadata_cache import MetadataCache
 
 _RETRY_SECONDS = 1.0
 
@@ -35,13 +35,13 @@ class Groups:
     def __init__(
         self,
         log: PartitionLog,
-        cache: MetadataCache,
+        topic: InternalTopic,
         events: EventLog,
         loaded: Callable[[Group, Sequence[TopicPartition]], None],
         forgotten: Callable[[Group], None],
     ) -> None:
         self._log = log
-        self._cache = cache
+        self.topic = topic
         self._events = events
         self._on_loaded = loaded
         self._on_forgotten = forgotten
@@ -51,6 +51,7 @@ class Groups:
         self._owned: dict[int, int] = {}
         self._loading: dict[int, int] = {}
         self._deleted_meanwhile: set[TopicPartition] = set()
+        self._learning = False
         self._active = True
 
     async def close(self) -> None:
@@ -68,8 +69,9 @@ class Groups:
             return ErrorCode.INVALID_GROUP_ID
         if not self._active:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        count = self._cache.partition_count(GROUP_METADATA_TOPIC)
+        count = self.topic.partition_count
         if not count:
+            self._learn_soon()
             return ErrorCode.NOT_COORDINATOR
         partition = partition_of_key(group_id, count)
         if partition in self._loading:
@@ -95,10 +97,20 @@ class Groups:
         """Add an empty group unless there is one; `status` must have been NONE."""
         group = self._groups.get(group_id)
         if group is None:
-            count = self._cache.partition_count(GROUP_METADATA_TOPIC)
             group = Group(group_id)
-            self._add(group, partition_of_key(group_id, count))
+            self._add(group, partition_of_key(group_id, self.topic.partition_count))
         return group
+
+    def _learn_soon(self) -> None:
+        if self.topic.exists and not self._learning:
+            self._learning = True
+            self._tasks.spawn(self._learn(), "partition count")
+
+    async def _learn(self) -> None:
+        try:
+            await self.topic.learn()
+        finally:
+            self._learning = False
 
     def _add(self, group: Group, partition: int) -> None:
         self._groups[group.group_id] = group
@@ -213,6 +225,7 @@ class Groups:
         while True:
             loaded, error = LoadedGroups(), None
             try:
+                await self.topic.learn()
                 await self._log.load(key, leader_epoch, loaded.take)
             except KafkaError as failure:
                 error = failure

@@ -18,6 +18,7 @@ A record without a value is a tombstone: the offset or the group is gone.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from barnabas_broker.coordinator.record_fields import FieldReader, FieldWriter, UnreadableRecord
@@ -29,6 +30,8 @@ _OFFSET_KEY_VERSION = 1
 _GROUP_KEY_VERSION = 2
 _WRITTEN_VALUE_VERSION = 3
 _FLEXIBLE_VERSION = 4
+# A group commits the same partitions again and again.
+_KEYS_REMEMBERED = 10_000
 
 
 class OffsetKey(NamedTuple):
@@ -85,6 +88,7 @@ class GroupValue:
 # ---- writing
 
 
+@lru_cache(_KEYS_REMEMBERED)
 def encode_offset_key(key: OffsetKey) -> bytes:
     fields = FieldWriter()
     fields.int16(_OFFSET_KEY_VERSION)

@@ -45,7 +45,7 @@ class Log:
 
 
 def new_offset(partition: "TopicPartition", target: Target, log: Log) -> int:
-    """Kafka's rules: without a commit, "current" and a shift count from the end and the start."""
+    """Kafka's rules: without a commit, "current" is the end, and there is nothing to shift."""
     if target.offset is not None:
         wanted = target.offset
     elif target.timestamp is not None:

@@ -14,10 +14,11 @@ from barnabas_common.messages.groups import JoinGroupRequest, JoinGroupResponse
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.member import AnswerJoin, Member, Protocols
 from barnabas_broker.coordinator.group.membership.context import GroupContext
-from barnabas_broker.coordinator.group.membership.rebalance import Rebalances
+from barnabas_broker.coordinator.group.membership.rebalance import (
+    NEW_MEMBER_JOIN_TIMEOUT_MS,
+    Rebalances,
+)
 from barnabas_broker.coordinator.group.states import GroupState
-
-NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 
 
 class Joining(NamedTuple):

@@ -19,6 +19,9 @@ from barnabas_broker.coordinator.group.membership.context import GroupContext
 from barnabas_broker.coordinator.group.membership.sessions import Sessions
 from barnabas_broker.coordinator.group.states import GroupState, can_rebalance
 
+# How long a new member may wait for its first answer: until then it cannot heartbeat.
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+
 
 class _Deadline(NamedTuple):
     at: float
@@ -153,8 +156,9 @@ class Rebalances:
         self.check_joined(group)
 
     def _session_expired(self, group: Group, member: Member) -> None:
-        heard = "it did not join with its new id" if member.is_new else "no heartbeat"
-        cause = f"{heard} within {member.session_timeout_ms} ms, its session timeout"
+        cause = f"no heartbeat within {member.session_timeout_ms} ms, its session timeout"
+        if member.is_new:
+            cause = f"a new member, it waited for the others for {NEW_MEMBER_JOIN_TIMEOUT_MS} ms"
         self.remove(group, member, EventKind.GROUP_MEMBER_EXPIRED, cause)
 
     def _drop(
