@@ -1,4 +1,4 @@
-"""The opposite of each rule in `docs/rules-replication.md` and `docs/rules-controller.md`."""
+"""The opposite of each rule in `docs/rules-*.md`: of replication, of the controller, of groups."""
 
 from tests.rules import (
     controller_changes,
@@ -7,6 +7,10 @@ from tests.rules import (
     controller_requests,
     controller_terms,
     controller_zookeeper,
+    groups_coordinators,
+    groups_membership,
+    groups_offsets,
+    groups_rebalances,
     replication_followers,
     replication_isr,
     replication_leaders,
@@ -24,4 +28,8 @@ SECTIONS = (
     *controller_changes.SECTIONS,
     *controller_reassignment.SECTIONS,
     *controller_zookeeper.SECTIONS,
+    *groups_membership.SECTIONS,
+    *groups_rebalances.SECTIONS,
+    *groups_offsets.SECTIONS,
+    *groups_coordinators.SECTIONS,
 )

@@ -89,6 +89,15 @@ def describe(
         print_rows(settings, _OFFSETS, rows)
         if not found.members:
             note(f"group {name} has no members")
+    for words in _waits(found):
+        note(f"group {name} {words}")
+
+
+def _waits(found: "GroupDescription") -> "Iterable[str]":
+    """Whom its rebalance waits for, in words without a subject."""
+    from barnabas.group.awaiting import in_words
+
+    return in_words(found.awaiting)
 
 
 @app.command()

@@ -3,7 +3,8 @@
 from collections import Counter
 from typing import NamedTuple
 
-from barnabas_tools.labs.framework.stage import LabCluster
+from barnabas_tools.labs.framework.stage import LabCluster, ScenarioBroken
+from barnabas_tools.labs.framework.worker import AFTER_WORK, BEFORE_WORK
 from barnabas_tools.labs.framework.worker_process import WorkerProcess
 
 TOPIC = "orders"
@@ -31,11 +32,13 @@ class Delivered(NamedTuple):
 
 async def deliver(stage: LabCluster) -> Delivered:
     """Kill one worker at the record 25, let another one end the work, and count."""
+    commit = stage.application[COMMIT]
+    if commit not in (BEFORE_WORK, AFTER_WORK):
+        raise ScenarioBroken(f"{COMMIT} wants {BEFORE_WORK} or {AFTER_WORK}, not {commit!r}")
     await stage.create_topic(TOPIC, min_insync_replicas="2")
     await stage.produce(TOPIC, [b"%d" % number for number in range(RECORDS)], acks="all")
-    commit = stage.application[COMMIT]
     arguments = (stage.view.bootstrap, TOPIC, GROUP, commit)
-    order = "commits, then works" if commit == "before-work" else "works, then commits"
+    order = "commits, then works" if commit == BEFORE_WORK else "works, then commits"
     stage.say(f"a worker takes ten records at a time: it {order}")
     async with WorkerProcess(*arguments, str(KILLED_AT)) as first:
         await stage.until(f"the worker works on record {KILLED_AT}", first.is_stuck)

@@ -81,16 +81,20 @@ async def _play(stage: LabCluster, group: str, strategy: Sequence[str]) -> Playe
     stage.say(f"group {group}, {', '.join(strategy)}: a is fast, b works {SLOW:g} s at a time")
     ownership = Ownership(asyncio.get_running_loop().time)
     stop = asyncio.Event()
+    members: list[asyncio.Task[None]] = []
 
     def join(name: str, work: float) -> "asyncio.Task[None]":
         listener = OwnershipListener(ownership, name)
         return stage.meanwhile(_member(stage, group, name, strategy, listener, work, stop))
 
     async def shared_by(count: int) -> bool:
+        for member in members:
+            if member.done():
+                member.result()  # raises why it ended
         parts = list(ownership.by_member().values())
         return len(parts) == count and {len(part) for part in parts} == {PARTITIONS // count}
 
-    members = [join("a", FAST), join("b", SLOW)]
+    members += [join("a", FAST), join("b", SLOW)]
     await stage.until("a and b have three partitions each", lambda: shared_by(2))
     await stage.catch_up()
     before = ownership.by_member()
