@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from barnabas_broker.coordinator.group.groups import Groups
 from barnabas_broker.replica.partition.partition import Partition
 from barnabas_broker.replica.partition.partitions import Partitions
 from barnabas_common.topic_partition import TopicPartition
@@ -25,12 +26,13 @@ _TOPICS = "/brokers/topics/"
 
 class Running(NamedTuple):
     """A broker's process; `incarnation` is unique among all processes. `broker_epoch` is -1 before
-    it is registered."""
+    it is registered, `groups` None without a group coordinator."""
 
     broker_id: int
     incarnation: str
     partitions: Partitions
     broker_epoch: int = -1
+    groups: Groups | None = None
 
 
 class StateChange(NamedTuple):
@@ -141,6 +143,7 @@ class ClusterView:
                 incarnation,
                 broker.replica_manager.partitions,
                 broker.membership.broker_epoch,
+                broker.groups.groups,
             )
             for incarnation, broker in self._cluster.brokers().items()
         ]
