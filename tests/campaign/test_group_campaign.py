@@ -1,0 +1,126 @@
+"""Groups as a campaign runs them: under each of its faults, and against the seeded bugs."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from barnabas_simulator.campaign.faults.faults import OF_MEMBERS, Fault, FaultKind
+from barnabas_simulator.campaign.options import Mode, Options
+from barnabas_simulator.campaign.schedule import Outcome, run_schedule
+
+from tests.support.group_bugs import GROUP_BUGS
+
+GROUPS = Options(
+    seed=7,
+    chaos_seconds=30.0,
+    partitions=3,
+    has_admin=False,
+    pause=0.2,
+    groups=1,
+    members=3,
+    assignors="cooperative-sticky",
+    heartbeat_ms=1_000,
+    max_poll_ms=5_000,
+    commit_seconds=1.0,
+)
+COMMITS = "commit acknowledged"
+
+
+def every(seconds: float, kind: FaultKind, *targets: str, lasting: float = 1.0) -> list[Fault]:
+    count = int(GROUPS.chaos_seconds / seconds)
+    return [
+        Fault(1.0 + seconds * n, kind, targets[n % len(targets)], seconds=lasting)
+        for n in range(count)
+    ]
+
+
+def members(*numbers: int) -> list[str]:
+    names = GROUPS.member_names("group-0")
+    return [names[number] for number in numbers]
+
+
+def test_most_runs_have_groups_of_all_kinds() -> None:
+    drawn = [Options.draw(seed, Mode.SAFETY) for seed in range(300)]
+    grouped = [options for options in drawn if options.groups]
+    assert len(grouped) > len(drawn) / 2
+    assert {options.groups for options in grouped} == {1, 2}
+    assert any(options.static_members for options in grouped)
+    assert any("cooperative-sticky" in options.assignors for options in grouped)
+
+
+@pytest.mark.parametrize("kind", OF_MEMBERS)
+def test_a_group_outlives_what_befalls_its_members(kind: FaultKind) -> None:
+    options = replace(GROUPS, static_members=1)
+    faults = every(4.0, kind, *members(0, 1, 2), lasting=9.0)
+    outcome = run_schedule(options, faults)
+    assert outcome.violation is None
+    assert outcome.counts[f"fault: {kind}"] > 2
+    assert outcome.counts[COMMITS] > 20
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        FaultKind.KILL,
+        FaultKind.STOP,
+        FaultKind.PAUSE,
+        FaultKind.LOSE_POWER,
+        FaultKind.ISOLATE,
+        FaultKind.UNPLUG,
+        FaultKind.EXPIRE,
+    ],
+)
+def test_a_group_outlives_its_coordinator(kind: FaultKind) -> None:
+    outcome = run_schedule(GROUPS, every(5.0, kind, "coordinator", lasting=4.0))
+    assert outcome.violation is None
+    assert outcome.counts[f"fault: {kind}"] > 2
+    assert outcome.counts["event: coordinator-loaded"] > 3
+    assert outcome.counts[COMMITS] > 20
+
+
+# ---- seeded bugs
+
+
+def found(outcome: Outcome, *clauses: str) -> bool:
+    return outcome.violation is not None and all(one in outcome.violation for one in clauses)
+
+
+KILLED = every(3.0, FaultKind.KILL, "coordinator")
+MOVED = every(3.0, FaultKind.EXPIRE, "coordinator", lasting=0.0)
+ZOMBIE = every(10.0, FaultKind.PAUSE_MEMBER, *members(0, 1), lasting=9.0)
+RETURN = every(10.0, FaultKind.KILL_MEMBER, *members(0, 2), lasting=8.0)
+
+CAUGHT: list[tuple[str, str, Sequence[Fault], list[str]]] = [
+    ("M15", "range", ZOMBIE, ["I18", "was accepted after generation"]),
+    ("G1", "range", [], ["I19", "is in the log"]),
+    ("G2", "range", KILLED, ["I19", "the log says"]),
+    ("G3", "range", MOVED, ["I19", "the log says"]),
+    ("G4", "range", KILLED, ["I19", "the log says"]),
+    ("G5", "range", [], ["I19", "was answered"]),
+    ("G6", "cooperative-sticky", RETURN, ["I18", "owns it"]),
+    ("G7", "range", [], ["I18", "belongs to"]),
+    ("G8", "sticky", [], ["L9", "lag"]),
+]
+
+
+def test_every_bug_of_groups_has_a_schedule_that_always_catches_it() -> None:
+    assert [bug for bug, *_ in CAUGHT] == list(GROUP_BUGS)
+
+
+@pytest.mark.parametrize(("assignors", "faults"), [
+    ("range", KILLED), ("range", MOVED), ("range", ZOMBIE), ("cooperative-sticky", RETURN),
+    ("sticky", []),
+])  # fmt: skip
+def test_without_a_bug_nothing_is_found(assignors: str, faults: Sequence[Fault]) -> None:
+    assert run_schedule(replace(GROUPS, assignors=assignors), faults).violation is None
+
+
+@pytest.mark.parametrize(
+    ("bug", "assignors", "faults", "clauses"), CAUGHT, ids=[bug for bug, *_ in CAUGHT]
+)
+def test_a_bug_of_groups_is_found_at_once(
+    bug: str, assignors: str, faults: Sequence[Fault], clauses: list[str]
+) -> None:
+    with GROUP_BUGS[bug].planted():
+        outcome = run_schedule(replace(GROUPS, assignors=assignors), faults)
+    assert found(outcome, *clauses), outcome.violation
