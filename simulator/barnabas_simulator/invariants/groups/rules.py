@@ -166,7 +166,7 @@ def group_has_caught_up(
     group: str, tp: TopicPartition, committed: int, high_watermark: int
 ) -> str | None:
     """A group with living members commits the end of each of its partitions."""
-    if committed >= high_watermark:
-        return None
     lag = high_watermark - max(committed, 0)
+    if lag <= 0:
+        return None
     return f"{group} has committed {committed} of {tp}, which ends at {high_watermark}: lag {lag}"
