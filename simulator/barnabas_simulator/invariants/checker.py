@@ -27,7 +27,7 @@ from barnabas_simulator.invariants import control_rules, durability_rules, liven
 from barnabas_simulator.invariants.belief_rules import BeliefChecks
 from barnabas_simulator.invariants.compaction.checks import CompactionChecks
 from barnabas_simulator.invariants.controller_requests import ControllerRequests
-from barnabas_simulator.invariants.findings import Findings
+from barnabas_simulator.invariants.findings import Broken, Findings
 from barnabas_simulator.invariants.groups.checks import GroupChecks
 from barnabas_simulator.invariants.log_rules import Held, log_matching, strong_isr
 from barnabas_simulator.invariants.logs.image import Images, LogImage
@@ -41,7 +41,6 @@ from barnabas_simulator.invariants.view import (
     View,
     replica_of,
 )
-from barnabas_simulator.invariants.violation import InvariantViolation
 from barnabas_simulator.loop import VirtualLoop
 
 SAMPLE_SECONDS = 1.0
@@ -381,7 +380,7 @@ class Invariants:
         await asyncio.sleep(0)  # let the checker see the latest changes first
         while (missing := self._missing(core, since, leader_changes_per_minute)) is not None:
             if self.findings.now() >= deadline:
-                self.findings.end(missing)
+                self.findings.end(self.findings.violation(*missing))
             await asyncio.sleep(0.1)
         for truth in self.truths.values():
             truth.forked = False
@@ -400,7 +399,7 @@ class Invariants:
 
     def _missing(
         self, core: Collection[int] | None, since: float, per_minute: int
-    ) -> InvariantViolation | None:
+    ) -> Broken | None:
         running = {r.broker_id for r in self._view.running()}
         live = running if core is None else running & set(core)
         replicas = {
@@ -419,7 +418,7 @@ class Invariants:
             )
             for name, states in rules:
                 if states is not None:
-                    return self.findings.violation(name, truth.partition, states)
+                    return name, truth.partition, states
         return self.groups.missing()
 
     def stuck(self, readers: liveness.Readers, core: Collection[int] | None = None) -> None:
@@ -429,8 +428,8 @@ class Invariants:
         missing = self._missing(core, since, LEADER_CHANGES_PER_MINUTE)
         if missing is None:
             states = liveness.readers_progress.broken(readers)
-            missing = self.findings.violation(liveness.readers_progress.name, None, states or "")
-        self.findings.end(missing)
+            missing = liveness.readers_progress.name, None, states or ""
+        self.findings.end(self.findings.violation(*missing))
 
     def committed(self) -> dict[TopicPartition, dict[int, bytes]]:
         """Return the labels of all records of the compacted partitions that were committed."""

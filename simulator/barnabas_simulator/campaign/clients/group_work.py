@@ -20,10 +20,10 @@ from barnabas_simulator.invariants import Invariants
 
 Undo = Callable[[], None]
 
-REQUEST_TIMEOUT_MS = 4_000
+REQUEST_TIMEOUT_MS = 5_000
 API_TIMEOUT_MS = 20_000
 POLL_MS = 1_000
-FETCH_WAIT_MS = 1_500
+FETCH_WAIT_MS = 3_000
 ENOUGH_BYTES = 100_000  # never: an answer with all that has come, once in FETCH_WAIT_MS
 
 

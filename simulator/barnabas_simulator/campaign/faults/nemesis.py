@@ -276,8 +276,13 @@ class Nemesis:
         return self._keep_down(victim)
 
     async def _until_isr_memberships_are_lost(self, victim: int, last: int) -> None:
+        looked_at = -1
         async with asyncio.timeout(ISR_MEMBERSHIP_SECONDS):
-            while isr_memberships_kept(self._cluster, victim, last):  # noqa: ASYNC110
+            while True:
+                now = last_epoch(self._cluster)
+                if now != looked_at and not isr_memberships_kept(self._cluster, victim, last):
+                    return
+                looked_at = now  # nothing has changed until ZooKeeper's next transaction
                 await asyncio.sleep(0.005)
 
     # ---- disks

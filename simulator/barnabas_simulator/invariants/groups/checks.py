@@ -27,7 +27,7 @@ from barnabas_common.runtime import Message
 from barnabas_common.topic_name import GROUP_METADATA_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_simulator.invariants.findings import Findings
+from barnabas_simulator.invariants.findings import Broken, Findings
 from barnabas_simulator.invariants.groups import rules
 from barnabas_simulator.invariants.groups.model import (
     NO_GENERATION,
@@ -44,7 +44,6 @@ from barnabas_simulator.invariants.groups.rules import Sender
 from barnabas_simulator.invariants.logs.image import Images, LogImage
 from barnabas_simulator.invariants.truth import Truth
 from barnabas_simulator.invariants.view import Running, View
-from barnabas_simulator.invariants.violation import InvariantViolation
 
 Commit = tuple[str, TopicPartition, int, str]
 """A commit by its values: group, partition, offset and metadata."""
@@ -311,28 +310,28 @@ class GroupChecks:
 
     # ---- at rest
 
-    def missing(self) -> InvariantViolation | None:
+    def missing(self) -> Broken | None:
         """What keeps a group with living members from rest."""
         for commit in self._promised:
             written = rules.acknowledged_is_written
-            return self._violation(written.name, commit[0], written.broken(*commit, []))
+            return self._broken(written.name, commit[0], written.broken(*commit, []))
         for name, members in self._members.items():
             group = self._coordinated(name)
             if group is None:
                 rule, states = rules.group_is_stable.name, f"nobody coordinates {name}"
-                return self._violation(rule, name, states)
+                return self._broken(rule, name, states)
             found = self._group_missing(group, members)
             if found is not None:
                 return found
         return None
 
-    def _group_missing(self, group: Group, members: Member) -> InvariantViolation | None:
+    def _group_missing(self, group: Group, members: Member) -> Broken | None:
         name = group.group_id
         present = [member.client_id for member in group.members.values()]
         stable = rules.group_is_stable
         states = stable.broken(name, group.state.value, present, members.living)
         if states is not None:
-            return self._violation(stable.name, name, states)
+            return self._broken(stable.name, name, states)
         for tp, truth in self._truths.items():
             if tp.topic == members.topic:
                 commit = group.committed.offsets.get(tp)
@@ -340,11 +339,11 @@ class GroupChecks:
                 caught_up = rules.group_has_caught_up
                 states = caught_up.broken(name, tp, committed, truth.high_watermark)
                 if states is not None:
-                    return self._violation(caught_up.name, name, states)
+                    return self._broken(caught_up.name, name, states)
         return None
 
-    def _violation(self, rule: str, group: str, states: str | None) -> InvariantViolation:
-        return self._findings.violation(rule, self._partition(group), states or "")
+    def _broken(self, rule: str, group: str, states: str | None) -> Broken:
+        return rule, self._partition(group), states or ""
 
     def _coordinated(self, group: str) -> Group | None:
         """The group at its acting coordinator."""
