@@ -131,7 +131,7 @@ class Options:
             max_poll_ms=pick([4_000, 6_000, 10_000]),
             commit_seconds=pick([1.0, 2.0, 4.0]),
             rebalance_delay_ms=pick([0, 500, 3_000]),
-            offsets_partitions=pick([1, 1, 1, 2]),
+            offsets_partitions=groups,
         )
 
     def _compacted(self, policy: str, chance: random.Random) -> "Options":
