@@ -1,4 +1,7 @@
-"""What must hold once faults have stopped: L1 to L7. Each returns what is missing, or None."""
+"""What must hold once faults have stopped: L1 to L7, and L8 and L9 in `groups`.
+
+Each returns what is missing, or None.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
