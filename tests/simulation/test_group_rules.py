@@ -182,7 +182,7 @@ async def story(tamper: Tamper | None) -> Invariants:
 
 def test_a_group_in_a_cluster_violates_nothing() -> None:
     checker = run(story(None), seed=1, max_time=300.0)
-    assert checker.groups.acknowledged == 2
+    assert checker.groups.answers.acknowledged == 2
     assert checker.findings.checks["I18 GroupSafety"] > 4
     assert checker.findings.checks["I19 OffsetsCommitted"] > 8
 

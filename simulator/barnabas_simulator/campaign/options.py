@@ -114,9 +114,9 @@ class Options:
         return drawn._with_groups(random.Random(f"groups {seed}"))
 
     def _with_groups(self, chance: random.Random) -> "Options":
-        """Draw the consumer groups: none in two of five runs."""
+        """Draw the consumer groups: none in four of nine runs."""
         pick = chance.choice
-        groups = pick([0, 0, 0, 0, 1, 1, 1, 1, 1, 2])
+        groups = pick([0, 0, 0, 0, 1, 1, 1, 1, 2])
         if not groups:
             return self
         members = pick([2, 2, 3])
@@ -129,7 +129,7 @@ class Options:
             member_session_ms=pick([6_000, 6_000, 10_000]),
             heartbeat_ms=pick([2_000, 3_000]),
             max_poll_ms=pick([4_000, 6_000, 10_000]),
-            commit_seconds=pick([1.0, 2.0, 4.0]),
+            commit_seconds=pick([1.0, 3.0, 5.0]),
             rebalance_delay_ms=pick([0, 500, 3_000]),
             offsets_partitions=groups,
         )

@@ -91,7 +91,7 @@ class Invariants:
         self.findings.loop, loop.after_turn = loop, self._after_turn
         if self._cluster is not None:
             self._cluster.observers[Service.CONTROL] = ControllerRequests(self.findings)
-            self._cluster.observers[Service.COORDINATOR] = self.groups
+            self._cluster.observers[Service.COORDINATOR] = self.groups.answers
         for broker_id, disk in self._view.disks.items():
             disk.on_rename = partial(self._renamed, broker_id)
 
@@ -140,7 +140,7 @@ class Invariants:
         if self.findings.now() >= self._next_sample:
             self._next_sample = self.findings.now() + SAMPLE_SECONDS
             self.compare_logs()
-        self.groups.settle()
+        self.groups.answers.settle()
         self.findings.raise_first()
 
     def _look_at(self, member: Running) -> None:
@@ -149,7 +149,7 @@ class Invariants:
             if seen is None or not seen.is_current(partition):
                 self._replica_changed(member, partition, seen)
         self._beliefs.hosting(member, self.truths)
-        self.groups.look_at(member)
+        self.groups.memory.look_at(member)
 
     def _incarnations_changed(self, incarnations: list[str]) -> None:
         for gone in [
@@ -302,7 +302,7 @@ class Invariants:
             return
         image, known = self._image(replica.broker_id, partition), truth.high_watermark
         truth.expose(image, replica.high_watermark)
-        self.groups.exposed(truth, image, known)
+        self.groups.written.exposed(truth, image, known)
         for offset, told in truth.settle():
             self._hold(truth.partition, durability_rules.consistent_read, truth, offset, told)
         for running in self._view.running():
@@ -335,7 +335,7 @@ class Invariants:
                     self._hold(truth.partition, log_matching, one, other, not truth.forked)
                 if one.replica.led_epoch is not None and not truth.forked:
                     self._compare_with_isr(truth, one, held)
-        self.groups.sample()
+        self.groups.memory.sample()
 
     def _compare_with_isr(self, truth: Truth, leader: Held, held: list[Held]) -> None:
         for member in held:

@@ -77,7 +77,7 @@ class Workload:
     @property
     def committed(self) -> int:
         """How many commits the groups were told to be stored, one for each partition."""
-        return self._invariants.groups.acknowledged
+        return self._invariants.groups.answers.acknowledged
 
     async def start(self) -> None:
         """Create the topic and start every client."""
