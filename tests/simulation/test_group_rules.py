@@ -51,7 +51,7 @@ def test_generations_rise() -> None:
         ([Sender("a", 4)], 3, {3: {P0: "b"}}, None),
         ([Sender("a", 3)], 3, {3: {P1: "b"}}, None),
         ([Sender("a", 2), Sender("a", 3)], 3, {3: {P0: "a"}}, None),
-        ([], 3, {}, "nobody has sent"),
+        ([], 3, {}, "no member has sent"),
         ([Sender("a", 2)], 3, {}, "of generation 2 of g was accepted after generation 3"),
         ([Sender("a", -1)], 3, {}, "of generation -1 of g was accepted"),
         ([Sender("a", 3)], 3, {3: {P0: "b"}}, "in which b owns it"),
@@ -74,7 +74,7 @@ def test_no_commit_is_ahead_of_the_log_or_of_the_work() -> None:
     assert rules.within_the_log.broken("g", P0, SEVEN, 7) is None
     assert "readable up to 6" in str(rules.within_the_log.broken("g", P0, SEVEN, 6))
     assert rules.nothing_skipped.broken("g", P0, SEVEN, 7) is None
-    assert "nobody has worked on 4" in str(rules.nothing_skipped.broken("g", P0, SEVEN, 4))
+    assert "no member has worked on 4" in str(rules.nothing_skipped.broken("g", P0, SEVEN, 4))
 
 
 def test_what_is_answered_is_written() -> None:
@@ -225,7 +225,7 @@ async def a_commit_ahead_of_the_work(cluster: SimulatedCluster, checker: Invaria
         (an_older_commit, "I19 OffsetsCommitted", "was acknowledged before"),
         (a_member_too_many, "L8 GroupsAreStable", "alive are"),
         (a_lag, "L9 GroupsCatchUp", "lag 1"),
-        (a_commit_ahead_of_the_work, "I19 OffsetsCommitted", "nobody has worked on 0"),
+        (a_commit_ahead_of_the_work, "I19 OffsetsCommitted", "no member has worked on 0"),
     ],
 )
 def test_a_fault_in_a_coordinator_is_found(tamper: Tamper, name: str, states: str) -> None:

@@ -61,7 +61,7 @@ def _keep_groups_while_another_leads() -> list[Patch]:
     return [(Groups, "became_follower", follow), (Groups, "became_leader", lead)]
 
 
-def _count_generations_anew() -> list[Patch]:
+def _count_generations_from_0() -> list[Patch]:
     """G4: a group that was loaded begins with generation 0."""
     loaded = Group.loaded
 
@@ -108,7 +108,7 @@ def _deal_a_partition_twice() -> list[Patch]:
 
 
 def _leave_a_partition_out() -> list[Patch]:
-    """G8: the sticky assignors give the last free partition to nobody."""
+    """G8: the sticky assignors give the last free partition to no member."""
     give_in_turn = ConstrainedAssignment._give_in_turn
 
     def all_but_one(made: ConstrainedAssignment, partitions: Sequence[TopicPartition]) -> None:
@@ -124,7 +124,7 @@ GROUP_BUGS = {
         SeededBug("G1", "acks=all inside", _append_with_acks_1),
         SeededBug("G2", "loads read to the log end", _load_to_the_high_watermark),
         SeededBug("G3", "loads after each election", _keep_groups_while_another_leads),
-        SeededBug("G4", "generations outlive their coordinator", _count_generations_anew),
+        SeededBug("G4", "generations outlive their coordinator", _count_generations_from_0),
         SeededBug("G5", "assignments are written first", _answer_before_the_assignment_is_written),
         SeededBug("G6", "KIP-429", _give_what_another_still_owns),
         SeededBug("G7", "one owner", _deal_a_partition_twice),

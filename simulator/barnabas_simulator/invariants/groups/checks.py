@@ -69,7 +69,9 @@ class GroupChecks:
         for name, members in self._members.items():
             group = self._coordinated(name)
             if group is None:
-                return self._broken(rules.group_is_stable.name, name, f"nobody coordinates {name}")
+                return self._broken(
+                    rules.group_is_stable.name, name, f"no broker coordinates {name}"
+                )
             found = self._group_missing(group, members)
             if found is not None:
                 return found

@@ -59,7 +59,7 @@ def commit_is_current(
     """A commit in the log was sent by a member of the newest generation before it, or of a later
     one. In that generation no other member owned the partition."""
     if not senders:
-        return f"nobody has sent the commit {value} of {tp} for {group}"
+        return f"no member has sent the commit {value} of {tp} for {group}"
     latest = max(sender.generation for sender in senders)
     if latest < newest:
         return (
@@ -96,7 +96,7 @@ def nothing_skipped(group: str, tp: TopicPartition, value: OffsetValue, done: in
     """Every record below a committed offset was worked on by a member of the group."""
     if value.offset <= done:
         return None
-    return f"{group} has committed {value.offset} of {tp}, and nobody has worked on {done}"
+    return f"{group} has committed {value.offset} of {tp}, and no member has worked on {done}"
 
 
 @rule("I19 OffsetsCommitted")

@@ -241,7 +241,7 @@ class LogImage:
         return content.entries(number)
 
     def records(self, index: int) -> list[Record]:
-        """The records of one batch as they are; read anew at each call."""
+        """The records of one batch as they are, read from the file at each call."""
         content, number = self._places[index]
         return read_batch(content.file.data, content.positions[number])
 
