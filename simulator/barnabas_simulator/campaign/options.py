@@ -74,6 +74,7 @@ class Options:
     member_session_ms: int = 6_000
     heartbeat_ms: int = 2_000
     max_poll_ms: int = 8_000
+    member_fetch_ms: int = 1_000
     commit_seconds: float = 2.0
     rebalance_delay_ms: int = 500
     offsets_partitions: int = 1
@@ -129,6 +130,7 @@ class Options:
             member_session_ms=pick([6_000, 6_000, 10_000]),
             heartbeat_ms=pick([2_000, 3_000]),
             max_poll_ms=pick([4_000, 6_000, 10_000]),
+            member_fetch_ms=3_000,
             commit_seconds=pick([1.0, 3.0, 5.0]),
             rebalance_delay_ms=pick([0, 500, 3_000]),
             offsets_partitions=groups,

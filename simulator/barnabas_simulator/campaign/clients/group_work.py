@@ -23,8 +23,7 @@ Undo = Callable[[], None]
 REQUEST_TIMEOUT_MS = 5_000
 API_TIMEOUT_MS = 20_000
 POLL_MS = 1_000
-FETCH_WAIT_MS = 3_000
-ENOUGH_BYTES = 100_000  # never: an answer with all that has come, once in FETCH_WAIT_MS
+ENOUGH_BYTES = 100_000  # never: an answer with all that has come, at the end of its time
 
 
 class GroupWork:
@@ -208,7 +207,7 @@ class _Member:
             auto_commit_interval_ms=int(options.commit_seconds * 1000),
             auto_offset_reset="earliest",
             fetch_min_bytes=ENOUGH_BYTES,
-            fetch_max_wait_ms=FETCH_WAIT_MS,
+            fetch_max_wait_ms=options.member_fetch_ms,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
             default_api_timeout_ms=API_TIMEOUT_MS,
             metadata_max_age_ms=10_000,
