@@ -48,10 +48,11 @@ from barnabas_simulator.zookeeper.session import MemorySession
 CLIENT_PORT = 9092
 INTERNAL_PORT = 19092
 
+OBSERVED = (Service.CONTROL, Service.COORDINATOR)
 
-Order = Callable[[Broker, Message], Callable[[Message | None], None]]
-"""An observer of the controllers' requests: called with the receiving broker and the request; what
-it returns is called with the answer."""
+Observer = Callable[[Broker, Message], Callable[[Message | None], None]]
+"""Of one service's requests: called with the receiving broker and the request; what it returns is
+called with the answer."""
 
 
 class BrokerFailed(Exception):
@@ -94,7 +95,7 @@ class SimulatedCluster:
         self._started_count = 0
         self.exits: list[tuple[int, str]] = []
         """Brokers whose process ended by itself, and why."""
-        self.on_order: Order | None = None
+        self.observers: dict[Service, Observer] = {}
         self.event_logs: dict[str, EventLog] = {}
         """The events that each incarnation of each broker has recorded, ended ones included."""
         # By incarnation: the event after which its clock became wrong, and by how many ms.
@@ -332,23 +333,26 @@ class SimulatedCluster:
         raise BrokerFailed(reason)
 
     def _observed(self, incarnation: _Incarnation, listen: Listen) -> Listen:
-        """Wrap a broker's listener, so that `on_order` sees the control requests."""
+        """Wrap a broker's listener, so that `observers` see the requests of their services."""
 
         async def listen_observed(
             name: str, address: Address, handlers: Mapping[Service, Handler]
         ) -> Listener:
-            handle = handlers.get(Service.CONTROL)
-            if handle is not None:
-                handlers = {**handlers, Service.CONTROL: self._observe_orders(incarnation, handle)}
-            return await listen(name, address, handlers)
+            watched = {
+                service: self._observe(incarnation, handlers[service], service)
+                for service in OBSERVED
+                if service in handlers
+            }
+            return await listen(name, address, {**handlers, **watched})
 
         return listen_observed
 
-    def _observe_orders(self, incarnation: _Incarnation, handle: Handler) -> Handler:
+    def _observe(self, incarnation: _Incarnation, handle: Handler, service: Service) -> Handler:
         async def handle_observed(request: Message, peer: Peer) -> Message | None:
-            if self.on_order is None or incarnation.broker is None:
+            observe = self.observers.get(service)
+            if observe is None or incarnation.broker is None:
                 return await handle(request, peer)
-            answered = self.on_order(incarnation.broker, request)
+            answered = observe(incarnation.broker, request)
             response = await handle(request, peer)
             answered(response)
             return response

@@ -4,6 +4,7 @@ import pytest
 
 from tests.support import seeded_bugs
 from tests.support.bug_search import BUDGET, ELEVEN, Found, Judge, campaign, find, random_faults
+from tests.support.group_bugs import GROUP_BUGS
 from tests.support.seeded_bugs import SEEDED_BUGS, SeededBug
 
 HARD = ("M3", "M4")  # these need a request, or a high watermark, that is late by milliseconds
@@ -20,6 +21,12 @@ def test_most_of_the_seeded_bugs_are_found_at_random(judge: Judge, wanted: int) 
         if len(found) == wanted:
             return
     pytest.fail(f"only these were found: {found}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GROUP_BUGS)
+def test_the_bugs_of_groups_are_found_at_random(name: str) -> None:
+    assert find(GROUP_BUGS[name], range(40)) is not None
 
 
 def test_what_also_fails_without_the_bug_is_not_its_finding() -> None:

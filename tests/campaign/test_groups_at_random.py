@@ -1,4 +1,4 @@
-"""Groups under random faults; and the ledger that judges them, tested on planted faults."""
+"""Raw members under random faults; and the ledger that judges them, tested on planted faults."""
 
 import pytest
 from barnabas_simulator.cluster import SimulatedCluster

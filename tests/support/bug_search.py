@@ -19,11 +19,12 @@ from barnabas_simulator.campaign.schedule import run_schedule
 from barnabas_simulator.invariants import InvariantViolation
 
 from tests.support.cleaner_bugs import CLEANER_BUGS
+from tests.support.group_bugs import GROUP_BUGS
 from tests.support.random_faults import run_seed
 from tests.support.seeded_bugs import SEEDED_BUGS, SeededBug
 
 BUDGET = 200
-BUGS = SEEDED_BUGS | CLEANER_BUGS
+BUGS = SEEDED_BUGS | CLEANER_BUGS | GROUP_BUGS
 ELEVEN = ("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M11", "M12", "M13", "M16")
 
 Judge = Callable[[int], str | None]

@@ -13,12 +13,24 @@ class Mode(StrEnum):
     LIVENESS = "liveness"
 
 
+ASSIGNORS = (
+    "range",
+    "roundrobin",
+    "sticky",
+    "cooperative-sticky",
+    "cooperative-sticky",
+    "range,cooperative-sticky",
+)
+"""What the members of a group support, in the order of their preference."""
+
+
 @dataclass(frozen=True)
 class Options:
     """All but the faults. Seconds are virtual; `pause` is the mean time between two sends.
 
     `tombstones` is the part of the records of a compacted topic that have no value; 0 as a lag or
-    as bytes per second is no limit.
+    as bytes per second is no limit. `groups` is how many consumer groups read the topic, each with
+    `members`, of which the first `static_members` are static.
     """
 
     seed: int
@@ -55,6 +67,17 @@ class Options:
     cleaner_buffer_bytes: int = 524_288
     cleaner_bytes_per_second: int = 0
     cleaner_threads: int = 1
+    groups: int = 0
+    members: int = 2
+    static_members: int = 0
+    assignors: str = "range"
+    member_session_ms: int = 6_000
+    heartbeat_ms: int = 2_000
+    max_poll_ms: int = 8_000
+    member_fetch_ms: int = 1_000
+    commit_seconds: float = 2.0
+    rebalance_delay_ms: int = 500
+    offsets_partitions: int = 1
 
     @classmethod
     def draw(cls, seed: int, mode: Mode = Mode.SAFETY) -> "Options":
@@ -88,7 +111,30 @@ class Options:
             elr_wait_ms=pick([2_000, 10_000, 30_000]),
         )
         policy = pick(["delete", "delete", "delete", "compact", "compact,delete"])
-        return drawn if policy == "delete" else drawn._compacted(policy, chance)
+        drawn = drawn if policy == "delete" else drawn._compacted(policy, chance)
+        return drawn._with_groups(random.Random(f"groups {seed}"))
+
+    def _with_groups(self, chance: random.Random) -> "Options":
+        """Draw the consumer groups: none in four of nine runs."""
+        pick = chance.choice
+        groups = pick([0, 0, 0, 0, 1, 1, 1, 1, 2])
+        if not groups:
+            return self
+        members = pick([2, 2, 3])
+        return replace(
+            self,
+            groups=groups,
+            members=members,
+            static_members=pick([0, 0, 1, members]),
+            assignors=pick(ASSIGNORS),
+            member_session_ms=pick([6_000, 6_000, 10_000]),
+            heartbeat_ms=pick([2_000, 3_000]),
+            max_poll_ms=pick([4_000, 6_000, 10_000]),
+            member_fetch_ms=3_000,
+            commit_seconds=pick([1.0, 3.0, 5.0]),
+            rebalance_delay_ms=pick([0, 500, 3_000]),
+            offsets_partitions=groups,
+        )
 
     def _compacted(self, policy: str, chance: random.Random) -> "Options":
         """Draw what makes passes frequent, and lets faults meet them: few keys, small segments, and
@@ -113,6 +159,16 @@ class Options:
     @property
     def is_compacted(self) -> bool:
         return self.cleanup_policy != "delete"
+
+    @property
+    def group_ids(self) -> list[str]:
+        return [f"group-{number}" for number in range(self.groups)]
+
+    def member_names(self, group: str) -> list[str]:
+        return [f"{group}-member-{number}" for number in range(self.members)]
+
+    def static_names(self, group: str) -> list[str]:
+        return self.member_names(group)[: self.static_members]
 
     @property
     def broker_config(self) -> dict[str, str]:
@@ -141,6 +197,14 @@ class Options:
             "log.cleaner.io.buffer.size": str(self.cleaner_buffer_bytes),
             "log.cleaner.threads": str(self.cleaner_threads),
             **(throttle if self.cleaner_bytes_per_second else {}),
+            **(self._group_config if self.groups else {}),
+        }
+
+    @property
+    def _group_config(self) -> dict[str, str]:
+        return {
+            "offsets.topic.num.partitions": str(self.offsets_partitions),
+            "group.initial.rebalance.delay.ms": str(self.rebalance_delay_ms),
         }
 
     @property
@@ -165,7 +229,8 @@ class Options:
     def settling_seconds(self) -> float:
         """Return the time within which the cluster must recover after the faults have stopped."""
         sessions, lags = 3 * self.session_timeout_ms, 2 * self.lag_max_ms
-        return 45.0 + (sessions + lags + self.elr_wait_ms) / 1000
+        members = (self.member_session_ms + 2 * self.max_poll_ms) if self.groups else 0
+        return 45.0 + (sessions + lags + self.elr_wait_ms + members) / 1000
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

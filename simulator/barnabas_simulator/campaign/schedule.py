@@ -127,7 +127,7 @@ class _Schedule:
         workload = Workload(cluster, options, invariants, self._story.note)
         await workload.start()
         await asyncio.sleep(WARM_UP_SECONDS)
-        nemesis = Nemesis(cluster, workload.hosts, workload.kill_producer, self._story.note)
+        nemesis = Nemesis(cluster, workload.hosts, workload.strike, self._story.note)
         try:
             await self._chaos(nemesis)
             workload.calm()
@@ -184,4 +184,5 @@ class _Schedule:
             counts.update({f"{prefix}: {kind}": count for kind, count in kinds.items()})
         counts.update(workload.errors)
         counts["broker exited by itself"] += len(self._cluster.exits)
+        counts["commit acknowledged"] += workload.committed
         self.outcome.acked = workload.acked

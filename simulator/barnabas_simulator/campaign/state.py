@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from barnabas_common.topic_name import GROUP_METADATA_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.eligibility.eligible_leader_replicas import leader_eligibility
 from barnabas_controller.eligibility.min_isr import MinimumIsr, minimum_isr, settings_of
@@ -41,6 +42,14 @@ def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, Partitio
                 known = leader_eligibility(state, assigned, online, present, minimum)
                 found[partition] = PartitionState(state, assigned, known.replacements)
     return found
+
+
+def leader(cluster: SimulatedCluster, of_groups: bool = False) -> int | None:
+    """Return the leader of the first partition, or of the first that holds consumer groups."""
+    for partition, found in partition_states(cluster).items():
+        if (partition.topic == GROUP_METADATA_TOPIC) is of_groups:
+            return found.state.leader
+    return None
 
 
 def _minimum_isr(tree: Tree, topic: str, replicas: tuple[int, ...]) -> MinimumIsr:

@@ -1,6 +1,6 @@
 """The invariants of replication and control, checked while a simulation runs.
 
-I1 to I12 and I20 to I25 are safety, checked after every step or sampled; L1 to L7 are liveness,
+I1 to I12 and I18 to I25 are safety, checked after every step or sampled; L1 to L9 are liveness,
 checked once faults have stopped. `Invariants` is the checker; each rule names its source.
 """
 

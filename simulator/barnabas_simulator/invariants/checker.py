@@ -18,6 +18,7 @@ from functools import partial
 from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
 from barnabas_broker.log.manager.offset_checkpoints import RECOVERY_POINTS
 from barnabas_broker.replica.partition.partition import Partition
+from barnabas_common.runtime import Service
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
@@ -26,7 +27,8 @@ from barnabas_simulator.invariants import control_rules, durability_rules, liven
 from barnabas_simulator.invariants.belief_rules import BeliefChecks
 from barnabas_simulator.invariants.compaction.checks import CompactionChecks
 from barnabas_simulator.invariants.controller_requests import ControllerRequests
-from barnabas_simulator.invariants.findings import Findings
+from barnabas_simulator.invariants.findings import Broken, Findings
+from barnabas_simulator.invariants.groups.checks import GroupChecks
 from barnabas_simulator.invariants.log_rules import Held, log_matching, strong_isr
 from barnabas_simulator.invariants.logs.image import Images, LogImage
 from barnabas_simulator.invariants.seen import Seen
@@ -39,7 +41,6 @@ from barnabas_simulator.invariants.view import (
     View,
     replica_of,
 )
-from barnabas_simulator.invariants.violation import InvariantViolation
 from barnabas_simulator.loop import VirtualLoop
 
 SAMPLE_SECONDS = 1.0
@@ -71,6 +72,7 @@ class Invariants:
         self._compaction = CompactionChecks(
             self._view, self.findings, self._images, self.truths, delete_retention_ms or {}
         )
+        self.groups = GroupChecks(self._view, self.findings, self._images, self.truths)
         self._seen: dict[tuple[str, TopicPartition], Seen] = {}
         self._incarnations: list[str] = []
         self._losses: dict[int, int] = {}
@@ -88,7 +90,8 @@ class Invariants:
         assert isinstance(loop, VirtualLoop)
         self.findings.loop, loop.after_turn = loop, self._after_turn
         if self._cluster is not None:
-            self._cluster.on_order = ControllerRequests(self.findings)
+            self._cluster.observers[Service.CONTROL] = ControllerRequests(self.findings)
+            self._cluster.observers[Service.COORDINATOR] = self.groups.answers
         for broker_id, disk in self._view.disks.items():
             disk.on_rename = partial(self._renamed, broker_id)
 
@@ -137,6 +140,7 @@ class Invariants:
         if self.findings.now() >= self._next_sample:
             self._next_sample = self.findings.now() + SAMPLE_SECONDS
             self.compare_logs()
+        self.groups.answers.settle()
         self.findings.raise_first()
 
     def _look_at(self, member: Running) -> None:
@@ -145,6 +149,7 @@ class Invariants:
             if seen is None or not seen.is_current(partition):
                 self._replica_changed(member, partition, seen)
         self._beliefs.hosting(member, self.truths)
+        self.groups.memory.look_at(member)
 
     def _incarnations_changed(self, incarnations: list[str]) -> None:
         for gone in [
@@ -295,7 +300,9 @@ class Invariants:
             or truth.unclean_epoch is not None
         ):
             return
-        truth.expose(self._image(replica.broker_id, partition), replica.high_watermark)
+        image, known = self._image(replica.broker_id, partition), truth.high_watermark
+        truth.expose(image, replica.high_watermark)
+        self.groups.written.exposed(truth, image, known)
         for offset, told in truth.settle():
             self._hold(truth.partition, durability_rules.consistent_read, truth, offset, told)
         for running in self._view.running():
@@ -328,6 +335,7 @@ class Invariants:
                     self._hold(truth.partition, log_matching, one, other, not truth.forked)
                 if one.replica.led_epoch is not None and not truth.forked:
                     self._compare_with_isr(truth, one, held)
+        self.groups.memory.sample()
 
     def _compare_with_isr(self, truth: Truth, leader: Held, held: list[Held]) -> None:
         for member in held:
@@ -372,7 +380,7 @@ class Invariants:
         await asyncio.sleep(0)  # let the checker see the latest changes first
         while (missing := self._missing(core, since, leader_changes_per_minute)) is not None:
             if self.findings.now() >= deadline:
-                self.findings.end(missing)
+                self.findings.end(self.findings.violation(*missing))
             await asyncio.sleep(0.1)
         for truth in self.truths.values():
             truth.forked = False
@@ -391,14 +399,15 @@ class Invariants:
 
     def _missing(
         self, core: Collection[int] | None, since: float, per_minute: int
-    ) -> InvariantViolation | None:
+    ) -> Broken | None:
         running = {r.broker_id for r in self._view.running()}
         live = running if core is None else running & set(core)
         replicas = {
             partition: {held.replica.broker_id: held.replica for held in self._held(truth)}
             for partition, truth in self.truths.items()
         }
-        rest = liveness.Rest(live, replicas, self._unresolved, since, self._fetching())
+        fetching = liveness.fetching(self._view.running(), self.findings.now())
+        rest = liveness.Rest(live, replicas, self._unresolved, since, fetching)
         for truth in self.truths.values():
             rules: list[tuple[str, str | None]] = [
                 (rule.name, rule.broken(truth, rest)) for rule in liveness.LIVENESS
@@ -409,21 +418,8 @@ class Invariants:
             )
             for name, states in rules:
                 if states is not None:
-                    return self.findings.violation(name, truth.partition, states)
-        return None
-
-    def _fetching(self) -> dict[TopicPartition, set[int]]:
-        """The followers that fetch from a leader at present, with or without success."""
-        found: dict[TopicPartition, set[int]] = {}
-        lately = self.findings.now() - liveness.FETCH_ROUND_SECONDS
-        for running in self._view.running():
-            for partition in running.partitions:
-                if partition.leadership is not None:
-                    sessions = partition.delayed_operations.followers.items()
-                    found.setdefault(partition.topic_partition, set()).update(
-                        b for b, cached in sessions if cached.session.last_fetch_time >= lately
-                    )
-        return found
+                    return name, truth.partition, states
+        return self.groups.missing()
 
     def stuck(self, readers: liveness.Readers, core: Collection[int] | None = None) -> None:
         """Raise what keeps clients from their end in time: the first liveness rule that does not
@@ -432,8 +428,8 @@ class Invariants:
         missing = self._missing(core, since, LEADER_CHANGES_PER_MINUTE)
         if missing is None:
             states = liveness.readers_progress.broken(readers)
-            missing = self.findings.violation(liveness.readers_progress.name, None, states or "")
-        self.findings.end(missing)
+            missing = liveness.readers_progress.name, None, states or ""
+        self.findings.end(self.findings.violation(*missing))
 
     def committed(self) -> dict[TopicPartition, dict[int, bytes]]:
         """Return the labels of all records of the compacted partitions that were committed."""

@@ -15,7 +15,7 @@ from barnabas_simulator.invariants.findings import Findings
 
 
 class ControllerRequests:
-    """An observer for `SimulatedCluster.on_order`."""
+    """An observer of the service CONTROL."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings

@@ -14,6 +14,9 @@ P = ParamSpec("P")
 
 EVENTS_KEPT = 40
 
+Broken = tuple[str, TopicPartition | None, str]
+"""What a violation is made of, which takes long: the rule's name, the partition, the states."""
+
 
 class Findings:
     """`cluster`'s own events are added to those that a violation reports."""

@@ -1,13 +1,16 @@
-"""What must hold once faults have stopped: L1 to L7. Each returns what is missing, or None."""
+"""What must hold once faults have stopped: L1 to L7, and L8 and L9 in `groups`.
 
-from collections.abc import Collection, Mapping, Sequence
+Each returns what is missing, or None.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.invariants.rule import rule
 from barnabas_simulator.invariants.truth import Truth
-from barnabas_simulator.invariants.view import Replica
+from barnabas_simulator.invariants.view import Replica, Running
 
 Readers = Mapping[str, Mapping[TopicPartition, tuple[int, int]]]
 """Position and end of each client that reads, by partition."""
@@ -28,6 +31,20 @@ class Rest:
     unresolved: Mapping[TopicPartition, Collection[bytes]]
     since: float
     fetching: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
+
+
+def fetching(brokers: Iterable[Running], now: float) -> dict[TopicPartition, set[int]]:
+    """The followers that fetch from a leader at present, with or without success."""
+    found: dict[TopicPartition, set[int]] = {}
+    lately = now - FETCH_ROUND_SECONDS
+    for running in brokers:
+        for partition in running.partitions:
+            if partition.leadership is not None:
+                sessions = partition.delayed_operations.followers.items()
+                found.setdefault(partition.topic_partition, set()).update(
+                    b for b, cached in sessions if cached.session.last_fetch_time >= lately
+                )
+    return found
 
 
 @rule("L1 EveryPartitionHasALeader")

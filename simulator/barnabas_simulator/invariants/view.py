@@ -8,8 +8,10 @@ import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from barnabas_broker.coordinator.group.groups import Groups
 from barnabas_broker.replica.partition.partition import Partition
 from barnabas_broker.replica.partition.partitions import Partitions
+from barnabas_broker.server.broker import Broker
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.store import znodes
@@ -25,12 +27,13 @@ _TOPICS = "/brokers/topics/"
 
 class Running(NamedTuple):
     """A broker's process; `incarnation` is unique among all processes. `broker_epoch` is -1 before
-    it is registered."""
+    it is registered, `groups` None without a group coordinator."""
 
     broker_id: int
     incarnation: str
     partitions: Partitions
     broker_epoch: int = -1
+    groups: Groups | None = None
 
 
 class StateChange(NamedTuple):
@@ -120,6 +123,7 @@ class ClusterView:
         self._cluster = cluster
         self._tree = cluster.zookeeper.tree
         self._changes: list[StateChange] = []
+        self._known: dict[str, Running] = {}
         cluster.zookeeper.observers.append(self._observe)
 
     @property
@@ -135,15 +139,17 @@ class ClusterView:
         return self._cluster.most_skew_ms
 
     def running(self) -> Sequence[Running]:
-        return [
-            Running(
-                broker.broker_id,
-                incarnation,
-                broker.replica_manager.partitions,
-                broker.membership.broker_epoch,
-            )
-            for incarnation, broker in self._cluster.brokers().items()
-        ]
+        return [self._running_of(*item) for item in self._cluster.brokers().items()]
+
+    def _running_of(self, incarnation: str, broker: Broker) -> Running:
+        """It is asked for after every turn, and rarely another one."""
+        epoch = broker.membership.broker_epoch
+        known = self._known.get(incarnation)
+        if known is None or known.broker_epoch != epoch:
+            partitions, groups = broker.replica_manager.partitions, broker.groups.groups
+            known = Running(broker.broker_id, incarnation, partitions, epoch, groups)
+            self._known[incarnation] = known
+        return known
 
     def changes(self) -> Sequence[StateChange]:
         changes = self._changes

@@ -138,6 +138,11 @@ class GroupCoordinator:
 
     # ---- groups that come and go
 
+    @property
+    def groups(self) -> Groups:
+        """What is coordinated here, to be looked at only."""
+        return self._groups
+
     def _loaded(self, group: Group, deleted: Sequence[TopicPartition]) -> None:
         if deleted:
             self._spawn(self.offsets.remove(group, deleted, _TOPIC_DELETED))

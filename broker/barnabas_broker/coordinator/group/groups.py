@@ -5,7 +5,7 @@ after that. A load that a newer leader epoch has overtaken is dropped.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas_common.errors import CorruptMessageError, KafkaError
 from barnabas_common.errors.error_code import ErrorCode
@@ -86,6 +86,11 @@ class Groups:
     def is_loading(self) -> bool:
         """Whether any partition is being read."""
         return bool(self._loading)
+
+    @property
+    def owned(self) -> Mapping[int, int]:
+        """The partitions whose groups are coordinated here, and under which leader epoch."""
+        return self._owned
 
     def all(self) -> list[Group]:
         return list(self._groups.values())

@@ -124,8 +124,8 @@ class Offsets:
         finally:
             committed.end(offsets)
         if not written.error:
-            for key, value in offsets.items():
-                committed.put(key, value, written.base_offset)
+            for at, (key, value) in enumerate(offsets.items(), written.base_offset):
+                committed.put(key, value, at)
         return written.error
 
     # ---- fetch

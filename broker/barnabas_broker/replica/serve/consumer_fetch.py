@@ -52,7 +52,19 @@ class ConsumerFetches:
             if answer.error_code:
                 return True
             size += len(answer.records)
-        return size >= min(request.min_bytes, request.max_bytes, self._max_bytes)
+        if size >= min(request.min_bytes, request.max_bytes, self._max_bytes):
+            return True
+        read = zip(request.partitions, answers, strict=True)
+        return any(self._ends_with_its_segment(item) for item, answer in read if answer.records)
+
+    def _ends_with_its_segment(self, item: FetchPartition) -> bool:
+        """Whether a later segment is readable too: a read ends with its segment, so that waiting
+        would add nothing. Kafka's DelayedFetch, case F, answers at once as well."""
+        log = self._partitions.hosted(TopicPartition(item.topic, item.partition)).log
+        return log is not None and any(
+            item.fetch_offset < segment.base_offset <= log.high_watermark
+            for segment in log.segments()
+        )
 
     async def _high_watermark_move(self, request: FetchRequest, deadline: float) -> bool:
         """Wait until a partition has more to read, or another leader; False if time ran out."""

@@ -9,6 +9,7 @@ from typing import Any
 from barnabas import Admin
 from barnabas.admin import ConfigResource
 from barnabas_common.errors import BarnabasError
+from barnabas_common.topic_name import GROUP_METADATA_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.campaign.faults.spoiling import request_deletion
@@ -26,6 +27,7 @@ WEIGHTS = {
     "cancel": 1,
     "elect": 1,
     "configure": 1,
+    "move groups": 1,
 }
 
 Act = Callable[[Admin], Coroutine[Any, Any, bool]]
@@ -67,6 +69,8 @@ class AdminWork:
         }
         if self._options.mode is Mode.SAFETY:  # a deletion waits for dead brokers indefinitely
             acts["delete"] = self._delete
+        if self._options.groups:
+            acts["move groups"] = self._move_groups
         weights = [WEIGHTS[name] for name in acts]
         runtime = self._cluster.client_runtime("admin")
         async with Admin(
@@ -131,6 +135,15 @@ class AdminWork:
         target = self._chance.sample(brokers, self._chance.randint(2, len(brokers)))
         self._note(f"admin: move {partition} to {target}")
         await admin.alter_partition_reassignments({partition: target})
+        return True
+
+    async def _move_groups(self, admin: Admin) -> bool:
+        """Move a partition of the groups; often to another coordinator."""
+        number = self._chance.randrange(self._options.offsets_partitions)
+        partition = TopicPartition(GROUP_METADATA_TOPIC, number)
+        brokers = self._chance.sample(self._cluster.broker_ids, 3)
+        self._note(f"admin: move {partition} to {brokers}")
+        await admin.alter_partition_reassignments({partition: brokers})
         return True
 
     async def _cancel(self, admin: Admin) -> bool:

@@ -7,10 +7,8 @@ read is recorded, and reported to the invariants immediately.
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
-from contextvars import copy_context
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
 from barnabas import Admin, Consumer, Producer
 from barnabas.producer.handle import DeliveryHandle
@@ -18,12 +16,14 @@ from barnabas_common.errors import BarnabasError, CorruptMessageError, NoBrokerR
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.campaign.clients.admin_work import AdminWork
+from barnabas_simulator.campaign.clients.group_work import GroupWork
+from barnabas_simulator.campaign.clients.processes import kill, run_as
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.delivery import History
 from barnabas_simulator.invariants import Invariants
 from barnabas_simulator.labels import headers_of, is_tombstone, key_of, keyed_label, label_of
-from barnabas_simulator.loop import NODE, VirtualLoop
 
 TOPIC = "flights"
 START_SECONDS = 60.0
@@ -62,27 +62,35 @@ class Workload:
         self._started_count: Counter[str] = Counter()
         self._producing: dict[str, asyncio.Task[None]] = {}
         self._others: list[asyncio.Task[None]] = []
+        self._groups = GroupWork(cluster, options, TOPIC, invariants, self.errors, note)
+        self._group_members = [n for g in options.group_ids for n in options.member_names(g)]
 
     @property
     def hosts(self) -> list[str]:
         """Return the hosts of all clients, including the one that reads at the end."""
-        return [*self.producers, *self.consumers, "admin", "judge"]
+        return [*self.producers, *self.consumers, "admin", "judge", *self._group_members]
 
     @property
     def acked(self) -> int:
         return sum(len(h.acked) for by in self.histories.values() for h in by.values())
 
+    @property
+    def committed(self) -> int:
+        """How many commits the groups were told to be stored, one for each partition."""
+        return self._invariants.groups.answers.acknowledged
+
     async def start(self) -> None:
         """Create the topic and start every client."""
         async with asyncio.timeout(START_SECONDS):
-            await self._as("admin", self._create_topic())
+            await run_as("admin", self._create_topic())
         options, partitions = self._options, self.partitions
         for name in self.producers:
             self._start_producer(name)
-        self._others = [self._as(name, self._consume(name)) for name in self.consumers]
+        self._others = [run_as(name, self._consume(name)) for name in self.consumers]
+        self._groups.start()
         if options.has_admin:
             work = AdminWork(self._cluster, options, partitions, self.errors, self._note)
-            self._others.append(self._as("admin", work.run(self._calm)))
+            self._others.append(run_as("admin", work.run(self._calm)))
         async with asyncio.timeout(START_SECONDS):
             while self.acked < len(partitions):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
@@ -99,16 +107,10 @@ class Workload:
 
     async def close(self) -> None:
         """Stop the readers; raises what broke one of them."""
-        for task in self._others:
+        for task in [*self._others, *self._groups.tasks()]:
             if task.done():
                 task.result()
             task.cancel()
-
-    def _as(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a client's work as a task of its own node."""
-        context = copy_context()
-        context.run(NODE.set, name)
-        return asyncio.get_running_loop().create_task(work, name=name, context=context)
 
     async def _create_topic(self) -> None:
         options = self._options
@@ -130,7 +132,13 @@ class Workload:
         )
         sender = incarnation.replace("/", ".")
         self.histories[sender] = {partition: History() for partition in self.partitions}
-        self._producing[name] = self._as(incarnation, self._produce(incarnation, sender))
+        self._producing[name] = run_as(incarnation, self._produce(incarnation, sender))
+
+    def strike(self, fault: Fault) -> Callable[[], None] | None:
+        """Start a fault of a client; returns how to end it, None if that is impossible now."""
+        if fault.kind is FaultKind.KILL_CLIENT:
+            return self.kill_producer(fault.target)
+        return self._groups.strike(fault)
 
     def kill_producer(self, name: str) -> Callable[[], None] | None:
         """kill -9: records without an acknowledgement may or may not appear in the log.
@@ -140,13 +148,7 @@ class Workload:
         task = self._producing.pop(name, None)
         if task is None:
             return None
-        if task.done():
-            task.result()  # the kill must not hide the error that ended it
-        incarnation = task.get_name()
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
-        loop.kill_node(incarnation)
-        self._cluster.network.kill(incarnation)
+        incarnation = kill(self._cluster, task)
         for partition, history in self.histories[incarnation.replace("/", ".")].items():
             for value in history.sent:
                 if value not in history.acked:

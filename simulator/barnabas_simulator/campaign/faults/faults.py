@@ -22,6 +22,12 @@ class FaultKind(StrEnum):
     SKEW = "skew"  # its wall clock jumps, and back at the end
     KILL_CLIENT = "kill-client"  # a producer, while it sends
 
+    # a member of a consumer group
+    KILL_MEMBER = "kill-member"  # it does not leave
+    PAUSE_MEMBER = "pause-member"
+    STALL_MEMBER = "stall-member"  # it does not poll, but its heartbeats go on
+    LEAVE_GROUP = "leave-group"
+
     # the network; `other` is the second broker where there is one
     CUT = "cut"  # one way
     PART = "part"  # both ways
@@ -51,10 +57,19 @@ class FaultKind(StrEnum):
     SPOIL_SETTINGS = "spoil-settings"  # malformed settings for all brokers
 
 
+OF_MEMBERS = (
+    FaultKind.KILL_MEMBER,
+    FaultKind.PAUSE_MEMBER,
+    FaultKind.STALL_MEMBER,
+    FaultKind.LEAVE_GROUP,
+)
+
+
 @dataclass(frozen=True)
 class Fault:
-    """`at`: virtual seconds after the start of the chaos. `target`: a broker id, or a producer, or
-    "leader" (of the first partition), "follower" or "controller", resolved at that time."""
+    """`at`: virtual seconds after the start of the chaos. `target`: a broker id, a producer, a
+    member, or "leader" (of the first partition), "follower", "controller" or "coordinator" (of the
+    first groups), resolved at that time."""
 
     at: float
     kind: FaultKind

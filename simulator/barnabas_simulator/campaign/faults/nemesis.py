@@ -43,14 +43,14 @@ class Nemesis:
         self,
         cluster: SimulatedCluster,
         clients: Sequence[str],
-        kill_client: Callable[[str], Undo | None],
+        strike_client: Callable[[Fault], Undo | None],
         note: Callable[[str], None],
     ) -> None:
         self.struck: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
         self.network = NetworkFaults(cluster, clients)
         self._cluster = cluster
-        self._kill_client = kill_client
+        self._strike_client = strike_client
         self._chance = random.Random("nemesis")
         self._note = note
         self._down: Counter[int] = Counter()  # brokers that must not be started yet
@@ -100,9 +100,10 @@ class Nemesis:
                 undo = self._spoil_settings()
             case FaultKind.RING:
                 undo = self.network.ring()
-            case FaultKind.KILL_CLIENT:
-                self._note(str(fault))
-                undo = self._kill_client(fault.target)
+            case FaultKind.KILL_CLIENT | FaultKind.KILL_MEMBER | FaultKind.PAUSE_MEMBER:
+                undo = self._strike_client_now(fault)
+            case FaultKind.STALL_MEMBER | FaultKind.LEAVE_GROUP:
+                undo = self._strike_client_now(fault)
             case _:
                 undo = self._strike_one(fault, self._resolve(fault.target))
         if undo is None:
@@ -116,6 +117,10 @@ class Nemesis:
         if self._forgetful is not None:
             await self._until_isr_memberships_are_lost(*self._forgetful)
             self._forgetful = None
+
+    def _strike_client_now(self, fault: Fault) -> Undo | None:
+        self._note(str(fault))
+        return self._strike_client(fault)
 
     def _strike_one(self, fault: Fault, victim: int | None) -> Undo | None:
         """Strike one broker; returns how to end the fault, or None if it is impossible now."""
@@ -146,11 +151,12 @@ class Nemesis:
     def _resolve(self, target: str) -> int | None:
         """Return the running broker that a target means."""
         running_brokers = [b for b in self._cluster.running_brokers if b not in self._stopping]
-        first = next(iter(state.partition_states(self._cluster).values()), None)
-        leader = first.state.leader if first is not None else None
+        leader = state.leader(self._cluster)
         match target:
             case "leader":
                 victim = leader
+            case "coordinator":
+                victim = state.leader(self._cluster, of_groups=True)
             case "controller":
                 victim = state.controller(self._cluster)
             case "follower":
@@ -276,12 +282,18 @@ class Nemesis:
 
     async def _until_isr_memberships_are_lost(self, victim: int, last: int) -> None:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + ISR_MEMBERSHIP_SECONDS
-        while kept := isr_memberships_kept(self._cluster, victim, last):
+        deadline, looked_at = loop.time() + ISR_MEMBERSHIP_SECONDS, -1
+        while True:
+            now = last_epoch(self._cluster)
+            if now != looked_at:  # otherwise ZooKeeper has committed nothing since
+                kept = isr_memberships_kept(self._cluster, victim, last)
+            if not kept:
+                return
             assert loop.time() < deadline, (
                 f"broker {victim} lost data, and {ISR_MEMBERSHIP_SECONDS:g} s later it is still"
                 f" in the ISR of {[str(partition) for partition in kept]}, or eligible"
             )
+            looked_at = now
             await asyncio.sleep(0.005)
 
     # ---- disks

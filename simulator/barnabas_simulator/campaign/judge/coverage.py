@@ -28,18 +28,10 @@ ELSEWHERE = frozenset(
         # They need a cut between one leader and the controller that lasts.
         EventKind.CONTROLLER_UNREACHABLE,
         EventKind.CONTROLLER_REACHABLE,
-        # A campaign has no consumer groups yet.
+        # Too few brokers, bit rot, groups and topics of groups that are deleted: not drawn yet.
         EventKind.OFFSETS_TOPIC_REFUSED,
-        EventKind.COORDINATOR_LOADED,
         EventKind.COORDINATOR_LOAD_FAILED,
-        EventKind.COORDINATOR_UNLOADED,
         EventKind.COORDINATOR_RECORD_UNREADABLE,
-        EventKind.GROUP_MEMBER_JOINED,
-        EventKind.GROUP_MEMBER_LEFT,
-        EventKind.GROUP_MEMBER_EXPIRED,
-        EventKind.GROUP_REBALANCING,
-        EventKind.GROUP_GENERATION,
-        EventKind.GROUP_STABLE,
         EventKind.GROUP_GONE,
         EventKind.GROUP_OFFSETS_REMOVED,
     }

@@ -18,7 +18,7 @@ from barnabas_broker.log.segment.segment import (
     Segment,
 )
 from barnabas_common.record.batch import CorruptBatch, check_crc, parse_header
-from barnabas_common.record.reader import read_batch
+from barnabas_common.record.reader import Record, read_batch
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.disk import MemoryDisk, Stored
@@ -239,6 +239,11 @@ class LogImage:
         """Return the records of one batch."""
         content, number = self._places[index]
         return content.entries(number)
+
+    def records(self, index: int) -> list[Record]:
+        """The records of one batch as they are, read from the file at each call."""
+        content, number = self._places[index]
+        return read_batch(content.file.data, content.positions[number])
 
     def entries_between(self, start: int, end: int) -> Iterator[Entry]:
         """The records from `start` to `end`, exclusive."""

@@ -1,0 +1,233 @@
+"""The consumer groups of a run: members that read the topic, work on it, and commit.
+
+Each member is a `Consumer` on its own node. Each has a name that no other has, and each commit of
+one that commits by itself, so that the invariants can tell whose it was.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+
+from barnabas import Consumer, OffsetAndMetadata, RebalanceListener
+from barnabas_common.errors import BarnabasError, CorruptMessageError
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_simulator.campaign.clients.processes import kill, run_as, virtual_loop
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.options import Options
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.invariants import Invariants
+
+Undo = Callable[[], None]
+
+REQUEST_TIMEOUT_MS = 5_000
+API_TIMEOUT_MS = 20_000
+POLL_MS = 1_000
+ENOUGH_BYTES = 100_000  # never: an answer with all that has come, at the end of its time
+
+
+class GroupWork:
+    """`errors` counts what members were told, by kind."""
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        options: Options,
+        topic: str,
+        invariants: Invariants,
+        errors: Counter[str],
+        note: Callable[[str], None],
+    ) -> None:
+        self._members: dict[str, _Member] = {}
+        for group in options.group_ids:
+            names = options.member_names(group)
+            self._members |= {
+                name: _Member(cluster, options, topic, invariants, errors, note, group, name)
+                for name in names
+            }
+            if names:
+                invariants.groups.living(group, names, topic)
+
+    def start(self) -> None:
+        for member in self._members.values():
+            member.start()
+
+    def strike(self, fault: Fault) -> Undo | None:
+        """Start a fault of a member; returns how to end it, None if that is impossible now."""
+        member = self._members.get(fault.target)
+        if member is None:
+            return None
+        return {
+            FaultKind.KILL_MEMBER: member.kill,
+            FaultKind.PAUSE_MEMBER: member.pause,
+            FaultKind.STALL_MEMBER: member.stall,
+            FaultKind.LEAVE_GROUP: member.leave,
+        }[fault.kind]()
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        return [member.task for member in self._members.values() if member.task is not None]
+
+
+class _Member:
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        options: Options,
+        topic: str,
+        invariants: Invariants,
+        errors: Counter[str],
+        note: Callable[[str], None],
+        group: str,
+        name: str,
+    ) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self._cluster = cluster
+        self._options = options
+        self._topic = topic
+        self._checks = invariants.groups
+        self._errors = errors
+        self._note = note
+        self._group = group
+        self._name = name
+        self._started_count = 0
+        self._commits = 0
+        self._present = asyncio.Event()
+        self._working = asyncio.Event()
+
+    def start(self) -> None:
+        self._started_count += 1
+        self._present.set()
+        self._working.set()
+        name = self._name if self._started_count == 1 else f"{self._name}/{self._started_count}"
+        self.task = run_as(name, self._run(name))
+
+    # ---- faults
+
+    def kill(self) -> Undo | None:
+        """It says nothing more; the coordinator finds out by its session."""
+        if self.task is None:
+            return None
+        kill(self._cluster, self.task)
+        self.task = None
+        return self.start
+
+    def pause(self) -> Undo | None:
+        """Its process stands still, heartbeats too; then it continues with what it knew."""
+        if self.task is None:
+            return None
+        node = self.task.get_name()
+        virtual_loop().pause_node(node)
+        return lambda: virtual_loop().resume_node(node)
+
+    def stall(self) -> Undo | None:
+        """The application works for long and does not poll, while heartbeats go on."""
+        if self.task is None or not self._working.is_set():
+            return None
+        self._working.clear()
+        return self._working.set
+
+    def leave(self) -> Undo | None:
+        """It closes its consumer, and joins with another one in the end."""
+        if self.task is None or not self._present.is_set():
+            return None
+        self._present.clear()
+        return self._present.set
+
+    # ---- work
+
+    async def _run(self, incarnation: str) -> None:
+        """Be a member, again after each error."""
+        while True:
+            try:
+                await self._present.wait()
+                await self._be_a_member(incarnation)
+            except CorruptMessageError:
+                raise  # no fault of a run damages written records: this is a violation
+            except BarnabasError as error:
+                self._told(error)
+                await asyncio.sleep(0.5)
+
+    async def _be_a_member(self, incarnation: str) -> None:
+        async with self._consumer(incarnation) as consumer:
+            done: dict[TopicPartition, int] = {}
+            listener = _Listener(done, lambda: self._commit(consumer, incarnation, done))
+            consumer.subscribe([self._topic], None if self._commits_itself else listener)
+            loop = asyncio.get_running_loop()
+            committed_at = loop.time()
+            while self._present.is_set():
+                records = await consumer.poll(timeout_ms=POLL_MS)
+                await self._working.wait()
+                for record in records:
+                    tp = record.topic_partition
+                    self._checks.worked(self._group, tp, record.offset)
+                    done[tp] = record.offset + 1
+                due = loop.time() >= committed_at + self._options.commit_seconds
+                if due and done and not self._commits_itself:
+                    committed_at = loop.time()
+                    await self._commit(consumer, incarnation, done)
+
+    @property
+    def _commits_itself(self) -> bool:
+        """Whether the consumer does it, every other one."""
+        return self._name.endswith(("1", "3"))
+
+    async def _commit(
+        self, consumer: Consumer, incarnation: str, done: dict[TopicPartition, int]
+    ) -> None:
+        self._commits += 1
+        metadata = f"{incarnation} {self._commits}"
+        offsets = {tp: OffsetAndMetadata(offset, metadata) for tp, offset in done.items()}
+        try:
+            await consumer.commit(offsets)
+        except BarnabasError as error:
+            self._told(error)
+            return
+        for tp, committed in offsets.items():
+            if done.get(tp) == committed.offset:
+                del done[tp]
+
+    def _told(self, error: BarnabasError) -> None:
+        self._errors[f"member: {type(error).__name__}"] += 1
+        self._note(f"{self._name}: {type(error).__name__}: {error}")
+
+    def _consumer(self, incarnation: str) -> Consumer:
+        options = self._options
+        is_static = self._name in options.static_names(self._group)
+        return Consumer(
+            bootstrap_servers=self._cluster.bootstrap,
+            runtime=self._cluster.client_runtime(incarnation),
+            group_id=self._group,
+            client_id=self._name,
+            group_instance_id=self._name if is_static else "",
+            partition_assignment_strategy=options.assignors.split(","),
+            session_timeout_ms=options.member_session_ms,
+            heartbeat_interval_ms=options.heartbeat_ms,
+            max_poll_interval_ms=options.max_poll_ms,
+            enable_auto_commit=self._commits_itself,
+            auto_commit_interval_ms=int(options.commit_seconds * 1000),
+            auto_offset_reset="earliest",
+            fetch_min_bytes=ENOUGH_BYTES,
+            fetch_max_wait_ms=options.member_fetch_ms,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            default_api_timeout_ms=API_TIMEOUT_MS,
+            metadata_max_age_ms=10_000,
+        )
+
+
+class _Listener(RebalanceListener):
+    """Commits what was done before its partitions go; what is lost is not committed any more."""
+
+    def __init__(
+        self, done: dict[TopicPartition, int], commit: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._done = done
+        self._commit = commit
+
+    async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        if self._done:
+            await self._commit()
+        self.on_partitions_lost(partitions)
+
+    def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        for tp in partitions:
+            self._done.pop(tp, None)
