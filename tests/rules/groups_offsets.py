@@ -44,15 +44,15 @@ COMMITS_AND_FETCHES = Section(
         opposite(
             "A partition that does not exist",
             _OFFSETS,
-            "if not self._exists(_key(item)):",
-            "if False:",
+            "[i for i, item in enumerate(request.partitions) if self._exists(_key(item))]",
+            "list(range(len(request.partitions)))",
             "simulation/test_groups_bad_input.py::test_one_partition_of_a_commit_fails_alone",
         ),
         opposite(
             "A partition that does not exist",
             _OFFSETS,
-            "elif not self._may_be_metadata(item.committed_metadata):",
-            "elif False:",
+            "if not refusal and not self._may_be_metadata(item.committed_metadata):",
+            "if False:",
             "simulation/test_groups_bad_input.py::test_one_partition_of_a_commit_fails_alone",
         ),
         opposite(
@@ -72,7 +72,7 @@ COMMITS_AND_FETCHES = Section(
         opposite(
             "Of two commits the one that is later in the log counts",
             _COMMITTED,
-            "if known is None or known.at < at:",
+            "if latest < at:",
             "if True:",
             "unit/test_group_offsets.py::test_of_two_commits_the_one_that_is_later_in_the_log_counts",
         ),
@@ -163,8 +163,8 @@ REMOVAL_AND_RETENTION = Section(
         opposite(
             "A group with no members and no offsets is removed, from the log too",
             _OFFSETS,
-            "if group.state is GroupState.EMPTY and not kept:",
-            "if False:",
+            "return empty and self._groups.is_here(group)",
+            "return False",
             "simulation/test_group_removals.py::test_offsets_expire_after_the_group_is_empty_and_not_before",
         ),
         opposite(

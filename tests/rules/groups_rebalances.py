@@ -241,7 +241,7 @@ HEARTBEATS_AND_SESSIONS = Section(
         ),
         opposite(
             "... but a new one does after five minutes, for it may never learn its id",
-            _JOIN,
+            _REBALANCE,
             "NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000",
             "NEW_MEMBER_JOIN_TIMEOUT_MS = 3_000_000",
             "unit/test_group_membership.py::test_a_new_member_that_waits_too_long_is_given_up",
