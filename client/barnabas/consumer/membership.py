@@ -160,7 +160,7 @@ class Membership:
             except TimeoutError:
                 if not self._step.done():
                     return False
-                raise
+                self._step.result()  # its own failure; else it ended just when time was over
             finally:
                 if self._step is not None and self._step.done():
                     self._step = None
