@@ -166,7 +166,8 @@ class Membership:
             except TimeoutError:
                 if not step.done():
                     return False
-                raise
+                if not step.cancelled():
+                    step.result()  # its own failure; else it ended just when time was over
             except asyncio.CancelledError:
                 current = asyncio.current_task()
                 if not step.cancelled() or (current is not None and current.cancelling()):
