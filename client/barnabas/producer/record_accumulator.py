@@ -8,81 +8,18 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from barnabas_common.topic_partition import TopicPartition
-
-from barnabas.producer.batch import ProducerBatch
+from barnabas.producer.batch import BatchState, ProducerBatch
 from barnabas.producer.buffer_pool import BufferPool
 from barnabas.producer.config import ProducerConfig
-
-
-class PartitionQueue:
-    """The unsent batches of one partition.
-
-    While `in_flight`, none of its batches is put into another request, which keeps the order
-    through retries. A retry waits until `not_before` (monotonic seconds), or for a leader with an
-    epoch above `failed_epoch`.
-    """
-
-    __slots__ = ("closed", "failed_epoch", "failures", "in_flight", "not_before", "open", "topic",
-                 "topic_partition")  # fmt: skip
-
-    def __init__(self, topic: "TopicQueues", topic_partition: TopicPartition) -> None:
-        self.topic = topic
-        self.topic_partition = topic_partition
-        self.open: ProducerBatch | None = None
-        self.closed: deque[ProducerBatch] = deque()
-        self.in_flight = False
-        self.failures = 0
-        self.not_before = 0.0
-        self.failed_epoch = -1
-
-    @property
-    def unsent(self) -> int:
-        """How many batches wait."""
-        return len(self.closed) + (self.open is not None)
-
-
-class TopicQueues:
-    """The queues of one topic, and the present partition for records without a key.
-
-    `queues` and `has_leader` have an entry for every partition there ever was, `count` is how many
-    there are now: fewer once the topic was deleted and created again with fewer.
-    """
-
-    def __init__(self, topic: str, partition_count: int) -> None:
-        self.topic = topic
-        self.queues: list[PartitionQueue] = []
-        self.sticky: PartitionQueue | None = None
-        self.sticky_bytes = 0
-        self.last_partition = -1
-        self.has_leader: list[bool] = []
-        self.count = 0
-        self.resize(partition_count)
-
-    def given(self, queue: PartitionQueue, size: int, batch_size: int) -> None:
-        """Count a closed batch: after `batch_size` bytes the sticky partition changes."""
-        if self.sticky is queue:
-            self.sticky_bytes += size
-            if self.sticky_bytes >= batch_size:
-                self.sticky = None
-                self.sticky_bytes = 0
-
-    def resize(self, partition_count: int) -> None:
-        """Spread keys over this many partitions; new ones get queues."""
-        self.count = partition_count
-        if self.sticky is not None and self.sticky.topic_partition.partition >= partition_count:
-            self.sticky = None
-            self.sticky_bytes = 0
-        for number in range(len(self.queues), partition_count):
-            self.queues.append(PartitionQueue(self, TopicPartition(self.topic, number)))
-            self.has_leader.append(True)
+from barnabas.producer.producer_id import ProducerIds
+from barnabas.producer.queues import PartitionQueue, TopicQueues
 
 
 class RecordAccumulator:
     """All queues, and the memory they share.
 
-    The sender sets `on_ready(queue)`. `incomplete` has every batch that is not done, in the order
-    they were opened.
+    The sender sets `on_ready(queue)`, and `ids` if the producer is idempotent. `incomplete` has
+    every batch that is not done, in the order they were opened.
     """
 
     def __init__(self, config: ProducerConfig) -> None:
@@ -92,6 +29,7 @@ class RecordAccumulator:
         self.topics: dict[str, TopicQueues] = {}
         self.incomplete: dict[ProducerBatch, None] = {}
         self.on_ready: Callable[[PartitionQueue], None] = lambda queue: None
+        self.ids: ProducerIds | None = None
         self.flushes = 0
 
     def open_batch(self, queue: PartitionQueue, reserved: int, now: float) -> ProducerBatch:
@@ -142,9 +80,18 @@ class RecordAccumulator:
         """Whether batches must not linger: a flush is in progress, or memory is short."""
         return self.flushes > 0 or self.pool.contended
 
-    def ready(self, queue: PartitionQueue) -> bool:
-        """Whether the queue has something to send."""
+    def has_records(self, queue: PartitionQueue) -> bool:
+        """Whether the queue has something to send, now or after an answer."""
+        _drop_done(queue)
         return bool(queue.closed) or self._open_is_due(queue)
+
+    def ready(self, queue: PartitionQueue) -> bool:
+        """Whether the queue has something that may be sent now."""
+        _drop_done(queue)
+        if queue.closed:
+            return self._admits(queue, queue.closed[0])
+        # While an answer is awaited, a batch that is not full takes more records.
+        return queue.requests == 0 and self._open_is_due(queue)
 
     def drain(self, queue: PartitionQueue, room: int, first: bool) -> list[ProducerBatch]:
         """Take the oldest batches of a queue that fit into `room` bytes together, in order.
@@ -154,50 +101,67 @@ class RecordAccumulator:
         request or none, so a batch marked `solo`, which was refused together with others, is taken
         alone.
         """
-        if queue.open is not None and queue.open.count and self._open_is_due(queue):
+        due = queue.open if queue.requests == 0 and self._open_is_due(queue) else None
+        if due is not None and due.count:
             self.close_open(queue)
         taken: list[ProducerBatch] = []
-        while queue.closed:
-            batch = queue.closed[0]
-            if batch.done:
-                queue.closed.popleft()
-                continue
-            size = len(batch.payload)
-            alone = first and not taken
-            if (size > room and not alone) or (taken and batch.solo):
-                break
-            taken.append(queue.closed.popleft())
+        while self._next_fits(queue, room, taken, first):
+            batch = queue.closed.popleft()
+            if self.ids is not None and self.ids.current is not None:
+                queue.sequences.assign(batch, self.ids.current)
+            taken.append(batch)
             batch.sent()
-            room -= size
-            if batch.solo:
-                break
+            room -= len(batch.payload)
+        queue.requests += bool(taken)
         return taken
+
+    def _next_fits(
+        self, queue: PartitionQueue, room: int, taken: Sequence[ProducerBatch], first: bool
+    ) -> bool:
+        """Whether the oldest batch of the queue may join those taken for one request."""
+        _drop_done(queue)
+        if not queue.closed or (taken and (taken[-1].solo or queue.closed[0].solo)):
+            return False
+        batch = queue.closed[0]
+        if not self._admits(queue, batch):
+            return False
+        return len(batch.payload) <= room or (first and not taken)
+
+    def _admits(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        """Whether the oldest batch of the queue may be sent before the others are answered."""
+        if self.ids is None:
+            return queue.requests == 0
+        return queue.sequences.admits(batch, self.ids.current)
 
     def reenqueue(self, queue: PartitionQueue, batches: Sequence[ProducerBatch]) -> None:
         """Queue batches that were in flight again, before everything else of the partition."""
         for batch in batches:
             batch.reenqueued()
-        queue.closed.extendleft(reversed(batches))
+            batch.solo = batch.solo or self.ids is not None
+        self._put_in_front(queue, batches)
 
     def split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         """Queue two batches with half the records each in place of `batch`."""
         parts = batch.split()
+        queue.sequences.split(batch, parts)
         self.incomplete.pop(batch, None)
         self.incomplete.update(dict.fromkeys(parts))
-        queue.closed.extendleft(reversed(parts))
+        self._put_in_front(queue, parts)
 
     def deallocate(self, batch: ProducerBatch) -> None:
         """Return the memory of a batch that is done."""
         if self.incomplete.pop(batch, True) is None:
             self.pool.deallocate(batch.reserved)
 
-    def withdraw(self, batch: ProducerBatch) -> None:
-        """Release a batch that is given up; no record may join it any more."""
+    def withdraw(self, batch: ProducerBatch) -> PartitionQueue:
+        """Release a batch that is given up; no record may join it any more. Returns its queue."""
         topic, partition = batch.topic_partition
         queue = self.topics[topic].queues[partition]
         if queue.open is batch:
             queue.open = None
+        queue.sequences.given_up(batch)
         self.deallocate(batch)
+        return queue
 
     def hurry(self) -> None:
         """Offer every queue that has records to the sender now."""
@@ -205,6 +169,14 @@ class RecordAccumulator:
             for queue in topic.queues:
                 if queue.closed or queue.open is not None:
                     self.on_ready(queue)
+
+    def _put_in_front(self, queue: PartitionQueue, batches: Sequence[ProducerBatch]) -> None:
+        if self.ids is None:
+            queue.closed.extendleft(reversed(batches))
+            return
+        # Requests may fail in another order than they were sent in.
+        again = [b for b in queue.sequences.unanswered if b.state is BatchState.CLOSED]
+        queue.closed = deque([*again, *(b for b in queue.closed if b.producer is None)])
 
     def _open_is_due(self, queue: PartitionQueue) -> bool:
         batch = queue.open
@@ -216,3 +188,9 @@ class RecordAccumulator:
         batch.lingered = True
         if queue.open is batch:
             self.on_ready(queue)
+
+
+def _drop_done(queue: PartitionQueue) -> None:
+    """Forget the oldest batches that were given up while they waited."""
+    while queue.closed and queue.closed[0].done:
+        queue.closed.popleft()

@@ -1,0 +1,73 @@
+"""What waits to be sent: the batches of one partition, and the partitions of one topic."""
+
+from collections import deque
+
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.producer.batch import ProducerBatch
+from barnabas.producer.sequences import PartitionSequences
+
+
+class PartitionQueue:
+    """The unsent batches of one partition.
+
+    `requests` is how many requests with its batches are unanswered. `sequences` keep the order of
+    an idempotent producer's batches through retries; without idempotence, one request at a time
+    does. They were last sent under `sent_epoch`, a leader epoch. A retry waits until
+    `not_before` (monotonic seconds), or for a leader with a higher epoch.
+    """
+
+    __slots__ = ("closed", "failures", "not_before", "open", "requests", "sent_epoch", "sequences",
+                 "topic", "topic_partition")  # fmt: skip
+
+    def __init__(self, topic: "TopicQueues", topic_partition: TopicPartition) -> None:
+        self.topic = topic
+        self.topic_partition = topic_partition
+        self.open: ProducerBatch | None = None
+        self.closed: deque[ProducerBatch] = deque()
+        self.requests = 0
+        self.sequences = PartitionSequences()
+        self.failures = 0
+        self.not_before = 0.0
+        self.sent_epoch = -1
+
+    @property
+    def unsent(self) -> int:
+        """How many batches wait."""
+        return len(self.closed) + (self.open is not None)
+
+
+class TopicQueues:
+    """The queues of one topic, and the present partition for records without a key.
+
+    `queues` and `has_leader` have an entry for every partition there ever was, `count` is how many
+    there are now: fewer once the topic was deleted and created again with fewer.
+    """
+
+    def __init__(self, topic: str, partition_count: int) -> None:
+        self.topic = topic
+        self.queues: list[PartitionQueue] = []
+        self.sticky: PartitionQueue | None = None
+        self.sticky_bytes = 0
+        self.last_partition = -1
+        self.has_leader: list[bool] = []
+        self.count = 0
+        self.resize(partition_count)
+
+    def given(self, queue: PartitionQueue, size: int, batch_size: int) -> None:
+        """Count a closed batch: after `batch_size` bytes the sticky partition changes."""
+        if self.sticky is queue:
+            self.sticky_bytes += size
+            if self.sticky_bytes >= batch_size:
+                self.sticky = None
+                self.sticky_bytes = 0
+
+    def resize(self, partition_count: int) -> None:
+        """Spread keys over this many partitions; new ones get queues."""
+        self.count = partition_count
+        if self.sticky is not None and self.sticky.topic_partition.partition >= partition_count:
+            self.sticky = None
+            self.sticky_bytes = 0
+        for number in range(len(self.queues), partition_count):
+            self.queues.append(PartitionQueue(self, TopicPartition(self.topic, number)))
+            self.has_leader.append(True)
