@@ -7,6 +7,7 @@ it.
 from enum import Enum
 
 from barnabas_common.errors import BarnabasError
+from barnabas_common.record.batch import stamp_producer
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.record.reader import read_batch
 from barnabas_common.record.record import Headers
@@ -61,7 +62,7 @@ class ProducerBatch:
         self.state = BatchState.OPEN
         self.result = BatchResult(topic_partition)
         self.size = self.count = self.offsets = self.reserved = self.attempts = 0
-        self.payload = b""
+        self.payload: bytes | bytearray = b""
         self.lingered = self.solo = self.maybe_stored = False
         self.producer: ProducerIdAndEpoch | None = None
         self.base_sequence = -1
@@ -117,7 +118,7 @@ class ProducerBatch:
     def close(self) -> None:
         """Take no more records, and build the payload."""
         self._enter(BatchState.CLOSED)
-        self.payload = self._builder.build()
+        self.payload = self._builder.build_buffer()
         self.offsets = self.count
         del self._builder
 
@@ -125,7 +126,10 @@ class ProducerBatch:
         """Write the producer and the sequence of the first record into the header."""
         self.producer = producer
         self.base_sequence = base_sequence
-        self.payload = with_producer(self.payload, *producer, base_sequence)
+        if isinstance(self.payload, bytearray):  # built here, and no request refers to it
+            stamp_producer(self.payload, *producer, base_sequence)
+        else:
+            self.payload = with_producer(self.payload, *producer, base_sequence)
 
     def sent(self) -> None:
         """Count the attempt: the batch is part of a request now."""

@@ -1,10 +1,11 @@
 """What waits to be sent: the batches of one partition, and the partitions of one topic."""
 
 from collections import deque
+from collections.abc import Sequence
 
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.producer.batch import ProducerBatch
+from barnabas.producer.batch import BatchState, ProducerBatch
 from barnabas.producer.sequences import PartitionSequences
 
 
@@ -35,6 +36,20 @@ class PartitionQueue:
     def unsent(self) -> int:
         """How many batches wait."""
         return len(self.closed) + (self.open is not None)
+
+    def drop_done(self) -> None:
+        """Forget the oldest batches that were given up while they waited."""
+        while self.closed and self.closed[0].done:
+            self.closed.popleft()
+
+    def put_in_front(self, batches: Sequence[ProducerBatch]) -> None:
+        """Queue batches again that were in flight, before all that were not."""
+        if not self.sequences.unanswered:
+            self.closed.extendleft(reversed(batches))
+            return
+        # Requests may fail in another order than they were sent in.
+        again = [b for b in self.sequences.unanswered if b.state is BatchState.CLOSED]
+        self.closed = deque([*again, *(b for b in self.closed if b.producer is None)])
 
 
 class TopicQueues:

@@ -5,10 +5,9 @@ batch, or an open one that need not linger any more; the accumulator then offers
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 
-from barnabas.producer.batch import BatchState, ProducerBatch
+from barnabas.producer.batch import ProducerBatch
 from barnabas.producer.buffer_pool import BufferPool
 from barnabas.producer.config import ProducerConfig
 from barnabas.producer.producer_id import ProducerIds
@@ -82,12 +81,12 @@ class RecordAccumulator:
 
     def has_records(self, queue: PartitionQueue) -> bool:
         """Whether the queue has something to send, now or after an answer."""
-        _drop_done(queue)
+        queue.drop_done()
         return bool(queue.closed) or self._open_is_due(queue)
 
     def ready(self, queue: PartitionQueue) -> bool:
         """Whether the queue has something that may be sent now."""
-        _drop_done(queue)
+        queue.drop_done()
         if queue.closed:
             return self._admits(queue, queue.closed[0])
         # While an answer is awaited, a batch that is not full takes more records.
@@ -119,7 +118,7 @@ class RecordAccumulator:
         self, queue: PartitionQueue, room: int, taken: Sequence[ProducerBatch], first: bool
     ) -> bool:
         """Whether the oldest batch of the queue may join those taken for one request."""
-        _drop_done(queue)
+        queue.drop_done()
         if not queue.closed or (taken and (taken[-1].solo or queue.closed[0].solo)):
             return False
         batch = queue.closed[0]
@@ -138,7 +137,7 @@ class RecordAccumulator:
         for batch in batches:
             batch.reenqueued()
             batch.solo = batch.solo or self.ids is not None
-        self._put_in_front(queue, batches)
+        queue.put_in_front(batches)
 
     def split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         """Queue two batches with half the records each in place of `batch`."""
@@ -146,7 +145,7 @@ class RecordAccumulator:
         queue.sequences.split(batch, parts)
         self.incomplete.pop(batch, None)
         self.incomplete.update(dict.fromkeys(parts))
-        self._put_in_front(queue, parts)
+        queue.put_in_front(parts)
 
     def deallocate(self, batch: ProducerBatch) -> None:
         """Return the memory of a batch that is done."""
@@ -170,14 +169,6 @@ class RecordAccumulator:
                 if queue.closed or queue.open is not None:
                     self.on_ready(queue)
 
-    def _put_in_front(self, queue: PartitionQueue, batches: Sequence[ProducerBatch]) -> None:
-        if self.ids is None:
-            queue.closed.extendleft(reversed(batches))
-            return
-        # Requests may fail in another order than they were sent in.
-        again = [b for b in queue.sequences.unanswered if b.state is BatchState.CLOSED]
-        queue.closed = deque([*again, *(b for b in queue.closed if b.producer is None)])
-
     def _open_is_due(self, queue: PartitionQueue) -> bool:
         batch = queue.open
         if batch is None:
@@ -188,9 +179,3 @@ class RecordAccumulator:
         batch.lingered = True
         if queue.open is batch:
             self.on_ready(queue)
-
-
-def _drop_done(queue: PartitionQueue) -> None:
-    """Forget the oldest batches that were given up while they waited."""
-    while queue.closed and queue.closed[0].done:
-        queue.closed.popleft()
