@@ -2,7 +2,6 @@
 
 from barnabas_tools.labs.framework.lab import Lab
 from barnabas_tools.labs.scenarios import (
-    acks,
     all_replicas_down,
     broker_failover,
     compaction,
@@ -19,6 +18,7 @@ from barnabas_tools.labs.scenarios import (
     split_brain,
     unclean_election,
 )
+from barnabas_tools.labs.scenarios.producers import acks, idempotence
 
 LABS: dict[str, Lab] = {
     lab.name: lab
@@ -26,6 +26,7 @@ LABS: dict[str, Lab] = {
         hw_advance.LAB,
         isr_shrink.LAB,
         acks.LAB,
+        idempotence.LAB,
         broker_failover.LAB,
         leader_epoch.LAB,
         data_loss.LAB,
