@@ -12,6 +12,7 @@ from barnabas_simulator.delivery import Verdict
 from barnabas_simulator.loop import run
 
 from tests.support.delivery import History, judge
+from tests.support.seeded_bugs import SEEDED_BUGS
 from tests.support.whole_cluster import TP, leader_of, read_back
 
 CLIENT = "producer"
@@ -26,6 +27,7 @@ class Run:
     idempotent: bool
     history: History = field(default_factory=History)
     metrics: ProducerMetrics = field(default_factory=ProducerMetrics)
+    bounce: asyncio.Task[None] | None = None
 
     async def produce(self, fault: Callable[["Run", int], Awaitable[None]]) -> Verdict:
         """Send a burst in each round, with a fault while it is in flight, and judge the log."""
@@ -96,6 +98,25 @@ async def leaders_are_killed(run: Run, number: int) -> None:
     await asyncio.sleep(0.2)
 
 
+async def leaders_die_before_they_answer(run: Run, number: int) -> None:
+    """The followers have the next burst when the leader dies; none of its answers arrives."""
+    if number % 3 == 0:
+        leader = await leader_of(run.cluster)
+        run.cluster.network.cut(f"broker-{leader}", CLIENT)
+        run.bounce = asyncio.create_task(_bounce(run.cluster, leader))
+    elif run.bounce is not None:
+        await run.bounce
+
+
+async def _bounce(cluster: SimulatedCluster, leader: int) -> None:
+    await asyncio.sleep(0.5)
+    cluster.kill(leader)
+    cluster.network.heal(f"broker-{leader}", CLIENT)
+    await asyncio.sleep(3.0)
+    cluster.start_broker(leader)
+    await cluster.serving()
+
+
 async def leaders_pause(run: Run, number: int) -> None:
     """A leader stops for longer than its session, and comes back with requests in its socket."""
     if number % 4 == 0:
@@ -111,6 +132,7 @@ FAULTS = [
     every_tenth_frame_is_lost,
     connections_overtake_each_other,
     leaders_are_killed,
+    leaders_die_before_they_answer,
     leaders_pause,
 ]
 
@@ -147,3 +169,9 @@ def test_the_same_without_idempotence_leaves_copies(
     for verdict in verdicts:
         verdict.assert_good(once=False)
     assert any(verdict.duplicated for verdict in verdicts)
+
+
+def test_a_new_leader_that_knows_no_producers_leaves_copies() -> None:
+    with SEEDED_BUGS["M8"].planted():
+        verdicts = [played(leaders_die_before_they_answer, seed, True)[1] for seed in range(3)]
+    assert any(verdict.repeated for verdict in verdicts)
