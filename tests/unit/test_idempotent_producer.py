@@ -12,6 +12,7 @@ from barnabas_common.errors import (
     InvalidProducerEpochError,
     InvalidRecordError,
     MaybeApplied,
+    MessageTooLargeError,
 )
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.produce import ProducedPartition, ProduceResponse
@@ -136,6 +137,41 @@ async def test_full_batches_overtake_no_answer_but_wait_for_none_either() -> Non
             release.set()
             assert [(await handle).offset for handle in handles] == list(range(1, 21))
         assert stored(brokers) == [(0, sequence) for sequence in range(21)]
+
+
+async def test_many_batches_in_one_request_are_recognized_by_the_last() -> None:
+    async with ScriptedBrokers() as brokers:
+        async with Producer(
+            brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=100, **SMALL
+        ) as producer:
+            await producer.send_and_wait("flights", b"first")
+            release = asyncio.Event()
+
+            async def hold_and_lose(broker_id: int, request: Any) -> Any:
+                await release.wait()
+                return await brokers.append_and_fall_silent(broker_id, request)
+
+            brokers.faults += [hold_and_lose, brokers.append_and_fall_silent]
+            brokers.faults += [brokers.append_and_fall_silent] * 3
+            handles = await fill(producer, range(30))
+            release.set()
+            assert [(await handle).offset for handle in handles] == list(range(1, 31))
+            assert producer.metrics().epochs_started == 0
+        assert values(brokers)[1:] == [b"%03d" % n for n in range(30)]
+
+
+async def test_one_bad_batch_among_many_fails_alone() -> None:
+    async with ScriptedBrokers() as brokers:
+        async with Producer(brokers.bootstrap, runtime=brokers.runtime, **SMALL) as producer:
+            await producer.send_and_wait("flights", b"first")
+            brokers.log().max_batch = 200
+            handles = await fill(producer, range(10))
+            bad = await producer.send("flights", b"x" * 300, partition=0)
+            handles += await fill(producer, range(10, 20))
+            with pytest.raises(MessageTooLargeError):
+                await bad
+            assert [(await handle).offset for handle in handles] == list(range(1, 21))
+        assert values(brokers)[1:] == [b"%03d" % n for n in range(20)]
 
 
 async def test_requests_that_fail_in_any_order_are_repeated_in_theirs() -> None:

@@ -6,7 +6,7 @@ import pytest
 from barnabas.producer.batch import ProducerBatch
 from barnabas.producer.prebuilt import sequence_after, with_producer
 from barnabas.producer.producer_id import ProducerIdAndEpoch
-from barnabas.producer.sequences import MAX_UNANSWERED, PartitionSequences
+from barnabas.producer.sequences import MAX_UNANSWERED, UNLIMITED, PartitionSequences
 from barnabas_common.record.batch import batches, check_crc
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_partition import TopicPartition
@@ -25,7 +25,7 @@ def batch_of(records: int) -> ProducerBatch:
 
 
 def send(sequences: PartitionSequences, batch: ProducerBatch) -> ProducerBatch:
-    assert sequences.admits(batch, FIRST)
+    assert sequences.room(FIRST) > 0
     sequences.assign(batch, FIRST)
     batch.sent()
     return batch
@@ -68,47 +68,58 @@ def test_batches_built_elsewhere_are_numbered_one_behind_the_other() -> None:
     assert with_producer(numbered, -1, -1, -1) == payload * 3
 
 
-def test_five_batches_may_be_unanswered_and_a_retry_is_sent_only_as_the_earliest() -> None:
+def test_five_batches_may_be_unanswered_and_retries_keep_their_order() -> None:
     sequences = confirmed()
-    sent = [send(sequences, batch_of(1)) for _ in range(MAX_UNANSWERED)]
-    assert not sequences.admits(batch_of(1), FIRST)
+    assert sequences.room(FIRST) == UNLIMITED
+    sent = []
+    for left in range(MAX_UNANSWERED, 0, -1):
+        sent.append(send(sequences, batch_of(1)))
+        assert sequences.room(FIRST) == left - 1
     sent[1].reenqueued()
-    assert not sequences.admits(sent[1], FIRST)
+    assert not sequences.admits_retry(sent[1])
     sequences.delivered(sent[0])
-    assert sequences.admits(sent[1], FIRST)
-    assert sequences.admits(batch_of(1), FIRST)
+    assert sequences.admits_retry(sent[1])
+    assert sequences.room(FIRST) == 1
+
+
+def test_nothing_new_is_sent_behind_a_retry() -> None:
+    sequences = confirmed()
+    batch = send(sequences, batch_of(1))
+    batch.reenqueued()
+    batch.sent()
+    assert sequences.room(FIRST) == 0
+    sequences.delivered(batch)
+    assert sequences.room(FIRST) == UNLIMITED
 
 
 def test_the_second_batch_waits_until_the_leader_knows_the_producer() -> None:
     sequences = PartitionSequences()
+    assert sequences.room(FIRST) == 1
     first = send(sequences, batch_of(1))
-    assert not sequences.admits(batch_of(1), FIRST)
+    assert sequences.room(FIRST) == 0
     sequences.delivered(first)
     send(sequences, batch_of(1))
-    assert sequences.admits(batch_of(1), FIRST)
+    assert sequences.room(FIRST) == MAX_UNANSWERED - 1
 
 
 def test_nothing_new_is_sent_without_an_id_or_while_another_epoch_is_unanswered() -> None:
     sequences = confirmed()
-    assert not sequences.admits(batch_of(1), None)
+    assert sequences.room(None) == 0
     old = send(sequences, batch_of(1))
-    assert not sequences.admits(batch_of(1), NEXT)
+    assert sequences.room(NEXT) == 0
     sequences.delivered(old)
     new = batch_of(1)
-    assert sequences.admits(new, NEXT)
+    assert sequences.room(NEXT) == 1
     sequences.assign(new, NEXT)
     assert (new.producer, new.base_sequence) == (NEXT, 0)
 
 
-def test_more_batches_than_a_leader_remembers_are_alone_in_flight() -> None:
+def test_nothing_follows_more_batches_than_a_leader_remembers() -> None:
     sequences = confirmed()
     large = batch_of(1)
     large.record_batches = MAX_UNANSWERED + 1
-    small = send(sequences, batch_of(1))
-    assert not sequences.admits(large, FIRST)
-    sequences.delivered(small)
     send(sequences, large)
-    assert not sequences.admits(batch_of(1), FIRST)
+    assert sequences.room(FIRST) < 0
 
 
 def first_is_given_up(sequences: PartitionSequences, sent: list[ProducerBatch]) -> None:
@@ -147,14 +158,14 @@ def test_the_sequences_begin_again_if_what_was_given_up_may_be_missing(
     sequences = confirmed()
     happens(sequences, [send(sequences, batch_of(2)), send(sequences, batch_of(2))])
     assert sequences.needs_epoch() is again
-    assert sequences.admits(batch_of(1), FIRST) is not again
+    assert (sequences.room(FIRST) == 0) is again
 
 
 def test_a_later_batch_given_up_stays_unresolved_when_an_earlier_one_is_delivered() -> None:
     sequences = confirmed()
     first, second = send(sequences, batch_of(1)), send(sequences, batch_of(1))
     sequences.given_up(second)
-    assert not sequences.needs_epoch() and not sequences.admits(batch_of(1), FIRST)
+    assert not sequences.needs_epoch() and sequences.room(FIRST) == 0
     sequences.delivered(first)
     assert sequences.needs_epoch()
 
@@ -164,11 +175,11 @@ def test_a_new_epoch_waits_for_every_answer_and_numbers_from_zero() -> None:
     first, second = send(sequences, batch_of(2)), send(sequences, batch_of(2))
     sequences.gap = True
     first.reenqueued()
-    assert not sequences.needs_epoch() and not sequences.admits(first, FIRST)
+    assert not sequences.needs_epoch() and not sequences.admits_retry(first)
     second.reenqueued()
     assert sequences.needs_epoch()
     sequences.restart()
-    assert sequences.admits(first, NEXT)
+    assert sequences.room(NEXT) == 1
     sequences.assign(first, NEXT)
     assert (first.producer, first.base_sequence) == (NEXT, 0)
 

@@ -48,12 +48,12 @@ class ProducerBatch:
 
     An idempotent producer numbers the batch when it is first sent: `producer` is then in its
     header, with the sequence of its first record. `record_batches` is how many headers it has, one
-    unless it was built elsewhere.
+    unless it was built elsewhere. `share` is the same for the batches that were in one request.
     """
 
     __slots__ = ("_builder", "_compression", "attempts", "base_sequence", "count", "created",
                  "last_failure", "lingered", "maybe_stored", "offsets", "payload", "producer",
-                 "record_batches", "reserved", "result", "size", "solo", "state",
+                 "record_batches", "reserved", "result", "share", "size", "solo", "state",
                  "topic_partition")  # fmt: skip
 
     def __init__(self, topic_partition: TopicPartition, compression: str, created: float) -> None:
@@ -66,6 +66,7 @@ class ProducerBatch:
         self.lingered = self.solo = self.maybe_stored = False
         self.producer: ProducerIdAndEpoch | None = None
         self.base_sequence = -1
+        self.share = 0
         self.record_batches = 1
         self.last_failure: BarnabasError | None = None
         self._compression: str | None = compression

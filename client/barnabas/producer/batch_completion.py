@@ -24,6 +24,7 @@ from barnabas.producer.send_error_action import (
     send_error_action,
     sequence_error_action,
 )
+from barnabas.producer.sequences import MAX_UNANSWERED
 
 logger = logging.getLogger(__name__)
 
@@ -169,7 +170,11 @@ class BatchCompletion:
             if action is not None:
                 return action
         # The error may be that of a batch in the request that was given up meanwhile.
-        return send_error_action(failure, len(batches), pending.splittable)
+        action = send_error_action(failure, len(batches), pending.splittable)
+        known_by_its_end = pending.producer is not None and len(batches) > MAX_UNANSWERED
+        if action is SendErrorAction.ISOLATE and known_by_its_end and pending.maybe_stored:
+            return SendErrorAction.FAIL  # alone, the first ones might be stored a second time
+        return action
 
     def _without_spent(self, batches: list[ProducerBatch], counted: bool) -> list[ProducerBatch]:
         """The batches that may be sent once more; the others are given up.
@@ -196,13 +201,13 @@ class BatchCompletion:
             for batch in batches:
                 self._complete(queue, batch, -1, -1)
         elif action is SendErrorAction.ISOLATE:
-            for batch in batches:
-                batch.solo = True
+            queue.separate(batches)
             self._accumulator.reenqueue(queue, batches)
         elif action is SendErrorAction.SPLIT:
             self._split(queue, batches[0])
         else:
-            self.give_up(batches[0], failure)
+            for batch in batches:
+                self.give_up(batch, failure)
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         logger.info(

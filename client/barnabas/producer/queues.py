@@ -2,10 +2,12 @@
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import takewhile
 
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.producer.batch import BatchState, ProducerBatch
+from barnabas.producer.producer_id import ProducerIdAndEpoch
 from barnabas.producer.sequences import PartitionSequences
 
 
@@ -18,8 +20,8 @@ class PartitionQueue:
     `not_before` (monotonic seconds), or for a leader with a higher epoch.
     """
 
-    __slots__ = ("closed", "failures", "not_before", "open", "requests", "sent_epoch", "sequences",
-                 "topic", "topic_partition")  # fmt: skip
+    __slots__ = ("_shares", "closed", "failures", "not_before", "open", "requests", "sent_epoch",
+                 "sequences", "topic", "topic_partition")  # fmt: skip
 
     def __init__(self, topic: "TopicQueues", topic_partition: TopicPartition) -> None:
         self.topic = topic
@@ -27,6 +29,7 @@ class PartitionQueue:
         self.open: ProducerBatch | None = None
         self.closed: deque[ProducerBatch] = deque()
         self.requests = 0
+        self._shares = 0
         self.sequences = PartitionSequences()
         self.failures = 0
         self.not_before = 0.0
@@ -37,10 +40,53 @@ class PartitionQueue:
         """How many batches wait."""
         return len(self.closed) + (self.open is not None)
 
-    def drop_done(self) -> None:
-        """Forget the oldest batches that were given up while they waited."""
-        while self.closed and self.closed[0].done:
+    def retry(self) -> list[ProducerBatch]:
+        """The oldest batches if they were sent before: those that were in one request.
+
+        The leader has stored all of them or none, and recognizes them by the last one.
+        """
+        if not self.closed or self.closed[0].producer is None:
+            return []
+        share = self.closed[0].share
+        return list(takewhile(lambda batch: batch.share == share, self.closed))
+
+    def fresh(self, count: int, room: int, first: bool) -> list[ProducerBatch]:
+        """The oldest batches, at most `room` bytes of them, but one if `first`; and at most `count`
+        record batches, but one batch if no request is unanswered.
+
+        The broker appends all batches of a partition in a request or none, so a batch marked
+        `solo`, which was refused together with others, is taken alone.
+        """
+        taken: list[ProducerBatch] = []
+        for batch in self.closed:
+            count -= batch.record_batches
+            room -= len(batch.payload)
+            if taken and (batch.solo or taken[-1].solo):
+                break
+            if (count < 0 and (taken or self.requests)) or (room < 0 and (taken or not first)):
+                break
+            taken.append(batch)
+        return taken
+
+    def take(self, share: list[ProducerBatch], current: ProducerIdAndEpoch | None) -> None:
+        """Move the oldest batches into a request; `current` numbers those that are new."""
+        if not share:
+            return
+        self.requests += 1
+        self._shares += 1
+        for batch in share:
             self.closed.popleft()
+            if current is not None:
+                self.sequences.assign(batch, current)
+            batch.share = self._shares
+            batch.sent()
+
+    def separate(self, batches: Sequence[ProducerBatch]) -> None:
+        """Let each batch be sent alone from now on."""
+        for batch in batches:
+            self._shares += 1
+            batch.share = self._shares
+            batch.solo = True
 
     def put_in_front(self, batches: Sequence[ProducerBatch]) -> None:
         """Queue batches again that were in flight, before all that were not."""

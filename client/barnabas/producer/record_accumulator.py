@@ -7,11 +7,12 @@ batch, or an open one that need not linger any more; the accumulator then offers
 import asyncio
 from collections.abc import Callable, Sequence
 
-from barnabas.producer.batch import ProducerBatch
+from barnabas.producer.batch import BatchState, ProducerBatch
 from barnabas.producer.buffer_pool import BufferPool
 from barnabas.producer.config import ProducerConfig
 from barnabas.producer.producer_id import ProducerIds
 from barnabas.producer.queues import PartitionQueue, TopicQueues
+from barnabas.producer.sequences import UNLIMITED
 
 
 class RecordAccumulator:
@@ -81,62 +82,47 @@ class RecordAccumulator:
 
     def has_records(self, queue: PartitionQueue) -> bool:
         """Whether the queue has something to send, now or after an answer."""
-        queue.drop_done()
         return bool(queue.closed) or self._open_is_due(queue)
 
     def ready(self, queue: PartitionQueue) -> bool:
         """Whether the queue has something that may be sent now."""
-        queue.drop_done()
+        if queue.closed and queue.closed[0].producer is not None:
+            return queue.sequences.admits_retry(queue.closed[0])
         if queue.closed:
-            return self._admits(queue, queue.closed[0])
+            admitted = self._admitted(queue)
+            # Behind an unanswered request goes a full window or nothing: small ones cost more.
+            return admitted > 0 and (queue.requests == 0 or len(queue.closed) >= admitted)
         # While an answer is awaited, a batch that is not full takes more records.
         return queue.requests == 0 and self._open_is_due(queue)
 
     def drain(self, queue: PartitionQueue, room: int, first: bool) -> list[ProducerBatch]:
         """Take the oldest batches of a queue that fit into `room` bytes together, in order.
 
-        If the partition is the `first` of a request, its oldest batch is taken even if it is
-        larger: it would otherwise never be sent. The broker appends all batches of a partition in a
-        request or none, so a batch marked `solo`, which was refused together with others, is taken
-        alone.
+        If the partition is the `first` of a request, they are taken even if one alone, or a retry,
+        is larger: it would otherwise never be sent.
         """
         due = queue.open if queue.requests == 0 and self._open_is_due(queue) else None
         if due is not None and due.count:
             self.close_open(queue)
-        taken: list[ProducerBatch] = []
-        while self._next_fits(queue, room, taken, first):
-            batch = queue.closed.popleft()
-            if self.ids is not None and self.ids.current is not None:
-                queue.sequences.assign(batch, self.ids.current)
-            taken.append(batch)
-            batch.sent()
-            room -= len(batch.payload)
-        queue.requests += bool(taken)
-        return taken
+        if not self.ready(queue):
+            return []
+        current = None if self.ids is None else self.ids.current
+        share = queue.retry() or queue.fresh(self._admitted(queue), room, first)
+        if sum(len(batch.payload) for batch in share) > room and not first:
+            return []
+        queue.take(share, current)
+        return share
 
-    def _next_fits(
-        self, queue: PartitionQueue, room: int, taken: Sequence[ProducerBatch], first: bool
-    ) -> bool:
-        """Whether the oldest batch of the queue may join those taken for one request."""
-        queue.drop_done()
-        if not queue.closed or (taken and (taken[-1].solo or queue.closed[0].solo)):
-            return False
-        batch = queue.closed[0]
-        if not self._admits(queue, batch):
-            return False
-        return len(batch.payload) <= room or (first and not taken)
-
-    def _admits(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
-        """Whether the oldest batch of the queue may be sent before the others are answered."""
+    def _admitted(self, queue: PartitionQueue) -> int:
+        """How many batches that were never sent may be sent now."""
         if self.ids is None:
-            return queue.requests == 0
-        return queue.sequences.admits(batch, self.ids.current)
+            return 0 if queue.requests else UNLIMITED
+        return queue.sequences.room(self.ids.current)
 
     def reenqueue(self, queue: PartitionQueue, batches: Sequence[ProducerBatch]) -> None:
         """Queue batches that were in flight again, before everything else of the partition."""
         for batch in batches:
             batch.reenqueued()
-            batch.solo = batch.solo or self.ids is not None
         queue.put_in_front(batches)
 
     def split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
@@ -145,6 +131,7 @@ class RecordAccumulator:
         queue.sequences.split(batch, parts)
         self.incomplete.pop(batch, None)
         self.incomplete.update(dict.fromkeys(parts))
+        queue.separate(parts)
         queue.put_in_front(parts)
 
     def deallocate(self, batch: ProducerBatch) -> None:
@@ -158,6 +145,8 @@ class RecordAccumulator:
         queue = self.topics[topic].queues[partition]
         if queue.open is batch:
             queue.open = None
+        elif batch.state is BatchState.CLOSED:
+            queue.closed.remove(batch)
         queue.sequences.given_up(batch)
         self.deallocate(batch)
         return queue

@@ -13,6 +13,7 @@ from barnabas.producer.producer_id import ProducerIdAndEpoch
 # A leader remembers this many batches of a producer (Kafka's NUM_BATCHES_TO_RETAIN). A retry of an
 # older one would not be recognized.
 MAX_UNANSWERED = 5
+UNLIMITED = 2**31
 
 
 class PartitionSequences:
@@ -33,27 +34,27 @@ class PartitionSequences:
         self.unanswered: list[ProducerBatch] = []
         self.unresolved = self.gap = self._confirmed = False
 
-    def admits(self, batch: ProducerBatch, current: ProducerIdAndEpoch | None) -> bool:
-        """Whether `batch`, the oldest that is queued, may be sent now.
+    def admits_retry(self, batch: ProducerBatch) -> bool:
+        """Whether a batch that was sent before may be sent again: in the order of sequences."""
+        return not self.gap and batch is self.unanswered[0]
 
-        Retries go one by one, and nothing follows before they are answered. As long as no batch of
-        the id and epoch is acknowledged, the next one waits: a leader that knows nothing of the
-        producer takes any sequence, also that of a batch which has overtaken a refused one.
+    def room(self, current: ProducerIdAndEpoch | None) -> int:
+        """How many record batches may be sent that never were.
+
+        While nothing is unanswered, any number in one request: a leader that has stored them
+        recognizes the request by its last batch. Behind unanswered ones, as many as the leader
+        remembers; none behind a retry. As long as no batch of the id and epoch is acknowledged, one
+        alone: a leader that knows nothing of the producer takes any sequence, also that of a batch
+        which has overtaken a refused one.
         """
-        if self.gap:
-            return False
-        if batch.producer is not None:
-            return batch is self.unanswered[0]
-        if self.unresolved or current is None:
-            return False
+        if self.gap or self.unresolved or current is None:
+            return 0
+        confirmed = self._confirmed and self.producer == current
         if not self.unanswered:
-            return True
-        if self.producer != current or not self._confirmed:
-            return False
-        if any(earlier.attempts > 1 for earlier in self.unanswered):
-            return False
-        sent = sum(earlier.record_batches for earlier in self.unanswered)
-        return sent + batch.record_batches <= MAX_UNANSWERED
+            return UNLIMITED if confirmed else 1
+        if not confirmed or any(batch.attempts > 1 for batch in self.unanswered):
+            return 0
+        return MAX_UNANSWERED - sum(batch.record_batches for batch in self.unanswered)
 
     def assign(self, batch: ProducerBatch, current: ProducerIdAndEpoch) -> None:
         """Give an admitted batch its sequence, unless it has one."""
