@@ -6,6 +6,7 @@ batch, or an open one that need not linger any more; the accumulator then offers
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from barnabas.producer.batch import BatchState, ProducerBatch
 from barnabas.producer.buffer_pool import BufferPool
@@ -90,8 +91,7 @@ class RecordAccumulator:
             return queue.sequences.admits_retry(queue.closed[0])
         if queue.closed:
             admitted = self._admitted(queue)
-            # Behind an unanswered request goes a full window or nothing: small ones cost more.
-            return admitted > 0 and (queue.requests == 0 or len(queue.closed) >= admitted)
+            return admitted > 0 and (queue.requests == 0 or self._worth_it(queue, admitted))
         # While an answer is awaited, a batch that is not full takes more records.
         return queue.requests == 0 and self._open_is_due(queue)
 
@@ -118,6 +118,15 @@ class RecordAccumulator:
         if self.ids is None:
             return 0 if queue.requests else UNLIMITED
         return queue.sequences.room(self.ids.current)
+
+    def _worth_it(self, queue: PartitionQueue, count: int) -> bool:
+        """Whether to send `count` batches before earlier ones are answered.
+
+        Each request costs time. After the answer all that waits goes into one; so another is sent
+        before only if much waits.
+        """
+        waiting = sum(len(batch.payload) for batch in islice(queue.closed, count))
+        return waiting >= self.config.max_request_size // 2
 
     def reenqueue(self, queue: PartitionQueue, batches: Sequence[ProducerBatch]) -> None:
         """Queue batches that were in flight again, before everything else of the partition."""
