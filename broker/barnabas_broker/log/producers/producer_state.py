@@ -248,13 +248,13 @@ def check(entry: bytes | None, share: Share) -> BatchMetadata | None:
 def _duplicate(state: ProducerStateEntry, share: Share) -> BatchMetadata | None:
     """The share as it was appended, if its last batch is one of those kept.
 
-    It was appended as a whole, so its offsets end with those of its last batch.
+    It was appended as a whole, so its offsets end with those of its last batch. Of two batches with
+    the same sequences, which only replication can bring, Kafka takes the older one.
     """
     last = share.last
+    sequences = (last.base_sequence, last_sequence_of(last))
+    known = None
     for batch in state.batches():
-        if (batch.first_sequence, batch.last_sequence) == (
-            last.base_sequence,
-            last_sequence_of(last),
-        ):
-            return batch._replace(offset_delta=share.offsets - 1)
-    return None
+        if (batch.first_sequence, batch.last_sequence) == sequences:
+            known = batch
+    return None if known is None else known._replace(offset_delta=share.offsets - 1)
