@@ -251,10 +251,11 @@ def _duplicate(state: ProducerStateEntry, share: Share) -> BatchMetadata | None:
     It was appended as a whole, so its offsets end with those of its last batch. Of two batches with
     the same sequences, which only replication can bring, Kafka takes the older one.
     """
-    last = share.last
-    sequences = (last.base_sequence, last_sequence_of(last))
+    sequence, delta = last_sequence_of(share.last), share.last.last_offset_delta
     known = None
-    for batch in state.batches():
-        if (batch.first_sequence, batch.last_sequence) == sequences:
+    for batch in (state[2:6], *_BATCH.iter_unpack(state.older)):
+        if batch[0] == sequence and batch[2] == delta and batch[1] >= 0:
             known = batch
-    return None if known is None else known._replace(offset_delta=share.offsets - 1)
+    if known is None:
+        return None
+    return BatchMetadata(sequence, known[1], share.offsets - 1, known[3])
