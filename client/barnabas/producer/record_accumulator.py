@@ -96,7 +96,7 @@ class RecordAccumulator:
         return queue.requests == 0 and self._open_is_due(queue)
 
     def drain(self, queue: PartitionQueue, room: int, first: bool) -> list[ProducerBatch]:
-        """Take the oldest batches of a queue that fit into `room` bytes together, in order.
+        """Take the oldest batches of a `ready` queue that fit into `room` bytes together, in order.
 
         If the partition is the `first` of a request, they are taken even if one alone, or a retry,
         is larger: it would otherwise never be sent.
@@ -104,8 +104,6 @@ class RecordAccumulator:
         due = queue.open if queue.requests == 0 and self._open_is_due(queue) else None
         if due is not None and due.count:
             self.close_open(queue)
-        if not self.ready(queue):
-            return []
         current = None if self.ids is None else self.ids.current
         share = queue.retry() or queue.fresh(self._admitted(queue), room, first)
         if sum(len(batch.payload) for batch in share) > room and not first:
