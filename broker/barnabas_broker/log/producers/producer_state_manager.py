@@ -120,12 +120,15 @@ class ProducerStateManager:
         return taken
 
     def write_aside(self, snapshot: PendingSnapshot) -> None:
-        """Write a file that has not got its name yet, durably. Changes nothing in memory."""
+        """Write a file that has not got its name yet. Changes nothing in memory.
+
+        Without an fsync: after a power loss the checksum shows that it is torn, and an older one is
+        used.
+        """
         path = self._path_aside(snapshot)
         self._disk.remove(path)
         with closing(self._disk.open(path, create=True)) as file:
             file.append([encode_snapshot(snapshot.entries)])
-            file.flush()
 
     def put_in_place(self, snapshot: PendingSnapshot) -> None:
         """Give the file its name, unless it was abandoned. A power loss may undo that."""
