@@ -64,8 +64,8 @@ class ProducerConfig:
     switch it off, as in Kafka.
     `batch_size`: of one batch of a partition, before compression.
     `linger_ms`: how long a batch that is not full waits for more records.
-    `max_in_flight`: unanswered requests per broker. A partition is in one of them at a time;
-    with idempotence, in all of them, with at most five batches.
+    `max_in_flight`: unanswered requests per broker. A partition is in one of them; with
+    idempotence in more, if much waits, with at most five batches in all.
     `buffer_memory`: of all undelivered records; while it is full, `send` waits for `max_block_ms`.
     `delivery_timeout_ms`: within this time after `send` every record is delivered or failed.
     `max_request_size`: of one request, and of one record before compression.

@@ -1,8 +1,8 @@
 """Sends ready batches to the leaders of their partitions: one loop for each broker.
 
-An idempotent producer may have five batches of a partition in flight, and the leader takes them
-only in their order. Without idempotence, a partition is in one request at a time. Together with
-putting failed batches back in front, either keeps its records in order. Records that accumulate
+A partition is in one request at a time, and failed batches are put back in front: that keeps its
+records in order. An idempotent producer may send a second request behind a first one, because the
+leader takes its batches only in their order. Records that accumulate
 while requests are in flight are sent together in the next one, so requests grow by themselves when
 the broker is the slower side.
 """
