@@ -13,7 +13,8 @@ from barnabas_common.topic_partition import TopicPartition
 
 @dataclass
 class History:
-    """What a producer sent to one partition: values in order, and the acknowledged offsets."""
+    """What a producer sent to one partition: values in order, and the acknowledged offsets, -1 for
+    those that the leader did not know."""
 
     sent: list[bytes] = field(default_factory=list)
     acked: dict[bytes, int] = field(default_factory=dict)
@@ -87,7 +88,7 @@ def _judge_partition(
             continue
         if value not in values:
             verdict.lost.append(f"{partition}@{offset} {value!r}")
-        elif at_offset.get(offset) != value:
+        elif offset >= 0 and at_offset.get(offset) != value:
             found = at_offset.get(offset)
             verdict.moved.append(f"{partition}@{offset} acked {value!r}, found {found!r}")
     sent = set(history.sent)

@@ -38,6 +38,13 @@ def test_a_record_under_another_offset_is_found():
     assert judge(history(), {TP: [(i + 1, value) for i, value in records()]}).moved
 
 
+def test_an_unknown_offset_is_allowed_and_a_record_lost_there_is_found():
+    histories = history()
+    histories[TP].acked[b"v4"] = -1
+    judge(histories, {TP: records()}).assert_good()
+    assert judge(histories, {TP: records()[:4]}).lost
+
+
 def test_a_changed_value_is_found():
     changed = [*records()[:4], (4, b"other")]
     verdict = judge(history(), {TP: changed})

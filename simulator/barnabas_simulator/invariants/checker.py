@@ -104,10 +104,11 @@ class Invariants:
         self._unresolved.get(partition, {}).pop(value, None)
 
     def acked(self, partition: TopicPartition, offset: int, value: bytes) -> None:
-        """Record that a producer with acks=all received an acknowledgement for this offset."""
+        """Record that a producer with acks=all received an acknowledgement for this offset, -1 if
+        the leader did not know it."""
         self.refused(partition, value)
         truth = self.truths.get(partition)
-        if truth is not None:
+        if truth is not None and offset >= 0:
             self._client_saw(truth, truth.acked, offset, value)
 
     def consumed(self, partition: TopicPartition, offset: int, value: bytes) -> None:

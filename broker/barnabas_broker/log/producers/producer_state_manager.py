@@ -19,7 +19,8 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.disk.disk import Disk, is_out_of_descriptors
 from barnabas_broker.log.errors import MalformedCheckpoint
 from barnabas_broker.log.producers.producer_state import (
-    BatchMetadata,
+    ALL_NEW,
+    Known,
     after_batch,
     after_marker,
     check,
@@ -72,13 +73,13 @@ class ProducerStateManager:
 
     # ---- appends
 
-    def check(self, headers: Sequence[BatchHeader]) -> BatchMetadata | None:
-        """Return what was appended earlier if these batches are a retry, None if they are new.
+    def check(self, headers: Sequence[BatchHeader]) -> Known:
+        """Return which of these batches were appended earlier.
 
         Raises as `share_of` and `check` of `producer_state`.
         """
         share = share_of(headers)
-        return None if share is None else check(self.entries.get(share.producer_id), share)
+        return ALL_NEW if share is None else check(self.entries.get(share.producer_id), share)
 
     def note(self, header: BatchHeader) -> None:
         """Take over a batch that was appended; its header has its offsets."""
