@@ -104,8 +104,7 @@ class Invariants:
         self._unresolved.get(partition, {}).pop(value, None)
 
     def acked(self, partition: TopicPartition, offset: int, value: bytes) -> None:
-        """Record that a producer with acks=all received an acknowledgement for this offset, -1 if
-        the leader did not know it."""
+        """Record an acknowledgement with acks=all; -1 if the leader did not know the offset."""
         self.refused(partition, value)
         truth = self.truths.get(partition)
         if truth is not None and offset >= 0:
