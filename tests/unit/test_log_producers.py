@@ -15,6 +15,7 @@ from barnabas_common.errors import (
 from barnabas_simulator.disk import MemoryDisk
 
 from tests.support.idempotent import MARKER, sent
+from tests.support.log_manager_world import ManagerWorld
 from tests.support.log_world import FOLDER, NOW, LogWorld, read_all, values_in
 
 Known = dict[int, tuple[int, int, int]]
@@ -271,3 +272,17 @@ def test_a_snapshot_that_is_being_written_when_the_log_is_truncated(
     assert log.producers.snapshot_offsets == expected
     assert not [name for name in world.names() if name.endswith(".tmp")]
     assert [int(n[:20]) for n in world.names() if n.endswith(".snapshot")] == expected
+
+
+async def test_the_log_manager_forgets_silent_producers_and_keeps_the_others() -> None:
+    world = ManagerWorld({"producer.id.expiration.ms": "1000"})
+    manager = await world.start()
+    log = await world.open(manager)
+    now = world.clock.wall_ms()
+    for producer_id in range(2_500):
+        age = 1_000 if producer_id % 2 else 0
+        batch = sent(b"a", producer_id=producer_id, timestamp=now - age)
+        log.append_as_leader(batch, 0, now)
+    await manager._periodic.expire_producers()
+    assert list(log.producers.entries) == list(range(0, 2_500, 2))
+    await manager.stop()
