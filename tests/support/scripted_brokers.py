@@ -12,7 +12,9 @@ from typing import Any
 from barnabas_common.errors import (
     InvalidProducerEpochError,
     KafkaError,
+    MessageTooLargeError,
     OutOfOrderSequenceNumberError,
+    RecordListTooLargeError,
 )
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.fetch import FetchedPartition, FetchRequest, FetchResponse
@@ -71,37 +73,59 @@ class ScriptedLog:
     data: bytearray = field(default_factory=bytearray)
     epoch_ends: dict[int, int] = field(default_factory=dict)
     max_batch: int = 1 << 30
+    max_append: int = 1 << 30
     producers: dict[int, ScriptedProducer] = field(default_factory=dict)
 
     def append(self, records: bytes) -> int:
         """The offset of the first record, or of its first copy; raises a refusal."""
-        known = self._check_producer([header for _, header in batches(records)])
-        if known is not None:
+        headers = [header for _, header in batches(records)]
+        count, known = self._known(headers)
+        if count == len(headers):
             return known
-        base = self.end
+        self._check_sizes(headers[count:])
+        self._note(headers[count:])
+        base = self.end if count == 0 else known
         for position, header in batches(records):
+            if position < sum(header.size for header in headers[:count]):
+                continue
             self.data += stamp(self.end, self.epoch, header.batch_length)
             self.data += records[position + STAMP_SIZE : position + header.size]
             self.end += header.last_offset_delta + 1
         return base
 
-    def _check_producer(self, headers: list[BatchHeader]) -> int | None:
-        """Kafka's rules for sequences: the offset of the batches if they are stored already."""
-        first, last = headers[0], headers[-1]
+    def _check_sizes(self, headers: list[BatchHeader]) -> None:
+        if any(header.size > self.max_batch for header in headers):
+            raise MessageTooLargeError("a batch")
+        if sum(header.size for header in headers) > self.max_append:
+            raise RecordListTooLargeError("the batches together")
+
+    def _known(self, headers: list[BatchHeader]) -> tuple[int, int]:
+        """Kafka's rules for sequences: how many of the batches are stored already, and where."""
+        first = headers[0]
         if first.producer_id < 0:
-            return None
+            return 0, -1
         state = self.producers.get(first.producer_id)
         if state is not None and first.producer_epoch < state.epoch:
             raise InvalidProducerEpochError(f"epoch {first.producer_epoch}")
         same_epoch = state is not None and first.producer_epoch == state.epoch
         if state is not None and same_epoch:
-            for sequence, _, offset in state.window:
-                if sequence == last.base_sequence:
-                    return offset - sum(h.last_offset_delta + 1 for h in headers[:-1])
+            kept = {sequence: offset for sequence, _, offset in state.window}
+            for count in range(len(headers), 0, -1):
+                last = headers[count - 1].base_sequence
+                if last in kept and (count == len(headers) or last == state.window[-1][0]):
+                    before = sum(h.last_offset_delta + 1 for h in headers[: count - 1])
+                    return count, kept[last] - before
         expected = state.window[-1][1] if state is not None and same_epoch else 0
         if state is not None and first.base_sequence != expected:
             raise OutOfOrderSequenceNumberError(f"{first.base_sequence}, not {expected}")
-        if state is None or not same_epoch:
+        return 0, -1
+
+    def _note(self, headers: list[BatchHeader]) -> None:
+        first = headers[0]
+        if first.producer_id < 0:
+            return
+        state = self.producers.get(first.producer_id)
+        if state is None or state.epoch != first.producer_epoch:
             state = self.producers[first.producer_id] = ScriptedProducer(first.producer_epoch)
         offset = self.end
         for header in headers:
@@ -109,7 +133,6 @@ class ScriptedLog:
             after = (header.base_sequence + records) % 2**31
             state.window = [*state.window[-4:], (header.base_sequence, after, offset)]
             offset += records
-        return None
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         read = bytearray()
@@ -230,8 +253,6 @@ class ScriptedBrokers:
             if log.leader != broker_id:
                 answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 answer.current_leader_id, answer.current_leader_epoch = log.leader, log.epoch
-            elif any(header.size > log.max_batch for _, header in batches(part.records)):
-                answer.error_code = ErrorCode.MESSAGE_TOO_LARGE
             else:
                 answer.log_start_offset = log.start
                 try:

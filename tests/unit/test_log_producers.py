@@ -1,5 +1,8 @@
 """The producers of a log: retries are recognized, also after a restart or a truncation."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from barnabas_broker.log.log_context import HostedLog, LogHost
 from barnabas_broker.log.producers.producer_state import unpack
@@ -9,8 +12,13 @@ from barnabas_broker.log.recovery.log_loader import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.errors import (
     InvalidProducerEpochError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    KafkaError,
     KafkaStorageError,
+    MessageTooLargeError,
     OutOfOrderSequenceNumberError,
+    RecordListTooLargeError,
 )
 from barnabas_simulator.disk import MemoryDisk
 
@@ -70,6 +78,29 @@ def test_a_retry_of_several_batches_is_one() -> None:
     first = log.append_as_leader(share, 0, NOW)
     assert log.append_as_leader(share, 0, NOW)[:2] == first[:2] == (0, 2)
     assert values_in(read_all(log)) == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"max_message_bytes": 60}, MessageTooLargeError),
+        ({"segment_bytes": 150}, RecordListTooLargeError),
+        ({"message_timestamp_before_max_ms": 1}, InvalidTimestampError),
+        ({"cleanup_policy": "compact"}, InvalidRecordError),
+    ],
+)
+def test_a_retry_is_recognized_under_settings_that_refuse_its_batches(
+    settings: dict[str, Any], error: type[KafkaError]
+) -> None:
+    log = LogWorld().open()
+    share = [sent(b"%d" % n, sequence=n, timestamp=NOW) for n in range(4)]
+    log.append_as_leader(b"".join(share[:3]), 0, NOW)
+    log.config = replace(log.config, **settings)
+    assert log.append_as_leader(b"".join(share[:3]), 0, NOW + 10)[:2] == (0, 2)
+    more = [sent(b"x", sequence=n, timestamp=NOW) for n in range(4, 7)]
+    with pytest.raises(error):
+        log.append_as_leader(b"".join([*share, *more]), 0, NOW + 10)
+    assert log.log_end_offset == 3
 
 
 @pytest.mark.parametrize(("others", "first_offset"), [(0, 0), (1, -1)])

@@ -41,7 +41,7 @@ from barnabas_broker.log.segment.timestamp_lookup import (
 )
 from barnabas_broker.log.stamping import stamped
 from barnabas_broker.log.storage_guard import StorageGuard
-from barnabas_broker.log.validation import by_segment, check_produced, check_replicated
+from barnabas_broker.log.validation import by_segment, check_produced, check_replicated, verified
 
 logger = logging.getLogger(__name__)
 
@@ -115,15 +115,15 @@ class UnifiedLog:
         """Append a producer's batches atomically, under the next offsets and `leader_epoch`.
 
         Batches that an idempotent producer sends again are not appended: the answer is that of the
-        first time. Raises the errors of `check_produced` and of `ProducerStateManager.check`, and
-        KafkaStorageError if the disk failed.
+        first time. Raises the errors of `verified`, `ProducerStateManager.check` and
+        `check_produced`, and KafkaStorageError if the disk failed.
         """
         self._guard.check_usable()
-        batches = check_produced(records, self.config, now_ms)
-        known = self.producers.check([batch.header for batch in batches])
-        if known.batches == len(batches):
+        sent = verified(records)
+        known = self.producers.check([batch.header for batch in sent])
+        if known.batches == len(sent):
             return Appended(known.first_offset, known.last_offset, known.timestamp)
-        batches = batches[known.batches :]
+        batches = check_produced(sent[known.batches :], self.config, now_ms)
         first_offset = self.log_end_offset
         buffers, placed, headers, last_offset = stamped(batches, first_offset, leader_epoch)
         with self._guard.io("append"):

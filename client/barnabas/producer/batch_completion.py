@@ -24,11 +24,11 @@ from barnabas.producer.send_error_action import (
     send_error_action,
     sequence_error_action,
 )
-from barnabas.producer.sequences import MAX_UNANSWERED
 
 logger = logging.getLogger(__name__)
 
 _UNOBSERVED_KEPT = 1_000
+_AFTER_A_PAUSE = (SendErrorAction.RETRY, SendErrorAction.WIDEN, SendErrorAction.RENUMBER)
 
 
 class BatchCompletion:
@@ -85,10 +85,10 @@ class BatchCompletion:
             self._cluster.request_refresh()
         queue.requests -= 1
         if pending:
-            action = self._action(queue, batches, pending[0], failure, log_start_offset)
+            action = self._action(queue, pending, len(batches), failure, log_start_offset)
             if action is SendErrorAction.RENUMBER:
                 queue.sequences.gap = True
-            if action in (SendErrorAction.RETRY, SendErrorAction.RENUMBER):
+            if action in _AFTER_A_PAUSE:
                 pending = self._without_spent(pending, counted=failure.retriable)
             self._act(queue, pending, action, failure)
         self._go_on(queue)
@@ -158,23 +158,23 @@ class BatchCompletion:
     def _action(
         self,
         queue: PartitionQueue,
-        batches: Sequence[ProducerBatch],
-        pending: ProducerBatch,
+        pending: Sequence[ProducerBatch],
+        sent: int,
         failure: BarnabasError,
         log_start_offset: int,
     ) -> SendErrorAction:
-        """The action for the batches of one request, of which `pending` is the first not done."""
-        if pending.producer is not None:
-            earliest = queue.sequences.unanswered[0] is pending
-            action = sequence_error_action(failure, earliest, log_start_offset)
+        """The action for the batches of one request that are not done, of `sent` that were in it.
+
+        The error may be that of a batch in the request that was given up meanwhile.
+        """
+        first, last = pending[0], pending[-1]
+        if first.producer is not None:
+            earliest = queue.sequences.unanswered[0] is first
+            forgotten = queue.sequences.may_be_forgotten(last)
+            action = sequence_error_action(failure, earliest, forgotten, log_start_offset)
             if action is not None:
                 return action
-        # The error may be that of a batch in the request that was given up meanwhile.
-        action = send_error_action(failure, len(batches), pending.splittable)
-        known_by_its_end = pending.producer is not None and len(batches) > MAX_UNANSWERED
-        if action is SendErrorAction.ISOLATE and known_by_its_end and pending.maybe_stored:
-            return SendErrorAction.FAIL  # alone, the first ones might be stored a second time
-        return action
+        return send_error_action(failure, sent, first.splittable)
 
     def _without_spent(self, batches: list[ProducerBatch], counted: bool) -> list[ProducerBatch]:
         """The batches that may be sent once more; the others are given up.
@@ -193,9 +193,11 @@ class BatchCompletion:
         action: SendErrorAction,
         failure: BarnabasError,
     ) -> None:
-        if action in (SendErrorAction.RETRY, SendErrorAction.RENUMBER):
+        if action in _AFTER_A_PAUSE:
             if batches:
                 self._pause(queue, failure)
+                if action is SendErrorAction.WIDEN:
+                    queue.widen(batches)
                 self._accumulator.reenqueue(queue, batches)
         elif action is SendErrorAction.STORED:
             for batch in batches:

@@ -8,7 +8,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.producer.batch import BatchState, ProducerBatch
 from barnabas.producer.producer_id import ProducerIdAndEpoch
-from barnabas.producer.sequences import PartitionSequences
+from barnabas.producer.sequences import MAX_UNANSWERED, PartitionSequences
 
 
 class PartitionQueue:
@@ -87,6 +87,19 @@ class PartitionQueue:
             self._shares += 1
             batch.share = self._shares
             batch.solo = True
+
+    def widen(self, batches: Sequence[ProducerBatch]) -> None:
+        """Let the retry of these include as many batches behind them as a leader remembers.
+
+        The leader has refused these as out of order, and may have forgotten them. If it has, it
+        has stored at least so many more.
+        """
+        last, room = batches[-1], MAX_UNANSWERED
+        for batch in self.sequences.behind(last):
+            if room <= 0:
+                break
+            batch.share = last.share
+            room -= batch.record_batches
 
     def put_in_front(self, batches: Sequence[ProducerBatch]) -> None:
         """Queue batches again that were in flight, before all that were not."""

@@ -22,6 +22,7 @@ class SendErrorAction(Enum):
     ISOLATE = "send again one by one: the error is in one of them"
     SPLIT = "halve the batch: it is too large for the broker"
     FAIL = "sending again cannot help"
+    WIDEN = "send again together with batches behind it: the leader may remember only those"
     RENUMBER = "send again under a new producer epoch: the leader misses an earlier batch"
     STORED = "the leader has stored the batch already, at an offset that it does not know any more"
 
@@ -41,11 +42,12 @@ def maybe_stored(failure: BarnabasError) -> bool:
 
 
 def sequence_error_action(
-    failure: BarnabasError, earliest: bool, log_start_offset: int
+    failure: BarnabasError, earliest: bool, may_be_forgotten: bool, log_start_offset: int
 ) -> SendErrorAction | None:
     """The action for numbered batches that the leader did not take because of their number.
 
     None if that is not the reason. `earliest`: every batch before them is delivered or given up.
+    `may_be_forgotten`: a leader that has stored them may not recognize them any more.
     `log_start_offset` is that of the answer.
     """
     if not isinstance(failure, KafkaError):
@@ -54,8 +56,10 @@ def sequence_error_action(
     if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
         return SendErrorAction.STORED
     if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-        # Behind others, it only arrived before the retry of one that was refused.
-        return SendErrorAction.RENUMBER if earliest else SendErrorAction.RETRY
+        if not earliest:  # it only arrived before the retry of one that was refused
+            return SendErrorAction.RETRY
+        # Under a new epoch the leader would store a batch that it has forgotten a second time.
+        return SendErrorAction.WIDEN if may_be_forgotten else SendErrorAction.RENUMBER
     if code == ErrorCode.UNKNOWN_PRODUCER_ID:
         # An answer without a log start offset comes from a broker that has just lost the partition.
         known = log_start_offset >= 0

@@ -54,7 +54,7 @@ class PartitionSequences:
             return UNLIMITED if confirmed else 1
         if not confirmed or any(batch.attempts > 1 for batch in self.unanswered):
             return 0
-        return MAX_UNANSWERED - sum(batch.record_batches for batch in self.unanswered)
+        return MAX_UNANSWERED - _record_batches(self.unanswered)
 
     def assign(self, batch: ProducerBatch, current: ProducerIdAndEpoch) -> None:
         """Give an admitted batch its sequence, unless it has one."""
@@ -66,6 +66,15 @@ class PartitionSequences:
         batch.number(current, self.next_sequence)
         self.next_sequence = sequence_after(self.next_sequence, batch.offsets)
         self.unanswered.append(batch)
+
+    def may_be_forgotten(self, batch: ProducerBatch) -> bool:
+        """Whether a leader that has stored the unanswered batch may not recognize it: it may have
+        stored as many as it remembers since."""
+        return batch.maybe_stored and _record_batches(self.behind(batch)) >= MAX_UNANSWERED
+
+    def behind(self, batch: ProducerBatch) -> list[ProducerBatch]:
+        """The unanswered batches that follow an unanswered one."""
+        return self.unanswered[self.unanswered.index(batch) + 1 :]
 
     def delivered(self, batch: ProducerBatch) -> None:
         """Note that a batch is stored, perhaps one that was given up."""
@@ -111,3 +120,7 @@ class PartitionSequences:
         self.producer = None
         self.next_sequence = self.written_to = 0
         self.unresolved = self.gap = self._confirmed = False
+
+
+def _record_batches(batches: list[ProducerBatch]) -> int:
+    return sum(batch.record_batches for batch in batches)
