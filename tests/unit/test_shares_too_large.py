@@ -17,6 +17,7 @@ from tests.support.scripted_brokers import ScriptedBrokers, refuse
 
 RECORDS = 30
 """Each fills a batch of about 70 bytes. A leader remembers five of them."""
+MAY_BE_STORED = refuse(ErrorCode.REQUEST_TIMED_OUT)
 VALUES = [b"%03d" % number for number in range(RECORDS)]
 
 
@@ -33,13 +34,13 @@ def store_and_shrink(
 ) -> Callable[[int, ProduceRequest], Any]:
     """A fault: the next leader has `stored` of the batches, and less room for a request."""
 
-    async def fault(broker_id: int, request: ProduceRequest) -> None:
+    async def fault(broker_id: int, request: ProduceRequest) -> Any:
         log = brokers.log()
         records = keep_only(request.partitions[0].records, stored)
         if records:
             log.append(records)
         log.max_append, log.max_batch = max_append, max_batch
-        await asyncio.Event().wait()
+        return await MAY_BE_STORED(broker_id, request)
 
     return fault
 
@@ -56,7 +57,7 @@ async def sending(
         await release.wait()
 
     async with Producer(
-        brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=100, batch_size=64,
+        brokers.bootstrap, runtime=brokers.runtime, batch_size=64,
         retry_backoff_ms=5, retry_backoff_max_ms=20, enable_idempotence=idempotent,
     ) as producer:  # fmt: skip
         await producer.send_and_wait("flights", b"first")
@@ -126,11 +127,11 @@ async def test_after_an_error_of_unknown_effect_each_batch_is_stored_once(stored
 async def test_a_leader_that_misses_an_earlier_batch_gets_a_new_epoch() -> None:
     async with ScriptedBrokers() as brokers:
 
-        async def lose_what_is_stored(broker_id: int, request: ProduceRequest) -> None:
+        async def lose_what_is_stored(broker_id: int, request: ProduceRequest) -> Any:
             for state in brokers.log().producers.values():
                 state.window = state.window[:1]
             brokers.log().max_append = 200
-            await asyncio.Event().wait()
+            return await MAY_BE_STORED(broker_id, request)
 
         async with sending(brokers, lose_what_is_stored) as (producer, handles):
             await offsets(handles)
