@@ -109,6 +109,33 @@ def test_a_member_that_unsubscribes_says_so() -> None:
     story(scenario)
 
 
+def test_a_member_that_closes_while_its_coordinator_moves_leaves_at_the_new_one() -> None:
+    """Otherwise its partitions would be read by nobody until its session ends."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        async with member(brokers) as consumer:
+            await settle(consumer)
+            assert brokers.groups["g"].members
+            brokers.coordinator = 2
+            brokers.refusals[LeaveGroupRequest] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+        assert not brokers.groups["g"].members
+        assert len(brokers.requests(LeaveGroupRequest)) > 1
+
+    story(scenario)
+
+
+def test_a_member_that_closes_without_a_cluster_ends_within_seconds() -> None:
+    async def scenario(brokers: GroupBrokers) -> None:
+        async with member(brokers, enable_auto_commit=False) as consumer:
+            await settle(consumer)
+            for broker_id in (1, 2, 3):
+                brokers.kill(broker_id)
+            before = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - before < 10.0
+
+    story(scenario)
+
+
 def test_a_subscriber_outside_the_group_cannot_commit_whatever_its_pattern_matches() -> None:
     async def scenario(brokers: GroupBrokers) -> None:
         consumer = loner(brokers)
