@@ -99,7 +99,7 @@ async def test_a_thousand_groups_and_fifty_kills(tmp_path: Path) -> None:
         await story(cluster, groups=1_000, kills=50)
 
 
-def test_the_ledger_finds_a_commit_that_was_lost_and_one_that_nobody_sent() -> None:
+def test_the_ledger_finds_a_lost_commit_and_one_that_was_never_sent() -> None:
     ledger = Ledger(3)
     ledger.acknowledged = {"group-0": 5, "group-1": 5, "group-2": 5}
     ledger.sent = {"group-0": 6, "group-1": 6, "group-2": 6}

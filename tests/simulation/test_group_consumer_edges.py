@@ -109,7 +109,7 @@ def test_a_member_that_unsubscribes_says_so() -> None:
     story(scenario)
 
 
-def test_a_member_that_closes_while_its_coordinator_moves_leaves_at_the_new_one() -> None:
+def test_a_member_leaves_while_its_coordinator_moves() -> None:
     """Otherwise its partitions would be read by nobody until its session ends."""
 
     async def scenario(brokers: GroupBrokers) -> None:
@@ -124,7 +124,7 @@ def test_a_member_that_closes_while_its_coordinator_moves_leaves_at_the_new_one(
     story(scenario)
 
 
-def test_a_member_that_closes_without_a_cluster_ends_within_seconds() -> None:
+def test_closing_without_any_broker_takes_seconds() -> None:
     async def scenario(brokers: GroupBrokers) -> None:
         async with member(brokers, enable_auto_commit=False) as consumer:
             await settle(consumer)
