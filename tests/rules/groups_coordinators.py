@@ -146,6 +146,13 @@ COORDINATOR = Section(
             "",
             "simulation/test_group_coordinator_moves.py::test_too_few_replicas_refuse_commits_and_harm_nothing",
         ),
+        opposite(
+            "... and members leave a coordinator whose writes time out",
+            "coordinator/group/write_errors.py",
+            "        return ErrorCode.COORDINATOR_NOT_AVAILABLE\n",
+            "        return ErrorCode.REBALANCE_IN_PROGRESS\n",
+            "simulation/test_groups_on_clusters.py::test_members_leave_a_coordinator_that_only_they_can_reach",
+        ),
     ),
 )
 

@@ -51,7 +51,7 @@ COMMITS_AND_FETCHES = Section(
         opposite(
             "A partition that does not exist",
             _OFFSETS,
-            "if not refusal and not self._may_be_metadata(item.committed_metadata):",
+            "if len(metadata) > self._max_metadata_size or not fits(metadata):",
             "if False:",
             "simulation/test_groups_bad_input.py::test_one_partition_of_a_commit_fails_alone",
         ),

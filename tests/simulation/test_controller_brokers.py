@@ -1,5 +1,6 @@
 """Brokers die, restart, stop and lose disks: leadership and ISRs follow."""
 
+import asyncio
 import dataclasses
 
 import pytest
@@ -80,8 +81,11 @@ def test_the_last_in_sync_replica_is_waited_for_and_leads_again() -> None:
         offline = await world.state(FLIGHTS)
         assert offline is not None and offline.leader == NO_LEADER
 
+        loop = asyncio.get_running_loop()
+        returned = loop.time()
         await world.start_broker(1)
         back = await world.until_state(FLIGHTS, lambda s: s.leader == 1)
+        assert loop.time() - returned < 2.0, "its registration is the reason, and no timer"
         assert back.isr == (1,)
         assert back.leader_epoch == state.leader_epoch + 1
         await world.until(lambda: world.brokers[2].role(FLIGHTS).leader == 1)  # type: ignore[union-attr]

@@ -176,6 +176,31 @@ def test_the_group_goes_on_when_its_coordinator_dies() -> None:
     story(scenario)
 
 
+def test_members_leave_a_coordinator_that_only_they_can_reach() -> None:
+    """Cut off from ZooKeeper and from all brokers, it does not learn that it has a successor."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        workers = Workers(cluster, auto_commit_interval_ms=200, metadata_max_age_ms=10_000)
+        workers.join("a")
+        await produce(cluster, range(60))
+        await workers.until_done(range(60), 60)
+        membership = workers.consumers["a"]._membership
+        assert membership is not None
+        old = membership.coordinator.broker_id
+        cluster.part_from_zookeeper(old)
+        for other in set(cluster.broker_ids) - {old}:
+            cluster.cut(old, other)
+            cluster.cut(other, old)
+        workers.join("b")
+        await workers.until_shared(60)
+        assert membership.coordinator.broker_id != old
+        await produce(cluster, range(60, 120))
+        await workers.until_done(range(120), 60)
+        await workers.end()
+
+    story(scenario)
+
+
 def test_a_cooperative_join_stops_no_partition_that_stays() -> None:
     """While a third member joins, every partition that stays with its member is read on."""
 

@@ -44,7 +44,7 @@ async def seen_by_each(cluster: SimulatedCluster, see: See) -> dict[int, bool]:
     said = {}
     for broker in cluster.broker_ids:
         async with admin_of(cluster, broker) as admin:
-            admin._cluster._candidates = lambda admin=admin: list(  # type: ignore[method-assign]
+            admin._cluster._candidates = lambda _, admin=admin: list(  # type: ignore[method-assign]
                 admin._cluster.config.bootstrap_servers
             )
             said[broker] = await see(admin)

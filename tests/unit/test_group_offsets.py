@@ -121,7 +121,7 @@ def test_what_is_told_of_an_append_that_failed() -> None:
     assert told[ErrorCode.KAFKA_STORAGE_ERROR] == moved
     assert told[ErrorCode.REQUEST_TIMED_OUT] == (
         ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
     )
     assert told[ErrorCode.MESSAGE_TOO_LARGE] == (
         ErrorCode.INVALID_COMMIT_OFFSET_SIZE,

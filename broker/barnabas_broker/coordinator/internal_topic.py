@@ -40,16 +40,16 @@ class InternalTopic:
     def partition_count(self) -> int:
         """0 while the topic or its count is unknown to this broker."""
         shape = self._shape
-        return shape.partition_count if shape is not None and self._is_of_today(shape) else 0
+        return shape.partition_count if shape is not None and self._is_current(shape) else 0
 
-    def _is_of_today(self, shape: TopicShape) -> bool:
-        """Whether the topic is still the one whose znode was read."""
+    def _is_current(self, shape: TopicShape) -> bool:
+        """Whether the topic still has the id that was read with its count."""
         return self.exists and self._cache.topic_id(self.name) == shape.topic_id
 
     async def learn(self) -> bool:
         """Read the count unless it is known; False if that was not possible."""
         async with self._reading:
             shape = self._shape
-            if shape is None or (self.exists and not self._is_of_today(shape)):
+            if shape is None or (self.exists and not self._is_current(shape)):
                 self._shape = await self._read(self.name)
             return self._shape is not None

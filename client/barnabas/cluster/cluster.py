@@ -142,7 +142,7 @@ class Cluster:
     async def topic(self, name: str, timeout: float) -> TopicInfo:
         """The topic's partitions, requested until known or `timeout` seconds have passed.
 
-        It is kept fresh from then on. A lookup that fails ends no watch that someone else keeps.
+        The client keeps it fresh from then on. A failed lookup does not end an earlier `watch`.
 
         Raises `InvalidArgumentError` for what is no name, and the broker's refusal;
         `UnknownTopicOrPartitionError` earlier, once a topic has been unknown for longer than
@@ -165,9 +165,15 @@ class Cluster:
         return self.metadata.topics[name]
 
     async def ask(
-        self, request: Message, timeout: float | None = None, service: Service = Service.ADMIN
+        self,
+        request: Message,
+        timeout: float | None = None,
+        service: Service = Service.ADMIN,
+        rather_not: Address | None = None,
     ) -> Message:
         """Send a request to any broker that answers; the one that answered last is first.
+
+        `rather_not`: a broker to ask after all others, because its view may be out of date.
 
         Brokers learn of changes one by one: a client that stays with one broker sees no older
         state than before, and finds the topic that it has just created.
@@ -176,7 +182,7 @@ class Cluster:
         unless the request only reads.
         """
         failures: dict[Address, BarnabasError] = {}
-        for address in self._candidates():
+        for address in self._candidates(rather_not):
             try:
                 channel = self._connections.channel(address, service)
                 answer = await channel.call(request, self.time_for(request, timeout))
@@ -256,7 +262,7 @@ class Cluster:
         for listener in self._listeners:
             listener()
 
-    def _candidates(self) -> list[Address]:
+    def _candidates(self, rather_not: Address | None) -> list[Address]:
         """The broker that answered last, then from a random one on; failed ones come last."""
         brokers = [Address(b.host, b.port) for b in self.metadata.brokers.values()]
         if brokers:
@@ -265,7 +271,12 @@ class Cluster:
         every = list(dict.fromkeys([*brokers, *self.config.bootstrap_servers]))
         last = self._answered_last
         return sorted(
-            every, key=lambda address: (address in self._failed_recently, address != last)
+            every,
+            key=lambda address: (
+                address in self._failed_recently,
+                address == rather_not,
+                address != last,
+            ),
         )
 
     @property

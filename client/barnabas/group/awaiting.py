@@ -1,4 +1,4 @@
-"""Whom a rebalance waits for, in words."""
+"""Which members a rebalance waits for, in words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -34,6 +34,7 @@ class GroupCoordinator:
         self.last_failure: BarnabasError | None = None
         self.broker_id = -1
         self._address: Address | None = None
+        self._previous: Address | None = None
 
     @property
     def known(self) -> bool:
@@ -48,16 +49,21 @@ class GroupCoordinator:
             return
         if self._address is not None:
             logger.info("group %s: coordinator %d: %s", self.group_id, self.broker_id, why)
+            self._previous = self._address
         self.last_failure = why
         self._address = None
 
     async def find(self) -> Address:
-        """Ask any broker; raises why it is not known, usually a retriable error."""
+        """Ask any broker; raises why it is not known, usually a retriable error.
+
+        The previous coordinator is asked last: if it is cut off from the controller, it still
+        names itself.
+        """
         if self._address is not None:
             return self._address
         request = FindCoordinatorRequest(coordinator_keys=[self.group_id], client_id=self.client_id)
         response: FindCoordinatorResponse = await self.cluster.ask(
-            request, service=Service.COORDINATOR
+            request, service=Service.COORDINATOR, rather_not=self._previous
         )
         for found in response.coordinators:
             if found.key == self.group_id and found.error_code == ErrorCode.NONE:

@@ -50,6 +50,9 @@ from barnabas.group.states import (
 
 logger = logging.getLogger(__name__)
 
+# How long a member that leaves looks for its coordinator.
+_LEAVE_SECONDS = 3.0
+
 _S = MemberState
 
 
@@ -147,7 +150,11 @@ class GroupMember:
         return failure
 
     async def leave(self, reason: str, timeout: float) -> None:
-        """Out of the group. A static member stays in it until its session expires (KIP-345)."""
+        """Out of the group. A static member stays in it until its session expires (KIP-345).
+
+        The coordinator may be moving just now: it is asked again, but a cluster that is down does
+        not keep a program from its end.
+        """
         left, was = self.generation, self.state
         self.generation = Generation()
         self._led = None
@@ -160,8 +167,9 @@ class GroupMember:
         identity = MemberIdentity(left.member_id, reason=reason)
         request = LeaveGroupRequest(self.config.group_id, [identity], self.config.client_id)
         try:
-            if self.coordinator.known:
-                await self.coordinator.call(request, timeout)
+            await self.coordinator.ask(
+                request, min(timeout, _LEAVE_SECONDS), lambda response: [response.error_code]
+            )
         except BarnabasError as error:
             logger.info("group %s: leaving was not answered: %s", self.config.group_id, error)
 

@@ -24,9 +24,10 @@ _TOMBSTONES_IN_A_BATCH = 1000
 
 
 class GroupLog:
-    """Every method takes what it writes, and the leader epoch it is decided under, at once.
+    """Writes a group's records to its partition, in the order of the calls.
 
-    So it takes its place in the log: what is decided after a call is written after it.
+    A call fixes the records and the leader epoch of its write, so what is decided later is
+    written after it.
     """
 
     def __init__(self, log: PartitionLog, groups: Groups) -> None:

@@ -70,10 +70,8 @@ class Offsets:
         accepted: list[OffsetCommitPartition] = []
         for index in existing:
             item = request.partitions[index]
-            outcomes[index] = refusal
-            if not refusal and not self._may_be_metadata(item.committed_metadata):
-                outcomes[index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            elif not refusal:
+            outcomes[index] = refusal or self._check_metadata(item.committed_metadata)
+            if not outcomes[index]:
                 accepted.append(item)
         if accepted and group is not None:
             error = await self._write(group, accepted)
@@ -85,8 +83,10 @@ class Offsets:
             ]
         )
 
-    def _may_be_metadata(self, metadata: str) -> bool:
-        return len(metadata) <= self._max_metadata_size and fits(metadata)
+    def _check_metadata(self, metadata: str) -> ErrorCode:
+        if len(metadata) > self._max_metadata_size or not fits(metadata):
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        return ErrorCode.NONE
 
     def _admit(self, request: OffsetCommitRequest) -> tuple[ErrorCode, Group | None]:
         """The group that the sender may commit for, or why it may not."""

@@ -20,9 +20,13 @@ def commit_error(error: ErrorCode) -> ErrorCode:
 
 
 def group_error(error: ErrorCode) -> ErrorCode:
-    """Of an assignment: members join again where a commit would only be repeated."""
+    """Of an assignment.
+
+    A write that timed out may mean that this coordinator is cut off and has a successor. Kafka
+    answers REBALANCE_IN_PROGRESS, with which the members would stay here as long as the cut lasts.
+    """
     if error in _TOO_LARGE:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     if error is ErrorCode.REQUEST_TIMED_OUT:
-        return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return _NOT_AVAILABLE.get(error, error)

@@ -61,10 +61,14 @@ class ConsumerFetches:
         """Whether a later segment is readable too: a read ends with its segment, so that waiting
         would add nothing. Kafka's DelayedFetch, case F, answers at once as well."""
         log = self._partitions.hosted(TopicPartition(item.topic, item.partition)).log
-        return log is not None and any(
-            item.fetch_offset < segment.base_offset <= log.high_watermark
-            for segment in log.segments()
-        )
+        if log is None:
+            return False
+        for segment in reversed(log.segments()):
+            if segment.base_offset <= item.fetch_offset:
+                return False
+            if segment.base_offset <= log.high_watermark:
+                return True
+        return False
 
     async def _high_watermark_move(self, request: FetchRequest, deadline: float) -> bool:
         """Wait until a partition has more to read, or another leader; False if time ran out."""

@@ -1,12 +1,13 @@
 """The consumer groups of a run: members that read the topic, work on it, and commit.
 
-Each member is a `Consumer` on its own node. Each has a name that no other has, and each commit of
-one that commits by itself, so that the invariants can tell whose it was.
+Each member is a `Consumer` on its own node. Its name is unique, and so is the metadata of each
+commit that it makes itself, so that the invariants can tell who sent the commit.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from barnabas import Consumer, OffsetAndMetadata, RebalanceListener
 from barnabas_common.errors import BarnabasError, CorruptMessageError
@@ -16,7 +17,7 @@ from barnabas_simulator.campaign.clients.processes import kill, run_as, virtual_
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.cluster import SimulatedCluster
-from barnabas_simulator.invariants import Invariants
+from barnabas_simulator.invariants.groups.checks import GroupChecks
 
 Undo = Callable[[], None]
 
@@ -26,27 +27,28 @@ POLL_MS = 1_000
 ENOUGH_BYTES = 100_000  # never: an answer with all that has come, at the end of its time
 
 
-class GroupWork:
-    """`errors` counts what members were told, by kind."""
+@dataclass(frozen=True)
+class GroupRun:
+    """The run that groups take part in. `errors` counts what members were told, by kind."""
 
-    def __init__(
-        self,
-        cluster: SimulatedCluster,
-        options: Options,
-        topic: str,
-        invariants: Invariants,
-        errors: Counter[str],
-        note: Callable[[str], None],
-    ) -> None:
+    cluster: SimulatedCluster
+    options: Options
+    topic: str
+    checks: GroupChecks
+    errors: Counter[str]
+    note: Callable[[str], None]
+
+
+class GroupWork:
+    """All members of all groups."""
+
+    def __init__(self, run: GroupRun) -> None:
         self._members: dict[str, _Member] = {}
-        for group in options.group_ids:
-            names = options.member_names(group)
-            self._members |= {
-                name: _Member(cluster, options, topic, invariants, errors, note, group, name)
-                for name in names
-            }
+        for group in run.options.group_ids:
+            names = run.options.member_names(group)
+            self._members |= {name: _Member(run, group, name) for name in names}
             if names:
-                invariants.groups.living(group, names, topic)
+                run.checks.living(group, names, run.topic)
 
     def start(self) -> None:
         for member in self._members.values():
@@ -69,24 +71,9 @@ class GroupWork:
 
 
 class _Member:
-    def __init__(
-        self,
-        cluster: SimulatedCluster,
-        options: Options,
-        topic: str,
-        invariants: Invariants,
-        errors: Counter[str],
-        note: Callable[[str], None],
-        group: str,
-        name: str,
-    ) -> None:
+    def __init__(self, run: GroupRun, group: str, name: str) -> None:
         self.task: asyncio.Task[None] | None = None
-        self._cluster = cluster
-        self._options = options
-        self._topic = topic
-        self._checks = invariants.groups
-        self._errors = errors
-        self._note = note
+        self._run = run
         self._group = group
         self._name = name
         self._started_count = 0
@@ -99,7 +86,7 @@ class _Member:
         self._present.set()
         self._working.set()
         name = self._name if self._started_count == 1 else f"{self._name}/{self._started_count}"
-        self.task = run_as(name, self._run(name))
+        self.task = run_as(name, self._live(name))
 
     # ---- faults
 
@@ -107,7 +94,7 @@ class _Member:
         """It says nothing more; the coordinator finds out by its session."""
         if self.task is None:
             return None
-        kill(self._cluster, self.task)
+        kill(self._run.cluster, self.task)
         self.task = None
         return self.start
 
@@ -135,7 +122,7 @@ class _Member:
 
     # ---- work
 
-    async def _run(self, incarnation: str) -> None:
+    async def _live(self, incarnation: str) -> None:
         """Be a member, again after each error."""
         while True:
             try:
@@ -151,7 +138,7 @@ class _Member:
         async with self._consumer(incarnation) as consumer:
             done: dict[TopicPartition, int] = {}
             listener = _Listener(done, lambda: self._commit(consumer, incarnation, done))
-            consumer.subscribe([self._topic], None if self._commits_itself else listener)
+            consumer.subscribe([self._run.topic], None if self._commits_itself else listener)
             loop = asyncio.get_running_loop()
             committed_at = loop.time()
             while self._present.is_set():
@@ -159,16 +146,16 @@ class _Member:
                 await self._working.wait()
                 for record in records:
                     tp = record.topic_partition
-                    self._checks.worked(self._group, tp, record.offset)
+                    self._run.checks.worked(self._group, tp, record.offset)
                     done[tp] = record.offset + 1
-                due = loop.time() >= committed_at + self._options.commit_seconds
+                due = loop.time() >= committed_at + self._run.options.commit_seconds
                 if due and done and not self._commits_itself:
                     committed_at = loop.time()
                     await self._commit(consumer, incarnation, done)
 
     @property
     def _commits_itself(self) -> bool:
-        """Whether the consumer does it, every other one."""
+        """Whether its consumer commits automatically: every second member's does."""
         return self._name.endswith(("1", "3"))
 
     async def _commit(
@@ -187,15 +174,15 @@ class _Member:
                 del done[tp]
 
     def _told(self, error: BarnabasError) -> None:
-        self._errors[f"member: {type(error).__name__}"] += 1
-        self._note(f"{self._name}: {type(error).__name__}: {error}")
+        self._run.errors[f"member: {type(error).__name__}"] += 1
+        self._run.note(f"{self._name}: {type(error).__name__}: {error}")
 
     def _consumer(self, incarnation: str) -> Consumer:
-        options = self._options
+        options = self._run.options
         is_static = self._name in options.static_names(self._group)
         return Consumer(
-            bootstrap_servers=self._cluster.bootstrap,
-            runtime=self._cluster.client_runtime(incarnation),
+            bootstrap_servers=self._run.cluster.bootstrap,
+            runtime=self._run.cluster.client_runtime(incarnation),
             group_id=self._group,
             client_id=self._name,
             group_instance_id=self._name if is_static else "",

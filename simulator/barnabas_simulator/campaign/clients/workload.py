@@ -16,7 +16,7 @@ from barnabas_common.errors import BarnabasError, CorruptMessageError, NoBrokerR
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.campaign.clients.admin_work import AdminWork
-from barnabas_simulator.campaign.clients.group_work import GroupWork
+from barnabas_simulator.campaign.clients.group_work import GroupRun, GroupWork
 from barnabas_simulator.campaign.clients.processes import kill, run_as
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.options import Options
@@ -62,7 +62,9 @@ class Workload:
         self._started_count: Counter[str] = Counter()
         self._producing: dict[str, asyncio.Task[None]] = {}
         self._others: list[asyncio.Task[None]] = []
-        self._groups = GroupWork(cluster, options, TOPIC, invariants, self.errors, note)
+        self._groups = GroupWork(
+            GroupRun(cluster, options, TOPIC, invariants.groups, self.errors, note)
+        )
         self._group_members = [n for g in options.group_ids for n in options.member_names(g)]
 
     @property

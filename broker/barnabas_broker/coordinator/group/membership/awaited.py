@@ -1,4 +1,4 @@
-"""Whom a rebalance waits for, and for how long: for people; no decision depends on it."""
+"""Which members a rebalance waits for, and for how long. No decision depends on it."""
 
 from typing import NamedTuple
 

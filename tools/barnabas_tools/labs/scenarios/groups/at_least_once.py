@@ -3,7 +3,7 @@
 from barnabas_tools.labs.framework.lab import Lab, Prediction
 from barnabas_tools.labs.framework.stage import LabCluster
 from barnabas_tools.labs.framework.worker import AFTER_WORK, BEFORE_WORK
-from barnabas_tools.labs.scenarios.groups.delivery import COMMIT, CONFIG, deliver
+from barnabas_tools.labs.scenarios.groups.delivery import CHOICES, COMMIT, CONFIG, deliver
 
 
 async def scenario(stage: LabCluster) -> None:
@@ -24,11 +24,7 @@ LAB = Lab(
         "A worker reads ten records, works on them, and commits that they are read. It is killed\n"
         "at the sixth of the ten records 20 to 29, and another worker takes over. Which of them\n"
         "are worked on twice, and which never?",
-        (
-            "none twice, none never: the group knows how far the first one was",
-            "20 to 24 twice, none never",
-            "none twice, 25 to 29 never",
-        ),
+        CHOICES,
         1,
         "The group knows only what was committed: 20. The second worker begins there, so the work\n"
         "since the last commit is done again. That is at-least-once: no work is left out, so work\n"

@@ -23,6 +23,13 @@ CONFIG = {
 }
 
 
+CHOICES = (
+    "none twice, none never: the group knows how far the first one was",
+    "20 to 24 twice, none never",
+    "none twice, 25 to 29 never",
+)
+
+
 class Delivered(NamedTuple):
     """The values that were never worked on, and those that were twice or more."""
 
