@@ -13,9 +13,9 @@ from barnabas_common.errors import (
     CorruptMessageError,
     InvalidRecordError,
     InvalidTimestampError,
+    InvalidTxnStateError,
     MessageTooLargeError,
     RecordListTooLargeError,
-    UnknownProducerIdError,
     UnsupportedCompressionTypeError,
 )
 from barnabas_common.record.batch import (
@@ -51,8 +51,8 @@ def check_produced(records: Buffer, config: LogConfig, now_ms: int) -> list[Chec
     """Check a producer's batches and fit them to the topic; either all may be appended or none.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE,
-            RECORD_LIST_TOO_LARGE, UNKNOWN_PRODUCER_ID or UNSUPPORTED_COMPRESSION_TYPE.
+        KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, INVALID_TXN_STATE,
+            MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE or UNSUPPORTED_COMPRESSION_TYPE.
     """
     view = memoryview(records)
     checked = []
@@ -149,8 +149,8 @@ def _check_header(header: BatchHeader, config: LogConfig) -> None:
         )
     if header.is_control:
         raise InvalidRecordError("only brokers write control batches")
-    if header.is_transactional or header.producer_id >= 0:
-        raise UnknownProducerIdError(f"producer id {header.producer_id} is unknown")
+    if header.is_transactional:
+        raise InvalidTxnStateError("transactions are not supported")
     if header.compression not in Compression.__members__.values():
         raise UnsupportedCompressionTypeError(f"codec {header.compression} is unknown")
     if header.timestamp_type == 1:

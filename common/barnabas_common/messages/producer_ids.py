@@ -8,8 +8,7 @@ NO_PRODUCER_EPOCH = -1
 
 @dataclass(slots=True)
 class InitProducerIdRequest:
-    """Without `transactional_id` every broker answers, with an id that nobody had before and epoch
-    0.
+    """Without `transactional_id` every broker answers, with a new id and epoch 0.
 
     A transactional producer that has an id and an epoch names both, to get a higher epoch
     (KIP-360).
