@@ -9,6 +9,8 @@ from typing import Any
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     AlterPartitionRequest,
@@ -23,7 +25,9 @@ from barnabas_common.messages import (
     DescribeEventsRequest,
     DescribeGroupsRequest,
     DescribeReplicasRequest,
+    DescribeTransactionsRequest,
     ElectLeadersRequest,
+    EndTxnRequest,
     FetchRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
@@ -36,6 +40,7 @@ from barnabas_common.messages import (
     ListOffsetsRequest,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    ListTransactionsRequest,
     MetadataRequest,
     OffsetCommitRequest,
     OffsetDeleteRequest,
@@ -60,6 +65,12 @@ from barnabas_broker.api.coordinator.offsets import (
     handle_offset_commit,
     handle_offset_delete,
     handle_offset_fetch,
+)
+from barnabas_broker.api.coordinator.transactions import (
+    handle_add_offsets_to_txn,
+    handle_add_partitions_to_txn,
+    handle_describe_transactions,
+    handle_list_transactions,
 )
 from barnabas_broker.api.create_partitions import handle_create_partitions
 from barnabas_broker.api.create_topics import handle_create_topics
@@ -140,6 +151,11 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         DescribeGroupsRequest: handle_describe_groups,
         DeleteGroupsRequest: handle_delete_groups,
         InitProducerIdRequest: handle_init_producer_id,
+        AddPartitionsToTxnRequest: handle_add_partitions_to_txn,
+        AddOffsetsToTxnRequest: handle_add_offsets_to_txn,
+        EndTxnRequest: lambda parts, request, _: parts.transactions.end(request),
+        DescribeTransactionsRequest: handle_describe_transactions,
+        ListTransactionsRequest: handle_list_transactions,
     },
     Service.REPLICA: {
         FetchRequest: handle_replica_fetch,

@@ -83,6 +83,8 @@ class TransactionCoordinator:
     """
 
     def __init__(self, context: TransactionContext) -> None:
+        self.topic_refusal = ""
+        """Why `__transaction_state` could not be created, as it was last reported."""
         self._config = context.config
         self._replica_manager = context.replica_manager
         self._events = context.events
