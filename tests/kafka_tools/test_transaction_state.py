@@ -1,0 +1,69 @@
+"""Kafka's own decoder reads the `__transaction_state` that a coordinator here has written."""
+
+from pathlib import Path
+
+import pytest
+from barnabas_simulator.cluster import SimulatedCluster
+
+from tests.kafka_tools.harness import dump_log_segments, run_java
+from tests.simulation.test_transactions import PARTITIONS, in_cluster, leaders
+from tests.support.raw_transactions import (
+    MarkerLeaders,
+    RawTransaction,
+    TransactionCoordinators,
+)
+
+pytestmark = pytest.mark.kafka
+__all__ = ["leaders"]
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_kafka_decodes_our_transactions(
+    leaders: MarkerLeaders, tmp_path: Path, version: int
+) -> None:
+    log = tmp_path / f"{0:020}.log"
+
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        one = RawTransaction(coordinators, version=version)
+        await one.init()
+        for commit in (True, False):
+            await one.add(*PARTITIONS)
+            await one.end(commit)
+        await coordinators.settled("copy")
+        at = await coordinators.find_transaction("copy")
+        transactions = cluster.broker(at).transactions._transactions
+        transaction = transactions.get("copy")
+        assert transaction is not None
+        partition = transactions.partition_of(transaction)
+        folder = f"/data/{partition.topic}-{partition.partition}"
+        log.write_bytes(bytes(cluster.disks[at].look_into(folder)[f"{0:020}.log"].data))
+
+    in_cluster(story)
+    assert dump_log_segments([log]).faults == []
+    done = run_java(
+        "kafka.tools.DumpLogSegments",
+        "--transaction-log-decoder",
+        "--print-data-log",
+        "--files",
+        str(log),
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith("| offset: ")]
+    text = "\n".join(lines)
+    states = ["Empty", "Ongoing", "PrepareCommit", "CompleteCommit"]
+    states += ["Ongoing", "PrepareAbort", "CompleteAbort"]
+    assert len(lines) == len(states), text
+    for line, state in zip(lines, states, strict=True):
+        assert "transactionalId=copy" in line or '"transactionalId":"copy"' in line, line
+        assert state in line or f'"transactionStatus":{_NUMBERS[state]}' in line, line
+    assert text.count("orders") >= 4
+
+
+_NUMBERS = {
+    "Empty": 0,
+    "Ongoing": 1,
+    "PrepareCommit": 2,
+    "PrepareAbort": 3,
+    "CompleteCommit": 4,
+    "CompleteAbort": 5,
+}
