@@ -49,6 +49,7 @@ from barnabas_common.messages import (
     ProduceRequest,
     StopReplicaRequest,
     SyncGroupRequest,
+    TxnOffsetCommitRequest,
     UpdateMetadataRequest,
 )
 from barnabas_common.runtime import Handler, Message, Peer, Service
@@ -156,6 +157,9 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         EndTxnRequest: lambda parts, request, _: parts.transactions.end(request),
         DescribeTransactionsRequest: handle_describe_transactions,
         ListTransactionsRequest: handle_list_transactions,
+        TxnOffsetCommitRequest: (
+            lambda parts, request, _: parts.groups.txn_offsets.commit(request)
+        ),
     },
     Service.REPLICA: {
         FetchRequest: handle_replica_fetch,

@@ -6,11 +6,13 @@ after that. A load that a newer leader epoch has overtaken is dropped.
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 from barnabas_common.errors import CorruptMessageError, KafkaError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind, EventLog
+from barnabas_common.record.batch import BatchHeader
 from barnabas_common.record.reader import Record
 from barnabas_common.runtime import TaskScope
 from barnabas_common.topic_partition import TopicPartition
@@ -28,8 +30,8 @@ class Loaded(Protocol):
 
     unreadable: list[tuple[int, str]]
 
-    def take(self, record: Record) -> None:
-        """The next record, in the order of the log."""
+    def take_batch(self, header: BatchHeader, records: Sequence[Record]) -> None:
+        """The next batch, in the order of the log; a marker of a transaction is a batch too."""
         ...
 
 
@@ -161,7 +163,7 @@ class OwnedPartitions(ABC, Generic[L]):
         while True:
             loaded, error = self._new_load(), None
             try:
-                await self._log.load(key, leader_epoch, loaded.take)
+                await self._log.load(key, leader_epoch, loaded.take_batch)
             except KafkaError as failure:
                 error = failure
             if self._loading.get(key.partition) != leader_epoch:

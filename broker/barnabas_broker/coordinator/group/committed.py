@@ -8,6 +8,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.coordinator.group.records import NO_TIMESTAMP, OffsetValue
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
+from barnabas_broker.coordinator.group.transactional import TransactionalCommits
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,11 @@ class Committed:
     def __init__(self) -> None:
         self.offsets: dict[TopicPartition, Commit] = {}
         self._pending: dict[TopicPartition, int] = {}
+        self.transactional = TransactionalCommits()
 
     def partitions(self) -> list[TopicPartition]:
         """Those with an offset, and those of which one is being written."""
-        return sorted({*self.offsets, *self._pending})
+        return sorted({*self.offsets, *self._pending, *self.transactional.partitions()})
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
         """Commits of these partitions are being written."""
@@ -44,7 +46,13 @@ class Committed:
                 self._pending.pop(partition, None)
 
     def is_pending(self, partition: TopicPartition) -> bool:
-        return partition in self._pending
+        """Whether an offset is being written, or waits for the end of a transaction."""
+        return partition in self._pending or self.transactional.is_pending(partition)
+
+    def transaction_ended(self, producer_id: int, commit: bool) -> None:
+        """The producer's marker is in the log: its offsets count now, or never."""
+        for partition, pending in self.transactional.complete(producer_id, commit):
+            self.put(partition, pending.value, pending.at)
 
     def put(self, partition: TopicPartition, value: OffsetValue, at: int) -> None:
         """Take a commit that is in the log at offset `at`, unless a later one was taken before."""
@@ -54,6 +62,7 @@ class Committed:
 
     def remove(self, partition: TopicPartition) -> None:
         self.offsets.pop(partition, None)
+        self.transactional.remove(partition)
 
 
 def expired_offsets(

@@ -34,6 +34,7 @@ from barnabas_broker.coordinator.group.membership.rebalance import Rebalances
 from barnabas_broker.coordinator.group.membership.sync import Syncs
 from barnabas_broker.coordinator.group.offsets import Offsets
 from barnabas_broker.coordinator.group.states import GroupState
+from barnabas_broker.coordinator.group.txn_offsets import TxnOffsets
 from barnabas_broker.coordinator.partition_log import PartitionLog
 from barnabas_broker.coordinator.record_fields import fits
 from barnabas_broker.replica.metadata_cache import MetadataCache
@@ -58,7 +59,7 @@ class CoordinatorContext:
 
 
 class GroupCoordinator:
-    """`offsets` and `admin` answer the requests that no membership is needed for.
+    """`offsets`, `txn_offsets` and `admin` answer the requests that no membership is needed for.
 
     Call `start` before the broker takes its first role, and `close` before its listeners close, so
     that no parked JoinGroup holds them open.
@@ -93,6 +94,13 @@ class GroupCoordinator:
             config[keys.OFFSET_METADATA_MAX_BYTES],
             config[keys.OFFSETS_RETENTION_MINUTES] * 60_000,
             context.events,
+        )
+        self.txn_offsets = TxnOffsets(
+            self._groups,
+            self._log,
+            clock.wall_ms,
+            lambda key: cache.partition(*key) is not None,
+            config[keys.OFFSET_METADATA_MAX_BYTES],
         )
         self.admin = GroupAdmin(self._groups, self.offsets)
         self._tasks = TaskScope("offset retention")

@@ -202,7 +202,7 @@ class Groups:
         while True:
             loaded, error = LoadedGroups(), None
             try:
-                await self._log.load(key, leader_epoch, loaded.take)
+                await self._log.load(key, leader_epoch, loaded.take_batch)
             except KafkaError as failure:
                 error = failure
             if self._loading.get(key.partition) != leader_epoch:

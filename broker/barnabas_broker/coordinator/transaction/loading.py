@@ -1,5 +1,8 @@
 """What the records of one partition of `__transaction_state` say."""
 
+from collections.abc import Sequence
+
+from barnabas_common.record.batch import BatchHeader
 from barnabas_common.record.reader import Record
 
 from barnabas_broker.coordinator.record_fields import UnreadableRecord
@@ -14,6 +17,12 @@ class LoadedTransactions:
     def __init__(self) -> None:
         self.unreadable: list[tuple[int, str]] = []
         self._metadata: dict[str, TransactionMetadata] = {}
+
+    def take_batch(self, header: BatchHeader, records: Sequence[Record]) -> None:
+        """Take one batch; nobody writes a marker here."""
+        if not header.is_control:
+            for record in records:
+                self.take(record)
 
     def take(self, record: Record) -> None:
         """Take one record; one of an unknown version is left out in silence, as in Kafka."""
