@@ -248,13 +248,14 @@ def check(entry: bytes | None, share: Share) -> BatchMetadata | None:
 def _duplicate(state: ProducerStateEntry, share: Share) -> BatchMetadata | None:
     """The share as it was appended, if its last batch is one of those kept.
 
-    It was appended as a whole, so its offsets end with those of its last batch.
+    It was appended as a whole, so its offsets end with those of its last batch. Of two batches with
+    the same sequences, which only replication can bring, Kafka takes the older one.
     """
-    last = share.last
-    for batch in state.batches():
-        if (batch.first_sequence, batch.last_sequence) == (
-            last.base_sequence,
-            last_sequence_of(last),
-        ):
-            return batch._replace(offset_delta=share.offsets - 1)
-    return None
+    sequence, delta = last_sequence_of(share.last), share.last.last_offset_delta
+    known = None
+    for batch in (state[2:6], *_BATCH.iter_unpack(state.older)):
+        if batch[0] == sequence and batch[2] == delta and batch[1] >= 0:
+            known = batch
+    if known is None:
+        return None
+    return BatchMetadata(sequence, known[1], share.offsets - 1, known[3])
