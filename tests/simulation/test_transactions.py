@@ -287,7 +287,9 @@ def test_markers_follow_the_leaders_of_the_partitions(leaders: MarkerLeaders) ->
     in_cluster(story)
 
 
-def test_markers_of_a_deleted_topic_are_not_waited_for_for_ever(leaders: MarkerLeaders) -> None:
+def test_a_transaction_completes_without_the_markers_of_a_deleted_topic(
+    leaders: MarkerLeaders,
+) -> None:
     async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
         one = RawTransaction(coordinators)
         await one.init()

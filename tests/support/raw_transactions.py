@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from barnabas_broker.api import router
 from barnabas_broker.api.parts import BrokerParts
-from barnabas_broker.coordinator.transaction.admission import NOBODY, Producer
+from barnabas_broker.coordinator.transaction.admission import UNNAMED, Producer
 from barnabas_common.errors import KafkaError, TransportError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import TRANSACTION_KEY, FindCoordinatorRequest
@@ -145,9 +145,9 @@ class RawTransaction:
     name: str = "copy"
     version: int = 0
     timeout_ms: int = 60_000
-    producer: Producer = NOBODY
+    producer: Producer = UNNAMED
 
-    async def try_init(self, producer: Producer = NOBODY) -> InitProducerIdResponse:
+    async def try_init(self, producer: Producer = UNNAMED) -> InitProducerIdResponse:
         request = InitProducerIdRequest(self.name, self.timeout_ms, *producer)
         response: InitProducerIdResponse = await self.coordinators.send(self.name, request)
         if not response.error_code:

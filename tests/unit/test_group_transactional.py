@@ -100,7 +100,7 @@ def group(state: GroupState) -> Group:
 
 
 @pytest.mark.parametrize("state", [GroupState.EMPTY, GroupState.STABLE])
-def test_a_producer_that_names_nobody_may_commit(state: GroupState) -> None:
+def test_a_producer_that_names_no_member_may_commit(state: GroupState) -> None:
     assert check_txn_commit(group(state), TxnOffsetCommitRequest("t", "g", 7, 3)) is E.NONE
 
 

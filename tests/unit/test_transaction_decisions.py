@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from barnabas_broker.coordinator.transaction.admission import (
-    NOBODY,
+    UNNAMED,
     Fence,
     Producer,
     add_to_transaction,
@@ -40,7 +40,7 @@ def in_state(state: S, **changes: object) -> Transaction:
 # ---- InitProducerId
 
 
-def init(transaction: Transaction, producer: Producer = NOBODY, new_id: int = -1) -> object:
+def init(transaction: Transaction, producer: Producer = UNNAMED, new_id: int = -1) -> object:
     return init_producer_id(transaction, producer, 500, 200, new_id)
 
 

@@ -180,7 +180,7 @@ def test_fencing_raises_the_epoch_once_even_if_it_could_not_be_written() -> None
     fenced = fence_producer(transaction)
     assert (fenced.producer_epoch, fenced.last_producer_epoch, fenced.state) == (4, -1, S.ONGOING)
     transaction.fencing_failed(fenced)
-    assert fence_producer(transaction).producer_epoch == 4, "nobody was told of it"
+    assert fence_producer(transaction).producer_epoch == 4, "no client was told of it"
     abort = prepare_end(fenced, S.PREPARE_ABORT, 200, 0)
     transaction.begin(abort)
     transaction.complete(abort)

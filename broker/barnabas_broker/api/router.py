@@ -24,6 +24,7 @@ from barnabas_common.messages import (
     DescribeConfigsRequest,
     DescribeEventsRequest,
     DescribeGroupsRequest,
+    DescribeProducersRequest,
     DescribeReplicasRequest,
     DescribeTransactionsRequest,
     ElectLeadersRequest,
@@ -51,6 +52,7 @@ from barnabas_common.messages import (
     SyncGroupRequest,
     TxnOffsetCommitRequest,
     UpdateMetadataRequest,
+    WriteTxnMarkersRequest,
 )
 from barnabas_common.runtime import Handler, Message, Peer, Service
 
@@ -84,6 +86,8 @@ from barnabas_broker.api.incremental_alter_configs import handle_incremental_alt
 from barnabas_broker.api.list_offsets import handle_list_offsets
 from barnabas_broker.api.metadata import handle_metadata
 from barnabas_broker.api.parts import BrokerParts
+from barnabas_broker.api.transactions.describe_producers import handle_describe_producers
+from barnabas_broker.api.transactions.write_txn_markers import handle_write_txn_markers
 from barnabas_broker.api.update_metadata import handle_update_metadata
 
 Handle = Callable[[BrokerParts, Any, Peer], Awaitable[Message | None]]
@@ -123,6 +127,7 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         OffsetForLeaderEpochRequest: (
             lambda parts, request, _: parts.replica_manager.offsets.for_leader_epoch(request)
         ),
+        DescribeProducersRequest: handle_describe_producers,
     },
     Service.ADMIN: {
         MetadataRequest: handle_metadata,
@@ -169,6 +174,7 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         OffsetForLeaderEpochRequest: (
             lambda parts, request, _: parts.replica_manager.offsets.for_leader_epoch(request)
         ),
+        WriteTxnMarkersRequest: handle_write_txn_markers,
     },
     Service.CONTROL: {
         LeaderAndIsrRequest: _when_registered(

@@ -102,8 +102,8 @@ class TxnOffsets:
 
 
 def check_txn_commit(group: Group, request: TxnOffsetCommitRequest) -> ErrorCode:
-    """Whether the offsets may be committed: for a member of this generation, or for nobody in
-    particular. Producers before KIP-447 did not say for whom they commit."""
+    """Whether the offsets may be committed: for a member of this generation, or without a
+    member. Producers before KIP-447 did not say for whom they commit."""
     if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     named = request.member_id or request.group_instance_id

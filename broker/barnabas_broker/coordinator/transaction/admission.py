@@ -31,8 +31,8 @@ class Producer(NamedTuple):
     epoch: int
 
 
-NOBODY = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
-"""A producer that has not been initialized."""
+UNNAMED = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+"""In a request that names no producer."""
 
 
 class Fence(NamedTuple):
@@ -47,20 +47,20 @@ Decision = TransactionMetadata | ErrorCode
 def init_producer_id(
     transaction: Transaction, producer: Producer, timeout_ms: int, now_ms: int, new_id: int
 ) -> Decision | Fence:
-    """`producer` is what the client has, for a higher epoch (KIP-360), or NOBODY.
+    """`producer` is what the client has, for a higher epoch (KIP-360), or UNNAMED.
 
     `new_id` is a fresh producer id, or -1 if the caller did not expect to need one.
     """
     metadata = transaction.metadata
     if transaction.pending is not None:
         return ErrorCode.CONCURRENT_TRANSACTIONS
-    if producer != NOBODY and not _may_ask_for_more(metadata, producer):
+    if producer != UNNAMED and not _may_ask_for_more(metadata, producer):
         return ErrorCode.PRODUCER_FENCED
     if is_decided(metadata.state):
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if metadata.state is TransactionState.ONGOING:
         return Fence(fence_producer(transaction))
-    named = producer != NOBODY
+    named = producer != UNNAMED
     if metadata.is_epoch_exhausted and (not named or producer.epoch == metadata.producer_epoch):
         if new_id == NO_PRODUCER_ID:
             return ErrorCode.CONCURRENT_TRANSACTIONS
@@ -117,7 +117,7 @@ def verify(
 ) -> ErrorCode:
     """Whether a leader may append to the partition for this transaction (KIP-890).
 
-    Without the check, a batch that arrives after the markers would begin a transaction that nobody
+    Without the check, a batch that arrives after the markers would begin a transaction that no marker
     ends. A change that is being written is not waited for: the leader checks once more when it
     appends.
     """

@@ -64,7 +64,7 @@ _EXPIRED_AT_ONCE = 500
 class TransactionContext:
     """The surroundings of the coordinator.
 
-    `new_producer_id` returns an id that nobody had before; it raises KafkaError while there is
+    `new_producer_id` returns an id that no producer had before; it raises KafkaError while there is
     none.
     """
 

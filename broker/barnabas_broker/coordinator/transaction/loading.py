@@ -19,7 +19,7 @@ class LoadedTransactions:
         self._metadata: dict[str, TransactionMetadata] = {}
 
     def take_batch(self, header: BatchHeader, records: Sequence[Record]) -> None:
-        """Take one batch; nobody writes a marker here."""
+        """Take one batch; no transaction has markers here."""
         if not header.is_control:
             for record in records:
                 self.take(record)

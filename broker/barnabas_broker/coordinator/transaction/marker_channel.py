@@ -31,7 +31,7 @@ _REQUEST_SECONDS = 30.0
 
 class MarkerChannel:
     """`completed(pending)` is called when a transaction has all its markers, `fenced(pending)` when
-    somebody else finishes it. `listener` is the one on which brokers connect to each other."""
+    another coordinator or producer finishes it. `listener` is the one on which brokers connect to each other."""
 
     def __init__(
         self,
