@@ -42,11 +42,9 @@ def leader_of(cluster: SimulatedCluster) -> int:
 
 def test_every_broker_gives_out_ids_and_none_twice() -> None:
     async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
-        found = []
-        for broker_id in (1, 2, 3, 1, 2, 3):
-            answer = await init(coordinators, broker_id)
-            assert (answer.error_code, answer.producer_epoch) == (0, 0)
-            found.append(answer.producer_id)
+        answers = await asyncio.gather(*(init(coordinators, 1 + n % 3) for n in range(6)))
+        assert {(answer.error_code, answer.producer_epoch) for answer in answers} == {(0, 0)}
+        found = [answer.producer_id for answer in answers]
         assert len(set(found)) == 6
         with_id = InitProducerIdRequest(producer_id=5, producer_epoch=2)
         assert (await init(coordinators, 2, with_id)).producer_id not in [*found, 5]

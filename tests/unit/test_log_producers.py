@@ -71,6 +71,23 @@ def test_a_retry_of_several_batches_is_one() -> None:
     assert values_in(read_all(log)) == [b"a", b"b", b"c"]
 
 
+@pytest.mark.parametrize(("others", "first_offset"), [(0, 0), (1, -1)])
+def test_the_rest_of_a_share_is_appended_by_the_next_leader(others: int, first_offset: int) -> None:
+    share = [sent(b"a", b"b"), sent(b"c", sequence=2), sent(b"d", sequence=3)]
+    follower = LogWorld().open()
+    follower.append_as_follower(share[0] + (2).to_bytes(8, "big") + share[1][8:])
+    for number in range(others):
+        send(follower, 2, number)
+    answer = follower.append_as_leader(b"".join(share), 1, NOW)
+    assert (answer.first_offset, answer.last_offset) == (first_offset, 3 + others)
+    assert [value for value in values_in(read_all(follower)) if value != b"2/0"] == [
+        b"a",
+        b"b",
+        b"c",
+        b"d",
+    ]
+
+
 def test_what_the_disk_refuses_is_not_noted() -> None:
     disk = MemoryDisk()
     log = filled(LogWorld(disk=disk))

@@ -2,6 +2,7 @@
 
 import pytest
 from barnabas_broker.log.producers.producer_state import (
+    ALL_NEW,
     BATCHES_KEPT,
     ENTRY_SIZE,
     MAX_SEQUENCE,
@@ -40,14 +41,14 @@ def entry_of(batches: Ranges) -> bytes | None:
 
 
 def outcome(entry: bytes | None, epoch: int, first: int, last: int) -> object:
-    """The error, the offsets of a retry, or None for batches to append."""
+    """The error, the offsets of a retry, or None for a batch to append."""
     share = share_of([header_of(1, epoch, first, last)])
     assert share is not None
     try:
         known = check(entry, share)
     except KafkaError as error:
         return type(error)
-    return None if known is None else (known.first_offset, known.last_offset)
+    return (known.first_offset, known.last_offset) if known.batches else None
 
 
 ONE: Ranges = [(0, 0, 9)]
@@ -113,12 +114,33 @@ def test_the_last_five_batches_are_known_with_their_timestamps() -> None:
 def test_a_share_of_several_batches_is_judged_as_a_whole() -> None:
     headers = [header_of(1, 0, 10, 19), header_of(1, 0, 20, 20), header_of(1, 0, 21, 25)]
     share = share_of(headers)
-    assert share is not None and share.offsets == 16
-    assert check(entry_of(ONE), share) is None
-    known = check(entry_of([*ONE, (0, 10, 19), (0, 20, 20), (0, 21, 25)]), share)
-    assert known is not None and (known.first_offset, known.last_offset) == (110, 125)
-    with pytest.raises(OutOfOrderSequenceNumberError):
-        check(entry_of([*ONE, (0, 10, 19)]), share)  # the first is known, the others are not
+    assert share is not None
+    assert check(entry_of(ONE), share) is ALL_NEW
+    whole: Ranges = [*ONE, (0, 10, 19), (0, 20, 20), (0, 21, 25)]
+    assert check(entry_of(whole), share)[:3] == (3, 110, 125)
+    assert check(entry_of([*whole, (0, 26, 26)]), share)[:3] == (3, 110, 125)
+
+
+@pytest.mark.parametrize(("count", "last_offset"), [(1, 119), (2, 120)])
+def test_a_share_of_which_only_the_first_batches_were_replicated(
+    count: int, last_offset: int
+) -> None:
+    ranges: Ranges = [(0, 10, 19), (0, 20, 20), (0, 21, 25)]
+    share = share_of([header_of(1, *one) for one in ranges])
+    assert share is not None
+    known = check(entry_of([*ONE, *ranges[:count]]), share)
+    assert known[:3] == (count, 110, last_offset)
+    assert known.first_of_all(last_offset + 1) == 110
+    assert known.first_of_all(last_offset + 2) == -1, "others have written in between"
+    assert ALL_NEW.first_of_all(7) == 7
+
+
+def test_a_share_that_begins_or_ends_otherwise_is_no_retry() -> None:
+    share = share_of([header_of(1, 0, 10, 14), header_of(1, 0, 15, 19), header_of(1, 0, 20, 29)])
+    assert share is not None
+    for appended in ([(0, 10, 19)], [(0, 10, 12)], [(0, 10, 14), (0, 15, 17)]):
+        with pytest.raises(OutOfOrderSequenceNumberError):
+            check(entry_of([*ONE, *appended]), share)
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,9 @@ class UnifiedLog:
         self._guard.check_usable()
         batches = check_produced(records, self.config, now_ms)
         known = self.producers.check([batch.header for batch in batches])
-        if known is not None:
+        if known.batches == len(batches):
             return Appended(known.first_offset, known.last_offset, known.timestamp)
+        batches = batches[known.batches :]
         first_offset = self.log_end_offset
         buffers, placed, headers, last_offset = stamped(batches, first_offset, leader_epoch)
         with self._guard.io("append"):
@@ -131,6 +132,7 @@ class UnifiedLog:
         self._note_producers(headers, rolled)
         self._after_append(rolled)
         append_time = self.config.message_timestamp_type == "LogAppendTime"
+        first_offset = known.first_of_all(first_offset)
         return Appended(first_offset, last_offset, now_ms if append_time else NO_TIMESTAMP)
 
     def append_as_follower(self, records: Buffer) -> None:

@@ -87,9 +87,26 @@ class Share(NamedTuple):
 
     producer_id: int
     producer_epoch: int
-    first_sequence: int
-    last: BatchHeader
-    offsets: int
+    batches: Sequence[BatchHeader]
+
+
+class Known(NamedTuple):
+    """How many of a share's batches, from the first on, were appended earlier, and where."""
+
+    batches: int
+    first_offset: int
+    last_offset: int
+    timestamp: int
+
+    def first_of_all(self, appended_at: int) -> int:
+        """The offset of the share's first batch if the others were now appended at this offset; -1
+        if they do not lie behind one another."""
+        if not self.batches:
+            return appended_at
+        return self.first_offset if self.last_offset + 1 == appended_at else NONE
+
+
+ALL_NEW = Known(0, NONE, NONE, NONE)
 
 
 def unpack(entry: bytes) -> ProducerStateEntry:
@@ -189,7 +206,7 @@ def share_of(headers: Sequence[BatchHeader]) -> Share | None:
         InvalidRecordError: some are of another producer or epoch, or have no sequence.
         OutOfOrderSequenceNumberError: they do not follow one another.
     """
-    first, last = headers[0], headers[-1]
+    first = headers[0]
     producer = (first.producer_id, first.producer_epoch)
     if first.producer_id < 0 and all(header.producer_id < 0 for header in headers):
         return None
@@ -208,14 +225,15 @@ def share_of(headers: Sequence[BatchHeader]) -> Share | None:
                 f" follows one that ends before {expected}"
             )
         expected = sequence_after(expected, header.last_offset_delta + 1)
-    offsets = sum(header.last_offset_delta + 1 for header in headers)
-    return Share(*producer, first.base_sequence, last, offsets)
+    return Share(*producer, headers)
 
 
-def check(entry: bytes | None, share: Share) -> BatchMetadata | None:
-    """Return what was appended earlier if the share is a retry, None if it is to be appended.
+def check(entry: bytes | None, share: Share) -> Known:
+    """Return which of the share's batches were appended earlier; the others are to be appended.
 
-    Without an entry any sequence is accepted: the producer's records may have been deleted.
+    A retry repeats the whole share. Its first batches alone are known if the leader that took it
+    died before the others were replicated. Without an entry any sequence is accepted: the
+    producer's records may have been deleted.
 
     Raises:
         InvalidProducerEpochError: a newer epoch of the producer has written.
@@ -224,38 +242,49 @@ def check(entry: bytes | None, share: Share) -> BatchMetadata | None:
             have accepted a later batch first.
     """
     if entry is None:
-        return None
+        return ALL_NEW
     state = unpack(entry)
-    if share.producer_epoch == state.producer_epoch:
-        known = _duplicate(state, share)
-        if known is not None:
-            return known
     if share.producer_epoch < state.producer_epoch:
         raise InvalidProducerEpochError(
             f"producer id {share.producer_id} has epoch {state.producer_epoch} here, so batches of"
             f" epoch {share.producer_epoch} are refused"
         )
+    if share.producer_epoch == state.producer_epoch:
+        known = _known(state, share)
+        if known is not None:
+            return known
     is_new_epoch = share.producer_epoch > state.producer_epoch or state.last_offset < 0
     expected = 0 if is_new_epoch else sequence_after(state.last_sequence, 1)
-    if share.first_sequence == expected:
-        return None
+    first = share.batches[0].base_sequence
+    if first == expected:
+        return ALL_NEW
     raise OutOfOrderSequenceNumberError(
-        f"producer id {share.producer_id}, epoch {share.producer_epoch}: sequence"
-        f" {share.first_sequence} where {expected} was expected"
+        f"producer id {share.producer_id}, epoch {share.producer_epoch}: sequence {first} where"
+        f" {expected} was expected"
     )
 
 
-def _duplicate(state: ProducerStateEntry, share: Share) -> BatchMetadata | None:
-    """The share as it was appended, if its last batch is one of those kept.
-
-    It was appended as a whole, so its offsets end with those of its last batch. Of two batches with
-    the same sequences, which only replication can bring, Kafka takes the older one.
-    """
-    sequence, delta = last_sequence_of(share.last), share.last.last_offset_delta
-    known = None
-    for batch in (state[2:6], *_BATCH.iter_unpack(state.older)):
-        if batch[0] == sequence and batch[2] == delta and batch[1] >= 0:
-            known = batch
-    if known is None:
+def _known(state: ProducerStateEntry, share: Share) -> Known | None:
+    """The share as it was appended if its last batch is one of those kept, or its first batches if
+    they end with the last batch kept. Of two batches with the same sequences, which only
+    replication can bring, Kafka takes the older one."""
+    newest = state[2:6]
+    if state.last_offset < 0:
         return None
-    return BatchMetadata(sequence, known[1], share.offsets - 1, known[3])
+    for batch in (*reversed([*_BATCH.iter_unpack(state.older)]), newest):
+        if _is_same(batch, share.batches[-1]):
+            return _first_batches(share, len(share.batches), batch)
+    for count, header in enumerate(share.batches, 1):
+        if _is_same(newest, header):
+            return _first_batches(share, count, newest)
+    return None
+
+
+def _is_same(batch: tuple[int, ...], header: BatchHeader) -> bool:
+    return batch[2] == header.last_offset_delta and batch[0] == last_sequence_of(header)
+
+
+def _first_batches(share: Share, count: int, last: tuple[int, ...]) -> Known:
+    """They were appended together, so their offsets end with those of the last one."""
+    offsets = sum(header.last_offset_delta + 1 for header in share.batches[:count])
+    return Known(count, last[1] - offsets + 1, last[1], last[3])

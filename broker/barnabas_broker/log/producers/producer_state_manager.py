@@ -19,7 +19,8 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.disk.disk import Disk, is_out_of_descriptors
 from barnabas_broker.log.errors import MalformedCheckpoint
 from barnabas_broker.log.producers.producer_state import (
-    BatchMetadata,
+    ALL_NEW,
+    Known,
     after_batch,
     after_marker,
     check,
@@ -72,13 +73,13 @@ class ProducerStateManager:
 
     # ---- appends
 
-    def check(self, headers: Sequence[BatchHeader]) -> BatchMetadata | None:
-        """Return what was appended earlier if these batches are a retry, None if they are new.
+    def check(self, headers: Sequence[BatchHeader]) -> Known:
+        """Return which of these batches were appended earlier.
 
         Raises as `share_of` and `check` of `producer_state`.
         """
         share = share_of(headers)
-        return None if share is None else check(self.entries.get(share.producer_id), share)
+        return ALL_NEW if share is None else check(self.entries.get(share.producer_id), share)
 
     def note(self, header: BatchHeader) -> None:
         """Take over a batch that was appended; its header has its offsets."""
@@ -120,12 +121,15 @@ class ProducerStateManager:
         return taken
 
     def write_aside(self, snapshot: PendingSnapshot) -> None:
-        """Write a file that has not got its name yet, durably. Changes nothing in memory."""
+        """Write a file that has not got its name yet. Changes nothing in memory.
+
+        Without an fsync: after a power loss the checksum shows that it is torn, and an older one is
+        used.
+        """
         path = self._path_aside(snapshot)
         self._disk.remove(path)
         with closing(self._disk.open(path, create=True)) as file:
             file.append([encode_snapshot(snapshot.entries)])
-            file.flush()
 
     def put_in_place(self, snapshot: PendingSnapshot) -> None:
         """Give the file its name, unless it was abandoned. A power loss may undo that."""

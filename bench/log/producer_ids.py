@@ -1,6 +1,6 @@
 """What many idempotent producers on one partition cost: memory, snapshots, restarts, appends.
 
-    python bench/producer_ids.py [--ids 100000] [--batches 5] [--json FILE]
+    python bench/log/producer_ids.py [--ids 100000] [--batches 5]
 
 Every producer appends some batches to one log, as a follower takes them. Then the log rolls, and
 while its snapshot is written a task on the event loop notes how late it is woken, as it does before
@@ -29,7 +29,6 @@ from barnabas_common.record.batch import HEADER_SIZE, pack_header, parse_header,
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.runtime import Runtime, SystemClock, ThreadOffload, system_randomness
 from barnabas_common.topic_partition import TopicPartition
-from machine import resident_mb, write_figures
 
 PARTITION = TopicPartition("wide", 0)
 TICK_SECONDS = 0.001
@@ -84,6 +83,12 @@ async def opened(manager: LogManager) -> UnifiedLog:
     return await manager.get_or_create(PARTITION, None, LogConfig(), is_new=True)
 
 
+def resident_bytes() -> int:
+    """The resident memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def memory_of(log: UnifiedLog) -> int:
     """The bytes of the table with all that it holds."""
     entries = log.producers.entries
@@ -130,13 +135,13 @@ def append_us(log: UnifiedLog, batch: bytearray, producer_id: int) -> float:
 async def measure(ids: int, batches: int, folder: Path) -> dict[str, float]:
     manager = await started(folder)
     log = await opened(manager)
-    before = resident_mb(os.getpid())
+    before = resident_bytes()
     for records in replicated(ids, batches):
         log.append_as_follower(records)
     gc.collect()
     figures = {
         "bytes in memory per id": memory_of(log) / ids,
-        "resident bytes per id": (resident_mb(os.getpid()) - before) * 2**20 / ids,
+        "resident bytes per id": (resident_bytes() - before) / ids,
     }
     done = asyncio.Event()
     asyncio.get_running_loop().call_later(QUIET_SECONDS, done.set)
@@ -168,13 +173,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ids", type=int, default=100_000)
     parser.add_argument("--batches", type=int, default=5)
-    parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         figures = uvloop.run(measure(asked.ids, asked.batches, Path(folder)))
     for name, value in figures.items():
         print(f"{name:>24}  {value:10.2f}")
-    write_figures(asked.json, ids=asked.ids, batches=asked.batches, figures=figures)
 
 
 if __name__ == "__main__":
