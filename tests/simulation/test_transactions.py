@@ -287,7 +287,7 @@ def test_markers_follow_the_leaders_of_the_partitions(leaders: MarkerLeaders) ->
     in_cluster(story)
 
 
-def test_a_transaction_completes_without_the_markers_of_a_deleted_topic(
+def test_a_deleted_topic_needs_no_markers(
     leaders: MarkerLeaders,
 ) -> None:
     async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:

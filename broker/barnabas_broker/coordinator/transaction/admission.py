@@ -117,7 +117,7 @@ def verify(
 ) -> ErrorCode:
     """Whether a leader may append to the partition for this transaction (KIP-890).
 
-    Without the check, a batch that arrives after the markers would begin a transaction that no marker
+    Without the check, a batch that arrives after the markers would begin a transaction that never
     ends. A change that is being written is not waited for: the leader checks once more when it
     appends.
     """

@@ -31,7 +31,8 @@ _REQUEST_SECONDS = 30.0
 
 class MarkerChannel:
     """`completed(pending)` is called when a transaction has all its markers, `fenced(pending)` when
-    another coordinator or producer finishes it. `listener` is the one on which brokers connect to each other."""
+    a newer producer or coordinator finishes it. `listener` is the one on which brokers connect to
+    each other."""
 
     def __init__(
         self,

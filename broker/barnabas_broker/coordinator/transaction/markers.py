@@ -1,7 +1,7 @@
 """Which markers go where, and what their outcomes mean: pure decisions.
 
 A transaction that is decided needs a marker in each of its partitions. The partition's leader
-writes it, whoever that is at the moment.
+writes it.
 """
 
 from collections.abc import Callable, Iterable

@@ -127,7 +127,7 @@ def increment_epoch(
 ) -> TransactionMetadata:
     """The next epoch; `expected_epoch` is -1, or what the producer has (KIP-360).
 
-    The epoch before the last rise is a retry of the request that raised it. No other producer can have
+    The epoch before the last rise is a retry of the request that raised it. No other producer has
     taken over in between: an InitProducerId without an expected epoch would have cleared it.
 
     Raises:
