@@ -252,8 +252,9 @@ def test_a_transaction_is_completed_wherever_its_coordinator_died(
         at = await coordinators.find_transaction("copy")
         steps = Steps(cluster, at, leaders)
         ending = asyncio.ensure_future(one.end(commit))
-        while not steps.is_at(step):
-            await asyncio.sleep(0.0001)
+        async with asyncio.timeout(2.0):
+            while not steps.is_at(step):
+                await asyncio.sleep(0.0001)
         cluster.kill(at)
         assert await ending is E.NONE
         found = await coordinators.settled("copy")
