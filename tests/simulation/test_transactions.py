@@ -47,7 +47,7 @@ def in_cluster(story: Story, **config: str) -> None:
         await story(cluster, coordinators)
         await coordinators.close()
 
-    run(scenario(), seed=1, max_time=3_000_000.0)
+    run(scenario(), seed=1, max_time=900.0)
 
 
 @pytest.mark.parametrize("commit", [True, False])
