@@ -4,7 +4,7 @@ from tests.support.opposites import Section, opposite
 
 _TABLE = "rules-groups.md"
 _GROUP = "coordinator/group/group.py"
-_GROUPS = "coordinator/group/groups.py"
+_OWNED = "coordinator/owned_partitions.py"
 _COORDINATOR = "coordinator/group/coordinator.py"
 _LOADING = "coordinator/group/loading.py"
 _PARTITION_LOG = "coordinator/partition_log.py"
@@ -22,14 +22,14 @@ COORDINATOR = Section(
         ),
         opposite(
             "`__consumer_offsets` is created",
-            "api/coordinator/find_coordinator.py",
+            "api/coordinator/internal_topics.py",
             "factor = config[keys.OFFSETS_TOPIC_REPLICATION_FACTOR]",
             "factor = min(config[keys.OFFSETS_TOPIC_REPLICATION_FACTOR], 1)",
             "simulation/test_groups_bad_input.py::test_with_fewer_brokers_than_replicas_the_offsets_topic_is_refused",
         ),
         opposite(
             "While the log is read, requests are answered COORDINATOR_LOAD_IN_PROGRESS",
-            _GROUPS,
+            _OWNED,
             "return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS",
             "return ErrorCode.NONE",
             "simulation/test_group_coordinator_moves.py::test_while_a_coordinator_loads_members_are_kept_and_others_wait",
@@ -92,21 +92,21 @@ COORDINATOR = Section(
         ),
         opposite(
             "A load that a later role has overtaken is dropped",
-            _GROUPS,
+            _OWNED,
             "if self._loading.get(key.partition) != leader_epoch:",
             "if False:",
             "simulation/test_group_coordinator_moves.py::test_a_load_that_a_newer_epoch_has_overtaken_is_dropped",
         ),
         opposite(
             "A broker that leads on",
-            _GROUPS,
+            _OWNED,
             "in (leader_epoch, leader_epoch - 1):",
             "in (leader_epoch,):",
             "simulation/test_group_coordinator_moves.py::test_a_broker_that_leads_without_interruption_keeps_its_groups",
         ),
         opposite(
             "A broker that leads on",
-            _GROUPS,
+            _OWNED,
             "if self._owned.get(partition) in (leader_epoch, leader_epoch - 1):",
             "if partition in self._owned:",
             "simulation/test_group_coordinator_moves.py::test_a_broker_that_leads_without_interruption_keeps_its_groups",

@@ -9,6 +9,7 @@ _SYNC = "coordinator/group/membership/sync.py"
 _SESSIONS = "coordinator/group/membership/sessions.py"
 _GROUP = "coordinator/group/group.py"
 _GROUPS = "coordinator/group/groups.py"
+_OWNED = "coordinator/owned_partitions.py"
 _COORDINATOR = "coordinator/group/coordinator.py"
 
 JOINING = Section(
@@ -136,7 +137,7 @@ JOINING = Section(
         ),
         opposite(
             "A broker that does not coordinate the group answers NOT_COORDINATOR",
-            _GROUPS,
+            _OWNED,
             "return ErrorCode.NONE if partition in self._owned else ErrorCode.NOT_COORDINATOR",
             "return ErrorCode.NONE",
             "simulation/test_groups_bad_input.py::test_a_broker_that_does_not_coordinate_says_so",

@@ -5,7 +5,8 @@ from tests.support.opposites import Section, opposite
 _TABLE = "rules-groups.md"
 _SYNC = "coordinator/group/membership/sync.py"
 _OFFSETS = "coordinator/group/offsets.py"
-_COMMITTED = "coordinator/group/committed.py"
+_COMMITTED = "coordinator/group/committed/committed.py"
+_EXPIRY = "coordinator/group/committed/expiry.py"
 _COORDINATOR = "coordinator/group/coordinator.py"
 _PARTITION_LOG = "coordinator/partition_log.py"
 
@@ -127,35 +128,35 @@ REMOVAL_AND_RETENTION = Section(
     (
         opposite(
             "`offsets.retention.minutes` count",
-            _COMMITTED,
+            _EXPIRY,
             "return old(lambda _: state_timestamp_ms, ())",
             "return old(_commit_time, ())",
             "unit/test_group_offsets.py::test_an_empty_group_counts_from_when_it_became_empty",
         ),
         opposite(
             "... for a group that never had members, from each commit",
-            _COMMITTED,
+            _EXPIRY,
             "    if protocol_type is None:\n        return old(_commit_time, ())\n",
             "    if protocol_type is None:\n        return []\n",
             "unit/test_group_offsets.py::test_a_consumer_that_was_never_in_a_group_counts_from_each_commit",
         ),
         opposite(
             "... for a stable group, from each commit in topics that no member subscribes to",
-            _COMMITTED,
+            _EXPIRY,
             "return old(_commit_time, subscribed_topics)",
             "return old(_commit_time, ())",
             "unit/test_group_offsets.py::test_a_stable_group_keeps_what_its_members_subscribe_to",
         ),
         opposite(
             "An offset whose commit is being written is kept",
-            _COMMITTED,
+            _EXPIRY,
             "            and not committed.is_pending(partition)\n",
             "",
             "unit/test_group_offsets.py::test_a_pending_commit_keeps_its_offset",
         ),
         opposite(
             "An expiry of its own, from an old client, counts alone",
-            _COMMITTED,
+            _EXPIRY,
             "return now_ms >= value.expire_timestamp_ms",
             "return True",
             "unit/test_group_offsets.py::test_an_expiry_of_its_own_counts_alone",

@@ -30,7 +30,7 @@ def one(number: int, size: int = 1) -> list[KeyValue]:
 
 async def load(log: PartitionLog, key: TopicPartition, epoch: int) -> list[Record]:
     records: list[Record] = []
-    await log.load(key, epoch, records.append)
+    await log.load(key, epoch, lambda _, batch: records.extend(batch))
     return records
 
 

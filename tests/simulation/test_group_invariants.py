@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from barnabas import Admin, Consumer, OffsetAndMetadata, Producer
-from barnabas_broker.coordinator.group.committed import Commit
+from barnabas_broker.coordinator.group.committed.committed import Commit
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.records import OffsetValue
 from barnabas_common.topic_name import GROUP_METADATA_TOPIC

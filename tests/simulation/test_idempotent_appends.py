@@ -52,10 +52,9 @@ def test_every_broker_gives_out_ids_and_none_twice() -> None:
     in_cluster(story)
 
 
-def test_what_needs_transactions_is_refused() -> None:
+def test_half_a_producer_is_refused() -> None:
     async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
         for request in (
-            InitProducerIdRequest("copy", 60_000),
             InitProducerIdRequest(producer_id=5),
             InitProducerIdRequest(producer_epoch=5),
         ):

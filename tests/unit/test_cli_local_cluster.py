@@ -134,11 +134,13 @@ def test_an_impossible_layout_is_refused(tmp_path: Path, brokers: int, port: int
 
 
 @pytest.mark.parametrize(("brokers", "replicas"), [(1, "1"), (2, "2"), (3, "3"), (5, "3")])
-def test_the_offsets_topic_fits_a_small_cluster(
+def test_the_internal_topics_fit_a_small_cluster(
     tmp_path: Path, brokers: int, replicas: str
 ) -> None:
     properties = new_layout(tmp_path, brokers, None, {}).properties(1)
     assert properties["offsets.topic.replication.factor"] == replicas
+    assert properties["transaction.state.log.replication.factor"] == replicas
+    assert properties["transaction.state.log.min.isr"] == str(min(2, brokers))
 
 
 def test_free_ports_are_all_different_for_a_test_cluster(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Which commits count, which offsets expire, which states may follow, and what clients are told."""
 
 import pytest
-from barnabas_broker.coordinator.group.committed import Committed, expired_offsets
+from barnabas_broker.coordinator.group.committed.committed import Committed
+from barnabas_broker.coordinator.group.committed.expiry import expired_offsets
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.records import OffsetValue
 from barnabas_broker.coordinator.group.states import VALID_PREVIOUS, GroupState, may_follow

@@ -18,6 +18,10 @@ from barnabas_broker.api.router import handlers_of
 from barnabas_broker.config import DynamicConfig
 from barnabas_broker.coordinator.group.coordinator import CoordinatorContext, GroupCoordinator
 from barnabas_broker.coordinator.producer_ids import ProducerIdManager
+from barnabas_broker.coordinator.transaction.coordinator import (
+    TransactionContext,
+    TransactionCoordinator,
+)
 from barnabas_broker.disk.posix_disk import PosixDisk
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
@@ -81,9 +85,12 @@ async def leader_of_one_partition(directory: Path) -> BrokerParts:
         CoordinatorContext(runtime, config, manager, cache, events, read_shape)
     )
     producer_ids = ProducerIdManager(1, lambda: None)
+    transactions = TransactionCoordinator(
+        TransactionContext(runtime, config, manager, cache, events, producer_ids.generate)
+    )
     return BrokerParts(
-        1, config, runtime, cache, manager, groups, producer_ids, lambda: None, lambda: None, "",
-        asyncio.Event(), events, lambda *_: None,
+        1, config, runtime, cache, manager, groups, transactions, producer_ids, lambda: None,
+        lambda: None, "", asyncio.Event(), events, lambda *_: None,
     )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     AlterPartitionRequest,
@@ -22,8 +24,11 @@ from barnabas_common.messages import (
     DescribeConfigsRequest,
     DescribeEventsRequest,
     DescribeGroupsRequest,
+    DescribeProducersRequest,
     DescribeReplicasRequest,
+    DescribeTransactionsRequest,
     ElectLeadersRequest,
+    EndTxnRequest,
     FetchRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
@@ -36,6 +41,7 @@ from barnabas_common.messages import (
     ListOffsetsRequest,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    ListTransactionsRequest,
     MetadataRequest,
     OffsetCommitRequest,
     OffsetDeleteRequest,
@@ -44,7 +50,9 @@ from barnabas_common.messages import (
     ProduceRequest,
     StopReplicaRequest,
     SyncGroupRequest,
+    TxnOffsetCommitRequest,
     UpdateMetadataRequest,
+    WriteTxnMarkersRequest,
 )
 from barnabas_common.runtime import Handler, Message, Peer, Service
 
@@ -61,6 +69,12 @@ from barnabas_broker.api.coordinator.offsets import (
     handle_offset_delete,
     handle_offset_fetch,
 )
+from barnabas_broker.api.coordinator.transactions import (
+    handle_add_offsets_to_txn,
+    handle_add_partitions_to_txn,
+    handle_describe_transactions,
+    handle_list_transactions,
+)
 from barnabas_broker.api.create_partitions import handle_create_partitions
 from barnabas_broker.api.create_topics import handle_create_topics
 from barnabas_broker.api.delete_topics import handle_delete_topics
@@ -72,6 +86,8 @@ from barnabas_broker.api.incremental_alter_configs import handle_incremental_alt
 from barnabas_broker.api.list_offsets import handle_list_offsets
 from barnabas_broker.api.metadata import handle_metadata
 from barnabas_broker.api.parts import BrokerParts
+from barnabas_broker.api.transactions.describe_producers import handle_describe_producers
+from barnabas_broker.api.transactions.write_txn_markers import handle_write_txn_markers
 from barnabas_broker.api.update_metadata import handle_update_metadata
 
 Handle = Callable[[BrokerParts, Any, Peer], Awaitable[Message | None]]
@@ -111,6 +127,7 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         OffsetForLeaderEpochRequest: (
             lambda parts, request, _: parts.replica_manager.offsets.for_leader_epoch(request)
         ),
+        DescribeProducersRequest: handle_describe_producers,
     },
     Service.ADMIN: {
         MetadataRequest: handle_metadata,
@@ -140,6 +157,14 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         DescribeGroupsRequest: handle_describe_groups,
         DeleteGroupsRequest: handle_delete_groups,
         InitProducerIdRequest: handle_init_producer_id,
+        AddPartitionsToTxnRequest: handle_add_partitions_to_txn,
+        AddOffsetsToTxnRequest: handle_add_offsets_to_txn,
+        EndTxnRequest: lambda parts, request, _: parts.transactions.end(request),
+        DescribeTransactionsRequest: handle_describe_transactions,
+        ListTransactionsRequest: handle_list_transactions,
+        TxnOffsetCommitRequest: (
+            lambda parts, request, _: parts.groups.txn_offsets.commit(request)
+        ),
     },
     Service.REPLICA: {
         FetchRequest: handle_replica_fetch,
@@ -149,6 +174,7 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         OffsetForLeaderEpochRequest: (
             lambda parts, request, _: parts.replica_manager.offsets.for_leader_epoch(request)
         ),
+        WriteTxnMarkersRequest: handle_write_txn_markers,
     },
     Service.CONTROL: {
         LeaderAndIsrRequest: _when_registered(

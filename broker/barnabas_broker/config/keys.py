@@ -62,6 +62,7 @@ from barnabas_broker.config.key import (
     text,
     words_of,
 )
+from barnabas_broker.config.transaction_keys import *  # noqa: F403
 
 # Identity, listeners, ZooKeeper
 BROKER_ID = Key("broker.id", integer(0, MAX_INT), -1, "The broker's id; required.")

@@ -15,10 +15,11 @@ from typing import NamedTuple
 from barnabas_common.errors import CorruptMessageError, KafkaError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.produce import ProducedPartition, ProducePartition, ProduceRequest
-from barnabas_common.record.batch import CorruptBatch, batches, next_offset
+from barnabas_common.record.batch import BatchHeader, CorruptBatch, batches, next_offset
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.record.compression import Compression
 from barnabas_common.record.reader import Record, read_batch
+from barnabas_common.record.transactional import transactional_batch
 from barnabas_common.runtime import Clock, TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
@@ -114,6 +115,28 @@ class PartitionLog:
             loop.call_later(pause, self._start, key, waiting)
         return append.written
 
+    async def append_in_transaction(
+        self,
+        key: TopicPartition,
+        leader_epoch: int,
+        producer_id: int,
+        producer_epoch: int,
+        records: Sequence[KeyValue],
+    ) -> Written:
+        """Append the records in a batch of their own, as a part of the producer's transaction."""
+        try:
+            self._reads.log_range(key, leader_epoch)
+        except KafkaError:
+            return _REFUSED
+        now_ms = self._clock.wall_ms()
+        batch = transactional_batch(producer_id, producer_epoch, now_ms, records)
+        item = ProducePartition(key.topic, key.partition, bytes(batch))
+        request = ProduceRequest(ACKS_ALL, self._timeout_ms, [item])
+        response = await self._produces.produce(request, internal_topics_allowed=True)
+        assert response is not None
+        (result,) = response.partitions
+        return Written(result.base_offset, ErrorCode(result.error_code))
+
     def _start(self, key: TopicPartition, appends: list[_Append]) -> None:
         """Write what has come, unless that has happened; batches are appended in their order."""
         if self._waiting.get(key) is not appends:
@@ -172,9 +195,12 @@ class PartitionLog:
         return response.partitions[0]
 
     async def load(
-        self, key: TopicPartition, leader_epoch: int, take: Callable[[Record], None]
+        self,
+        key: TopicPartition,
+        leader_epoch: int,
+        take: Callable[[BatchHeader, Sequence[Record]], None],
     ) -> None:
-        """Call `take` with every record of the partition, in order; control records are left out.
+        """Call `take` with every batch of the partition, in order, markers of transactions too.
 
         Returns when what was taken is committed, or cannot be for lack of replicas.
 
@@ -186,9 +212,8 @@ class PartitionLog:
         while offset < end:
             data = self._reads.read(key, leader_epoch, offset, end, self._load_buffer_size)
             for position, header in batches(data):
-                if not header.is_control and header.record_count:
-                    for record in _records(data, position):
-                        take(record)
+                if header.record_count:
+                    take(header, _records(data, position))
                 since_pause += header.record_count
                 if since_pause >= _RECORDS_BETWEEN_PAUSES:
                     since_pause = 0

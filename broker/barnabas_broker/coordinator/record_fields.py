@@ -5,18 +5,19 @@
     bytes                int32 length; length -1: null
     array                int32 count, items; count -1: null
 
-Version 4 and above of some values is "flexible" (KIP-482): lengths are unsigned varints plus one,
-and tagged fields end each struct. Such values are read, never written.
+The newest versions of the values are "flexible" (KIP-482): lengths are unsigned varints plus one,
+and tagged fields end each struct.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
 
 MAX_STRING_BYTES = 32_767
 
+_INT8 = struct.Struct(">b")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -36,10 +37,14 @@ class FieldWriter:
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
+        self.flexible = False
 
     @property
     def data(self) -> bytes:
         return b"".join(self._parts)
+
+    def int8(self, value: int) -> None:
+        self._parts.append(_INT8.pack(value))
 
     def int16(self, value: int) -> None:
         self._parts.append(_INT16.pack(value))
@@ -51,16 +56,41 @@ class FieldWriter:
         self._parts.append(_INT64.pack(value))
 
     def string(self, value: str | None) -> None:
-        if value is None:
-            self.int16(-1)
-            return
-        encoded = value.encode()
-        self.int16(len(encoded))
+        encoded = b"" if value is None else value.encode()
+        self._length(self.int16, -1 if value is None else len(encoded))
         self._parts.append(encoded)
 
     def byte_string(self, value: bytes) -> None:
-        self.int32(len(value))
+        self._length(self.int32, len(value))
         self._parts.append(value)
+
+    def array_size(self, size: int | None) -> None:
+        """Begin an array; None is null."""
+        self._length(self.int32, -1 if size is None else size)
+
+    def tags(self, tags: Mapping[int, bytes]) -> None:
+        """The tagged fields at the end of a struct; a classic encoding has no place for them."""
+        if not self.flexible:
+            return
+        self._unsigned_varint(len(tags))
+        for tag, data in sorted(tags.items()):
+            self._unsigned_varint(tag)
+            self._unsigned_varint(len(data))
+            self._parts.append(data)
+
+    def _length(self, classic: Callable[[int], None], length: int) -> None:
+        if self.flexible:
+            self._unsigned_varint(length + 1)
+        else:
+            classic(length)
+
+    def _unsigned_varint(self, value: int) -> None:
+        groups = bytearray()
+        while value >= 0x80:
+            groups.append(value & 0x7F | 0x80)
+            value >>= 7
+        groups.append(value)
+        self._parts.append(bytes(groups))
 
 
 class FieldReader:
@@ -70,6 +100,9 @@ class FieldReader:
         self._data = data
         self._position = 0
         self.flexible = False
+
+    def int8(self) -> int:
+        return int(_INT8.unpack(self._take(1))[0])
 
     def int16(self) -> int:
         return int(_INT16.unpack(self._take(2))[0])
@@ -104,12 +137,15 @@ class FieldReader:
     def array(self, read_item: Callable[[], T]) -> list[T]:
         return [read_item() for _ in range(self._length(self.int32))]
 
-    def tagged_fields(self) -> None:
-        """Skip the tagged fields at the end of a struct; there are none in a classic encoding."""
-        if self.flexible:
-            for _ in range(self._unsigned_varint()):
-                self._unsigned_varint()
-                self._take(self._unsigned_varint())
+    def tagged_fields(self) -> dict[int, bytes]:
+        """The tagged fields at the end of a struct; there are none in a classic encoding."""
+        if not self.flexible:
+            return {}
+        tags = {}
+        for _ in range(self._unsigned_varint()):
+            tag = self._unsigned_varint()
+            tags[tag] = self._take(self._unsigned_varint())
+        return tags
 
     def _length(self, classic: Callable[[], int]) -> int:
         return self._unsigned_varint() - 1 if self.flexible else classic()

@@ -24,6 +24,10 @@ from barnabas_broker.api.router import handlers_of
 from barnabas_broker.config import Config, DynamicConfig, keys
 from barnabas_broker.coordinator.group.coordinator import CoordinatorContext, GroupCoordinator
 from barnabas_broker.coordinator.producer_ids import ProducerIdManager
+from barnabas_broker.coordinator.transaction.coordinator import (
+    TransactionContext,
+    TransactionCoordinator,
+)
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
@@ -114,6 +118,8 @@ class Broker:
             )
         )
         self.groups = GroupCoordinator(self._coordinator_context())
+        self._producer_ids = ProducerIdManager(self.broker_id, lambda: self.membership.store)
+        self.transactions = TransactionCoordinator(self._transaction_context())
         self.config_changes = ConfigChanges(
             self.config, self.broker_id, self.events, self._config_listeners()
         )
@@ -153,7 +159,9 @@ class Broker:
         opened.push_async_callback(self.replica_manager.shutdown)
         await self.replica_manager.start()
         self.groups.start()
+        self.transactions.start()
         opened.push_async_callback(self._close_listeners)
+        opened.push_async_callback(self.transactions.close)
         opened.push_async_callback(self.groups.close)
         await self._open_listeners(cluster_id)
         self._watch_connections()
@@ -195,7 +203,8 @@ class Broker:
             metadata_cache=self.metadata_cache,
             replica_manager=self.replica_manager,
             groups=self.groups,
-            producer_ids=ProducerIdManager(self.broker_id, lambda: self.membership.store),
+            transactions=self.transactions,
+            producer_ids=self._producer_ids,
             controller=lambda: self.membership.controller,
             store=lambda: self.membership.store,
             cluster_id=cluster_id,
@@ -238,6 +247,17 @@ class Broker:
             self.replica_manager,
             self.metadata_cache,
             self.events,
+            lambda topic: shape_of(topic, self.membership.store),
+        )
+
+    def _transaction_context(self) -> TransactionContext:
+        return TransactionContext(
+            self._runtime,
+            self.config,
+            self.replica_manager,
+            self.metadata_cache,
+            self.events,
+            self._producer_ids.generate,
             lambda topic: shape_of(topic, self.membership.store),
         )
 

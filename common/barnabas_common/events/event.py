@@ -79,6 +79,11 @@ class EventKind(StrEnum):
     GROUP_GONE = "group-gone"
     GROUP_OFFSETS_REMOVED = "group-offsets-removed"
 
+    # transactions
+    TRANSACTION_TOPIC_REFUSED = "transaction-topic-refused"
+    TRANSACTION_FENCED = "transaction-fenced"
+    TRANSACTION_MARKERS_REFUSED = "transaction-markers-refused"
+
     # the controller
     CONTROLLER_ELECTED = "controller-elected"
     CONTROLLER_RESIGNED = "controller-resigned"
@@ -122,6 +127,9 @@ LOG_LEVELS: Mapping[EventKind, int] = {
     EventKind.FETCH_FAILED: logging.WARNING,
     EventKind.OFFSETS_TOPIC_REFUSED: logging.WARNING,
     EventKind.GROUP_MEMBER_EXPIRED: logging.WARNING,
+    EventKind.TRANSACTION_TOPIC_REFUSED: logging.WARNING,
+    EventKind.TRANSACTION_FENCED: logging.WARNING,
+    EventKind.TRANSACTION_MARKERS_REFUSED: logging.WARNING,
     EventKind.CONTROLLER_RESIGNED: logging.WARNING,
     EventKind.CONTROLLER_DEPOSED: logging.WARNING,
     EventKind.CONTROLLER_STANDS_ASIDE: logging.WARNING,

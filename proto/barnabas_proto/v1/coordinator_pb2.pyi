@@ -1,4 +1,5 @@
 from barnabas_proto.v1 import failure_pb2 as _failure_pb2
+from barnabas_proto.v1 import transactions_pb2 as _transactions_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -8,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class CoordinatorRequest(_message.Message):
-    __slots__ = ("correlation_id", "find_coordinator", "join_group", "sync_group", "heartbeat", "leave_group", "offset_commit", "offset_fetch", "offset_delete", "list_groups", "describe_groups", "delete_groups", "init_producer_id")
+    __slots__ = ("correlation_id", "find_coordinator", "join_group", "sync_group", "heartbeat", "leave_group", "offset_commit", "offset_fetch", "offset_delete", "list_groups", "describe_groups", "delete_groups", "init_producer_id", "add_partitions_to_txn", "add_offsets_to_txn", "end_txn", "txn_offset_commit", "describe_transactions", "list_transactions")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     FIND_COORDINATOR_FIELD_NUMBER: _ClassVar[int]
     JOIN_GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -22,6 +23,12 @@ class CoordinatorRequest(_message.Message):
     DESCRIBE_GROUPS_FIELD_NUMBER: _ClassVar[int]
     DELETE_GROUPS_FIELD_NUMBER: _ClassVar[int]
     INIT_PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    ADD_PARTITIONS_TO_TXN_FIELD_NUMBER: _ClassVar[int]
+    ADD_OFFSETS_TO_TXN_FIELD_NUMBER: _ClassVar[int]
+    END_TXN_FIELD_NUMBER: _ClassVar[int]
+    TXN_OFFSET_COMMIT_FIELD_NUMBER: _ClassVar[int]
+    DESCRIBE_TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
+    LIST_TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     find_coordinator: FindCoordinatorRequest
     join_group: JoinGroupRequest
@@ -35,10 +42,16 @@ class CoordinatorRequest(_message.Message):
     describe_groups: DescribeGroupsRequest
     delete_groups: DeleteGroupsRequest
     init_producer_id: InitProducerIdRequest
-    def __init__(self, correlation_id: _Optional[int] = ..., find_coordinator: _Optional[_Union[FindCoordinatorRequest, _Mapping]] = ..., join_group: _Optional[_Union[JoinGroupRequest, _Mapping]] = ..., sync_group: _Optional[_Union[SyncGroupRequest, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatRequest, _Mapping]] = ..., leave_group: _Optional[_Union[LeaveGroupRequest, _Mapping]] = ..., offset_commit: _Optional[_Union[OffsetCommitRequest, _Mapping]] = ..., offset_fetch: _Optional[_Union[OffsetFetchRequest, _Mapping]] = ..., offset_delete: _Optional[_Union[OffsetDeleteRequest, _Mapping]] = ..., list_groups: _Optional[_Union[ListGroupsRequest, _Mapping]] = ..., describe_groups: _Optional[_Union[DescribeGroupsRequest, _Mapping]] = ..., delete_groups: _Optional[_Union[DeleteGroupsRequest, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerIdRequest, _Mapping]] = ...) -> None: ...
+    add_partitions_to_txn: _transactions_pb2.AddPartitionsToTxnRequest
+    add_offsets_to_txn: _transactions_pb2.AddOffsetsToTxnRequest
+    end_txn: _transactions_pb2.EndTxnRequest
+    txn_offset_commit: _transactions_pb2.TxnOffsetCommitRequest
+    describe_transactions: _transactions_pb2.DescribeTransactionsRequest
+    list_transactions: _transactions_pb2.ListTransactionsRequest
+    def __init__(self, correlation_id: _Optional[int] = ..., find_coordinator: _Optional[_Union[FindCoordinatorRequest, _Mapping]] = ..., join_group: _Optional[_Union[JoinGroupRequest, _Mapping]] = ..., sync_group: _Optional[_Union[SyncGroupRequest, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatRequest, _Mapping]] = ..., leave_group: _Optional[_Union[LeaveGroupRequest, _Mapping]] = ..., offset_commit: _Optional[_Union[OffsetCommitRequest, _Mapping]] = ..., offset_fetch: _Optional[_Union[OffsetFetchRequest, _Mapping]] = ..., offset_delete: _Optional[_Union[OffsetDeleteRequest, _Mapping]] = ..., list_groups: _Optional[_Union[ListGroupsRequest, _Mapping]] = ..., describe_groups: _Optional[_Union[DescribeGroupsRequest, _Mapping]] = ..., delete_groups: _Optional[_Union[DeleteGroupsRequest, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerIdRequest, _Mapping]] = ..., add_partitions_to_txn: _Optional[_Union[_transactions_pb2.AddPartitionsToTxnRequest, _Mapping]] = ..., add_offsets_to_txn: _Optional[_Union[_transactions_pb2.AddOffsetsToTxnRequest, _Mapping]] = ..., end_txn: _Optional[_Union[_transactions_pb2.EndTxnRequest, _Mapping]] = ..., txn_offset_commit: _Optional[_Union[_transactions_pb2.TxnOffsetCommitRequest, _Mapping]] = ..., describe_transactions: _Optional[_Union[_transactions_pb2.DescribeTransactionsRequest, _Mapping]] = ..., list_transactions: _Optional[_Union[_transactions_pb2.ListTransactionsRequest, _Mapping]] = ...) -> None: ...
 
 class CoordinatorResponse(_message.Message):
-    __slots__ = ("correlation_id", "find_coordinator", "join_group", "sync_group", "heartbeat", "leave_group", "offset_commit", "offset_fetch", "offset_delete", "list_groups", "describe_groups", "delete_groups", "init_producer_id", "failure")
+    __slots__ = ("correlation_id", "find_coordinator", "join_group", "sync_group", "heartbeat", "leave_group", "offset_commit", "offset_fetch", "offset_delete", "list_groups", "describe_groups", "delete_groups", "init_producer_id", "failure", "add_partitions_to_txn", "add_offsets_to_txn", "end_txn", "txn_offset_commit", "describe_transactions", "list_transactions")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     FIND_COORDINATOR_FIELD_NUMBER: _ClassVar[int]
     JOIN_GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +66,12 @@ class CoordinatorResponse(_message.Message):
     DELETE_GROUPS_FIELD_NUMBER: _ClassVar[int]
     INIT_PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
+    ADD_PARTITIONS_TO_TXN_FIELD_NUMBER: _ClassVar[int]
+    ADD_OFFSETS_TO_TXN_FIELD_NUMBER: _ClassVar[int]
+    END_TXN_FIELD_NUMBER: _ClassVar[int]
+    TXN_OFFSET_COMMIT_FIELD_NUMBER: _ClassVar[int]
+    DESCRIBE_TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
+    LIST_TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     find_coordinator: FindCoordinatorResponse
     join_group: JoinGroupResponse
@@ -67,7 +86,13 @@ class CoordinatorResponse(_message.Message):
     delete_groups: DeleteGroupsResponse
     init_producer_id: InitProducerIdResponse
     failure: _failure_pb2.Failure
-    def __init__(self, correlation_id: _Optional[int] = ..., find_coordinator: _Optional[_Union[FindCoordinatorResponse, _Mapping]] = ..., join_group: _Optional[_Union[JoinGroupResponse, _Mapping]] = ..., sync_group: _Optional[_Union[SyncGroupResponse, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatResponse, _Mapping]] = ..., leave_group: _Optional[_Union[LeaveGroupResponse, _Mapping]] = ..., offset_commit: _Optional[_Union[OffsetCommitResponse, _Mapping]] = ..., offset_fetch: _Optional[_Union[OffsetFetchResponse, _Mapping]] = ..., offset_delete: _Optional[_Union[OffsetDeleteResponse, _Mapping]] = ..., list_groups: _Optional[_Union[ListGroupsResponse, _Mapping]] = ..., describe_groups: _Optional[_Union[DescribeGroupsResponse, _Mapping]] = ..., delete_groups: _Optional[_Union[DeleteGroupsResponse, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerIdResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
+    add_partitions_to_txn: _transactions_pb2.AddPartitionsToTxnResponse
+    add_offsets_to_txn: _transactions_pb2.AddOffsetsToTxnResponse
+    end_txn: _transactions_pb2.EndTxnResponse
+    txn_offset_commit: _transactions_pb2.TxnOffsetCommitResponse
+    describe_transactions: _transactions_pb2.DescribeTransactionsResponse
+    list_transactions: _transactions_pb2.ListTransactionsResponse
+    def __init__(self, correlation_id: _Optional[int] = ..., find_coordinator: _Optional[_Union[FindCoordinatorResponse, _Mapping]] = ..., join_group: _Optional[_Union[JoinGroupResponse, _Mapping]] = ..., sync_group: _Optional[_Union[SyncGroupResponse, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatResponse, _Mapping]] = ..., leave_group: _Optional[_Union[LeaveGroupResponse, _Mapping]] = ..., offset_commit: _Optional[_Union[OffsetCommitResponse, _Mapping]] = ..., offset_fetch: _Optional[_Union[OffsetFetchResponse, _Mapping]] = ..., offset_delete: _Optional[_Union[OffsetDeleteResponse, _Mapping]] = ..., list_groups: _Optional[_Union[ListGroupsResponse, _Mapping]] = ..., describe_groups: _Optional[_Union[DescribeGroupsResponse, _Mapping]] = ..., delete_groups: _Optional[_Union[DeleteGroupsResponse, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerIdResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ..., add_partitions_to_txn: _Optional[_Union[_transactions_pb2.AddPartitionsToTxnResponse, _Mapping]] = ..., add_offsets_to_txn: _Optional[_Union[_transactions_pb2.AddOffsetsToTxnResponse, _Mapping]] = ..., end_txn: _Optional[_Union[_transactions_pb2.EndTxnResponse, _Mapping]] = ..., txn_offset_commit: _Optional[_Union[_transactions_pb2.TxnOffsetCommitResponse, _Mapping]] = ..., describe_transactions: _Optional[_Union[_transactions_pb2.DescribeTransactionsResponse, _Mapping]] = ..., list_transactions: _Optional[_Union[_transactions_pb2.ListTransactionsResponse, _Mapping]] = ...) -> None: ...
 
 class FindCoordinatorRequest(_message.Message):
     __slots__ = ("key_type", "coordinator_keys", "client_id")

@@ -25,19 +25,20 @@ _sym_db = _symbol_database.Default()
 from barnabas_proto.v1 import failure_pb2 as barnabas_dot_v1_dot_failure__pb2
 from barnabas_proto.v1 import fetch_pb2 as barnabas_dot_v1_dot_fetch__pb2
 from barnabas_proto.v1 import offsets_pb2 as barnabas_dot_v1_dot_offsets__pb2
+from barnabas_proto.v1 import transactions_pb2 as barnabas_dot_v1_dot_transactions__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x62\x61rnabas/v1/replica.proto\x12\x0b\x62\x61rnabas.v1\x1a\x19\x62\x61rnabas/v1/failure.proto\x1a\x17\x62\x61rnabas/v1/fetch.proto\x1a\x19\x62\x61rnabas/v1/offsets.proto\"\xe2\x01\n\x0eReplicaRequest\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12*\n\x05\x66\x65tch\x18\x02 \x01(\x0b\x32\x19.barnabas.v1.FetchRequestH\x00\x12\x37\n\x0clist_offsets\x18\x03 \x01(\x0b\x32\x1f.barnabas.v1.ListOffsetsRequestH\x00\x12K\n\x17offset_for_leader_epoch\x18\x04 \x01(\x0b\x32(.barnabas.v1.OffsetForLeaderEpochRequestH\x00\x42\x06\n\x04\x62ody\"\x8f\x02\n\x0fReplicaResponse\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12+\n\x05\x66\x65tch\x18\x02 \x01(\x0b\x32\x1a.barnabas.v1.FetchResponseH\x00\x12\x38\n\x0clist_offsets\x18\x03 \x01(\x0b\x32 .barnabas.v1.ListOffsetsResponseH\x00\x12L\n\x17offset_for_leader_epoch\x18\x04 \x01(\x0b\x32).barnabas.v1.OffsetForLeaderEpochResponseH\x00\x12\'\n\x07\x66\x61ilure\x18\x0f \x01(\x0b\x32\x14.barnabas.v1.FailureH\x00\x42\x06\n\x04\x62ody2T\n\x07Replica\x12I\n\x08\x45xchange\x12\x1b.barnabas.v1.ReplicaRequest\x1a\x1c.barnabas.v1.ReplicaResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x62\x61rnabas/v1/replica.proto\x12\x0b\x62\x61rnabas.v1\x1a\x19\x62\x61rnabas/v1/failure.proto\x1a\x17\x62\x61rnabas/v1/fetch.proto\x1a\x19\x62\x61rnabas/v1/offsets.proto\x1a\x1e\x62\x61rnabas/v1/transactions.proto\"\xa4\x02\n\x0eReplicaRequest\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12*\n\x05\x66\x65tch\x18\x02 \x01(\x0b\x32\x19.barnabas.v1.FetchRequestH\x00\x12\x37\n\x0clist_offsets\x18\x03 \x01(\x0b\x32\x1f.barnabas.v1.ListOffsetsRequestH\x00\x12K\n\x17offset_for_leader_epoch\x18\x04 \x01(\x0b\x32(.barnabas.v1.OffsetForLeaderEpochRequestH\x00\x12@\n\x11write_txn_markers\x18\x05 \x01(\x0b\x32#.barnabas.v1.WriteTxnMarkersRequestH\x00\x42\x06\n\x04\x62ody\"\xd2\x02\n\x0fReplicaResponse\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12+\n\x05\x66\x65tch\x18\x02 \x01(\x0b\x32\x1a.barnabas.v1.FetchResponseH\x00\x12\x38\n\x0clist_offsets\x18\x03 \x01(\x0b\x32 .barnabas.v1.ListOffsetsResponseH\x00\x12L\n\x17offset_for_leader_epoch\x18\x04 \x01(\x0b\x32).barnabas.v1.OffsetForLeaderEpochResponseH\x00\x12\x41\n\x11write_txn_markers\x18\x05 \x01(\x0b\x32$.barnabas.v1.WriteTxnMarkersResponseH\x00\x12\'\n\x07\x66\x61ilure\x18\x0f \x01(\x0b\x32\x14.barnabas.v1.FailureH\x00\x42\x06\n\x04\x62ody2T\n\x07Replica\x12I\n\x08\x45xchange\x12\x1b.barnabas.v1.ReplicaRequest\x1a\x1c.barnabas.v1.ReplicaResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'barnabas.v1.replica_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REPLICAREQUEST']._serialized_start=122
-  _globals['_REPLICAREQUEST']._serialized_end=348
-  _globals['_REPLICARESPONSE']._serialized_start=351
-  _globals['_REPLICARESPONSE']._serialized_end=622
-  _globals['_REPLICA']._serialized_start=624
-  _globals['_REPLICA']._serialized_end=708
+  _globals['_REPLICAREQUEST']._serialized_start=154
+  _globals['_REPLICAREQUEST']._serialized_end=446
+  _globals['_REPLICARESPONSE']._serialized_start=449
+  _globals['_REPLICARESPONSE']._serialized_end=787
+  _globals['_REPLICA']._serialized_start=789
+  _globals['_REPLICA']._serialized_end=873
 # @@protoc_insertion_point(module_scope)

@@ -80,6 +80,8 @@ class ClusterLayout:
             "log.dirs": str(self.data_directory(broker_id)),
             "default.replication.factor": str(min(3, len(self.client_ports))),
             "offsets.topic.replication.factor": str(min(3, len(self.client_ports))),
+            "transaction.state.log.replication.factor": str(min(3, len(self.client_ports))),
+            "transaction.state.log.min.isr": str(min(2, len(self.client_ports))),
             **LOCAL_DEFAULTS,
             **self.config,
         }

@@ -18,6 +18,8 @@ async def handle_init_producer_id(
     """As in Kafka a producer without a transactional id always gets a new id, whatever it has."""
     try:
         _check(request)
+        if request.transactional_id:
+            return await parts.transactions.init_producer_id(request)
         return InitProducerIdResponse(
             producer_id=await parts.producer_ids.generate(), producer_epoch=0
         )
@@ -26,8 +28,6 @@ async def handle_init_producer_id(
 
 
 def _check(request: InitProducerIdRequest) -> None:
-    if request.transactional_id:
-        raise InvalidRequestError("transactions are not supported")
     has_id = request.producer_id != NO_PRODUCER_ID
     if has_id != (request.producer_epoch != NO_PRODUCER_EPOCH):
         raise InvalidRequestError("a producer id and its epoch come together")

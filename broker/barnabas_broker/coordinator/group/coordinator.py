@@ -35,6 +35,7 @@ from barnabas_broker.coordinator.group.membership.rebalance import Rebalances
 from barnabas_broker.coordinator.group.membership.sync import Syncs
 from barnabas_broker.coordinator.group.offsets import Offsets
 from barnabas_broker.coordinator.group.states import GroupState
+from barnabas_broker.coordinator.group.txn_offsets import TxnOffsets
 from barnabas_broker.coordinator.internal_topic import InternalTopic, ReadShape
 from barnabas_broker.coordinator.partition_log import PartitionLog
 from barnabas_broker.coordinator.record_fields import fits
@@ -61,7 +62,7 @@ class CoordinatorContext:
 
 
 class GroupCoordinator:
-    """`offsets` and `admin` answer the requests that no membership is needed for.
+    """`offsets`, `txn_offsets` and `admin` answer the requests that no membership is needed for.
 
     Call `start` before the broker takes its first role, and `close` before its listeners close, so
     that no parked JoinGroup holds them open.
@@ -97,6 +98,13 @@ class GroupCoordinator:
             config[keys.OFFSET_METADATA_MAX_BYTES],
             config[keys.OFFSETS_RETENTION_MINUTES] * 60_000,
             context.events,
+        )
+        self.txn_offsets = TxnOffsets(
+            self._groups,
+            self._log,
+            clock.wall_ms,
+            lambda key: cache.partition(*key) is not None,
+            config[keys.OFFSET_METADATA_MAX_BYTES],
         )
         self.admin = GroupAdmin(
             self._groups,

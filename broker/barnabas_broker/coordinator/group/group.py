@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import JoinGroupMember, JoinGroupResponse, SyncGroupResponse
 
-from barnabas_broker.coordinator.group.committed import Committed
+from barnabas_broker.coordinator.group.committed.committed import Committed
 from barnabas_broker.coordinator.group.member import Member, Protocols
 from barnabas_broker.coordinator.group.records import NO_TIMESTAMP, GroupValue, MemberValue
 from barnabas_broker.coordinator.group.states import GroupState, may_follow

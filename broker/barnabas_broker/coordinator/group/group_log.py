@@ -59,6 +59,29 @@ class GroupLog:
         written = await self._append(self._groups.partition_of(group), records)
         return Written(written.base_offset, commit_error(written.error))
 
+    async def commit_in_transaction(
+        self,
+        group: Group,
+        producer_id: int,
+        producer_epoch: int,
+        offsets: Mapping[TopicPartition, OffsetValue],
+    ) -> Written:
+        """Write offsets as a part of the producer's open transaction; the error is the client's."""
+        partition = self._groups.partition_of(group)
+        written = await self._log.append_in_transaction(
+            partition,
+            self._groups.leader_epoch(partition),
+            producer_id,
+            producer_epoch,
+            [
+                KeyValue(
+                    encode_offset_key(OffsetKey(group.group_id, *key)), encode_offset_value(value)
+                )
+                for key, value in offsets.items()
+            ],
+        )
+        return Written(written.base_offset, commit_error(written.error))
+
     async def write_tombstones(
         self,
         group_id: str,

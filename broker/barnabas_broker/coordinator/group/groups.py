@@ -1,16 +1,9 @@
-"""The groups that this broker coordinates: those of the partitions it leads, once it has read them.
+"""The groups that this broker coordinates: those of the partitions that it leads and has read."""
 
-A partition is loading from the moment this broker leads it until its log has been read, and owned
-after that. A load that a newer leader epoch has overtaken is dropped.
-"""
+from collections.abc import Callable, Iterable, Sequence
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
-from barnabas_common.errors import CorruptMessageError, KafkaError
 from barnabas_common.errors.error_code import ErrorCode
-from barnabas_common.events import EventKind, EventLog
-from barnabas_common.runtime import TaskScope
+from barnabas_common.events import EventLog
 from barnabas_common.topic_name import GROUP_METADATA_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
@@ -18,15 +11,13 @@ from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.loading import LoadedGroups
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.internal_topic import InternalTopic
-from barnabas_broker.coordinator.key_partition import partition_of_key
+from barnabas_broker.coordinator.owned_partitions import OwnedPartitions
 from barnabas_broker.coordinator.partition_log import PartitionLog
 from barnabas_broker.coordinator.record_fields import fits
 
-_RETRY_SECONDS = 1.0
 
-
-class Groups:
-    """Listens to the roles of `__consumer_offsets` (a `RoleListener`).
+class Groups(OwnedPartitions[LoadedGroups]):
+    """By group id.
 
     `loaded(group, deleted)` is called for each group that was read, with the partitions that were
     deleted while it was; `forgotten(group)` for each group that goes.
@@ -40,26 +31,12 @@ class Groups:
         loaded: Callable[[Group, Sequence[TopicPartition]], None],
         forgotten: Callable[[Group], None],
     ) -> None:
-        self._log = log
-        self.topic = topic
-        self._events = events
+        super().__init__(topic, "groups", log, events)
         self._on_loaded = loaded
         self._on_forgotten = forgotten
-        self._tasks = TaskScope("group coordinator")
         self._groups: dict[str, Group] = {}
         self._partitions: dict[str, int] = {}
-        self._owned: dict[int, int] = {}
-        self._loading: dict[int, int] = {}
         self._deleted_meanwhile: set[TopicPartition] = set()
-        self._learning = False
-        self._active = True
-
-    async def close(self) -> None:
-        """Coordinate nothing any more."""
-        self._active = False
-        for partition in [*self._owned, *self._loading]:
-            self._unload(partition, "the broker stops")
-        await self._tasks.close()
 
     # ---- which groups are here
 
@@ -67,30 +44,7 @@ class Groups:
         """Whether requests for the group can be answered here, in Kafka's order of checks."""
         if not (group_id or empty_id_allowed) or not fits(group_id):
             return ErrorCode.INVALID_GROUP_ID
-        if not self._active:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        count = self.topic.partition_count
-        if not count:
-            self._learn_soon()
-            return ErrorCode.NOT_COORDINATOR
-        partition = partition_of_key(group_id, count)
-        if partition in self._loading:
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return ErrorCode.NONE if partition in self._owned else ErrorCode.NOT_COORDINATOR
-
-    @property
-    def is_active(self) -> bool:
-        return self._active
-
-    @property
-    def is_loading(self) -> bool:
-        """Whether any partition is being read."""
-        return bool(self._loading)
-
-    @property
-    def owned(self) -> Mapping[int, int]:
-        """The partitions whose groups are coordinated here, and under which leader epoch."""
-        return self._owned
+        return self.status_of_key(group_id)
 
     def all(self) -> list[Group]:
         return list(self._groups.values())
@@ -103,19 +57,8 @@ class Groups:
         group = self._groups.get(group_id)
         if group is None:
             group = Group(group_id)
-            self._add(group, partition_of_key(group_id, self.topic.partition_count))
+            self._add(group, self._partition_for(group_id))
         return group
-
-    def _learn_soon(self) -> None:
-        if self.topic.exists and not self._learning:
-            self._learning = True
-            self._tasks.spawn(self._learn(), "partition count")
-
-    async def _learn(self) -> None:
-        try:
-            await self.topic.learn()
-        finally:
-            self._learning = False
 
     def _add(self, group: Group, partition: int) -> None:
         self._groups[group.group_id] = group
@@ -150,10 +93,6 @@ class Groups:
         """The partition that holds a group that is here."""
         return TopicPartition(GROUP_METADATA_TOPIC, self._partitions[group.group_id])
 
-    def leader_epoch(self, partition: TopicPartition) -> int:
-        """The epoch under which this broker coordinates the groups of an owned partition."""
-        return self._owned[partition.partition]
-
     def partitions_deleted(self, deleted: Iterable[TopicPartition]) -> None:
         """Remember them for the groups that are still being read."""
         if self._loading:
@@ -163,88 +102,23 @@ class Groups:
         if not self._loading:
             self._deleted_meanwhile.clear()
 
-    # ---- roles
+    # ---- partitions that come and go
 
-    def became_leader(self, topic_partition: TopicPartition, leader_epoch: int) -> None:
-        """Read the partition, unless this broker has led it without interruption."""
-        partition = topic_partition.partition
-        if not self._active:
-            return
-        if self._loading.get(partition) == leader_epoch:
-            return
-        if self._owned.get(partition) in (leader_epoch, leader_epoch - 1):
-            self._owned[partition] = leader_epoch
-            return
-        self._unload(partition, f"it leads under epoch {leader_epoch}, and reads the log again")
-        self._loading[partition] = leader_epoch
-        self._tasks.spawn(self._load(topic_partition, leader_epoch), f"load {topic_partition}")
+    def _new_load(self) -> LoadedGroups:
+        return LoadedGroups()
 
-    def became_follower(self, topic_partition: TopicPartition, leader_epoch: int) -> None:
-        """Another broker coordinates."""
-        why = f"it follows under epoch {leader_epoch}"
-        self._unload(topic_partition.partition, why)
-
-    def stopped(self, topic_partition: TopicPartition) -> None:
-        """The replica is gone."""
-        self._unload(topic_partition.partition, "its replica was stopped")
-
-    def _unload(self, partition: int, why: str) -> None:
-        was_loading = self._loading.pop(partition, None)
+    def _take_over(self, partition: int, loaded: LoadedGroups) -> int:
+        groups = loaded.groups()
+        for group in groups:
+            self._add(group, partition)
+            self._on_loaded(group, sorted(self._deleted_meanwhile))
         self._forget_deleted()
-        if self._owned.pop(partition, None) is None and was_loading is None:
-            return
+        return len(groups)
+
+    def _give_up(self, partition: int) -> int:
+        self._forget_deleted()
         gone = [g for g in self.all() if self._partitions[g.group_id] == partition]
         for group in gone:
             group.state = GroupState.DEAD
             self._drop(group)
-        key = TopicPartition(GROUP_METADATA_TOPIC, partition)
-        self._events.record(EventKind.COORDINATOR_UNLOADED, why, key, groups=len(gone))
-
-    # ---- loading
-
-    async def _load(self, key: TopicPartition, leader_epoch: int) -> None:
-        loaded = await self._read(key, leader_epoch)
-        if loaded is None:
-            return
-        groups = loaded.groups()
-        del self._loading[key.partition]
-        self._owned[key.partition] = leader_epoch
-        for offset, fault in loaded.unreadable:
-            cause = f"the record at offset {offset}: {fault}"
-            self._events.record(EventKind.COORDINATOR_RECORD_UNREADABLE, cause, key, offset=offset)
-        for group in groups:
-            self._add(group, key.partition)
-            self._on_loaded(group, sorted(self._deleted_meanwhile))
-        self._forget_deleted()
-        self._events.record(
-            EventKind.COORDINATOR_LOADED,
-            f"it leads the partition under epoch {leader_epoch}",
-            key,
-            groups=len(groups),
-            leader_epoch=leader_epoch,
-        )
-
-    async def _read(self, key: TopicPartition, leader_epoch: int) -> LoadedGroups | None:
-        """Read until it succeeds; None once a change of role has overtaken this load."""
-        reported = False
-        while True:
-            loaded, error = LoadedGroups(), None
-            try:
-                await self.topic.learn()
-                await self._log.load(key, leader_epoch, loaded.take)
-            except KafkaError as failure:
-                error = failure
-            if self._loading.get(key.partition) != leader_epoch:
-                return None
-            if error is None:
-                return loaded
-            # As in Kafka: better some groups than none while there is no other copy.
-            damaged = isinstance(error, CorruptMessageError)
-            if not reported:
-                then = "its groups are served as far as the log can be read"
-                cause = f"{error}; {then if damaged else 'the load is repeated'}"
-                self._events.record(EventKind.COORDINATOR_LOAD_FAILED, cause, key)
-                reported = True
-            if damaged:
-                return loaded
-            await asyncio.sleep(_RETRY_SECONDS)
+        return len(gone)

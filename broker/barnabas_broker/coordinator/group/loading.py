@@ -1,9 +1,17 @@
 """What the records of one partition of `__consumer_offsets` say: the groups and their offsets."""
 
+from collections.abc import Sequence
+
+from barnabas_common.record.batch import BatchHeader
 from barnabas_common.record.reader import Record
+from barnabas_common.record.transactional import commits
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_broker.coordinator.group.committed import Commit
+from barnabas_broker.coordinator.group.committed.committed import Commit
+from barnabas_broker.coordinator.group.committed.transactional import (
+    PendingCommit,
+    TransactionalCommits,
+)
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.records import (
     GroupKey,
@@ -24,6 +32,28 @@ class LoadedGroups:
         self.unreadable: list[tuple[int, str]] = []
         self._groups: dict[str, GroupValue] = {}
         self._offsets: dict[str, dict[TopicPartition, Commit]] = {}
+        self._transactional: dict[str, TransactionalCommits] = {}
+        self._producer_id: int | None = None
+
+    def take_batch(self, header: BatchHeader, records: Sequence[Record]) -> None:
+        """Take one batch; the offsets in one of a transaction wait for the producer's marker."""
+        if header.is_control:
+            self._take_marker(header.producer_id, commits(records[0].key))
+            return
+        self._producer_id = header.producer_id if header.is_transactional else None
+        for record in records:
+            self.take(record)
+        self._producer_id = None
+
+    def _take_marker(self, producer_id: int, commit: bool | None) -> None:
+        if commit is None:
+            return
+        for group_id, waiting in self._transactional.items():
+            offsets = self._offsets.setdefault(group_id, {})
+            for partition, pending in waiting.complete(producer_id, commit):
+                known = offsets.get(partition)
+                if known is None or known.at < pending.at:
+                    offsets[partition] = Commit(pending.value, pending.at)
 
     def take(self, record: Record) -> None:
         """Take one record; one of an unknown version is left out in silence, as in Kafka."""
@@ -41,8 +71,13 @@ class LoadedGroups:
     def _take_offset(self, key: OffsetKey, record: Record) -> None:
         partition = TopicPartition(key.topic, key.partition)
         offsets = self._offsets.setdefault(key.group_id, {})
+        waiting = self._transactional.setdefault(key.group_id, TransactionalCommits())
         if record.value is None:
             offsets.pop(partition, None)
+            waiting.remove(partition, record.offset)
+        elif self._producer_id is not None:
+            value = decode_offset_value(record.value)
+            waiting.put(self._producer_id, partition, PendingCommit(value, record.offset))
         else:
             offsets[partition] = Commit(decode_offset_value(record.value), record.offset)
 
@@ -58,8 +93,12 @@ class LoadedGroups:
         found += [
             Group(group_id)
             for group_id, offsets in self._offsets.items()
-            if offsets and group_id not in self._groups
+            if (offsets or self._transactional[group_id].partitions())
+            and group_id not in self._groups
         ]
         for group in found:
             group.committed.offsets.update(self._offsets.get(group.group_id, {}))
+            waiting = self._transactional.get(group.group_id)
+            if waiting is not None:
+                group.committed.transactional = waiting
         return found

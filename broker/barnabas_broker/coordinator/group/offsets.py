@@ -22,7 +22,7 @@ from barnabas_common.messages.groups import (
 )
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_broker.coordinator.group.committed import expired_offsets
+from barnabas_broker.coordinator.group.committed.expiry import expired_offsets
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.group_log import GroupLog
 from barnabas_broker.coordinator.group.groups import Groups

@@ -1,13 +1,15 @@
 """The offsets of one group: committed, about to be, and expired (plain data, no waiting)."""
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_broker.coordinator.group.records import NO_TIMESTAMP, OffsetValue
-from barnabas_broker.coordinator.group.states import GroupState
-from barnabas_broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
+from barnabas_broker.coordinator.group.committed.transactional import (
+    PendingCommit,
+    TransactionalCommits,
+)
+from barnabas_broker.coordinator.group.records import OffsetValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +31,18 @@ class Committed:
         self.offsets: dict[TopicPartition, Commit] = {}
         self._pending: dict[TopicPartition, int] = {}
         self._removed: dict[TopicPartition, int] = {}
+        self.transactional = TransactionalCommits()
 
     def partitions(self) -> list[TopicPartition]:
         """Those with an offset, and those of which one is being written."""
-        return sorted({*self.offsets, *self._pending})
+        return sorted({*self.offsets, *self._pending, *self.transactional.partitions()})
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
         """Commits of these partitions are being written."""
         for partition in partitions:
             self._pending[partition] = self._pending.get(partition, 0) + 1
 
-    def end(self, partitions: Iterable[TopicPartition]) -> None:
+    def end(self, partitions: Collection[TopicPartition]) -> None:
         """The write has ended, whatever its result."""
         for partition in partitions:
             left = self._pending.get(partition, 0) - 1
@@ -47,10 +50,39 @@ class Committed:
                 self._pending[partition] = left
             else:
                 self._pending.pop(partition, None)
-                self._removed.pop(partition, None)
+        self._forget_tombstones(partitions)
 
     def is_pending(self, partition: TopicPartition) -> bool:
-        return partition in self._pending
+        """Whether an offset is being written, or waits for the end of a transaction."""
+        return partition in self._pending or self.transactional.is_pending(partition)
+
+    def begin_in_transaction(self, producer_id: int, partitions: Iterable[TopicPartition]) -> None:
+        """Commits of these partitions are being written for an open transaction."""
+        self.transactional.begin(producer_id, partitions)
+
+    def put_in_transaction(
+        self, producer_id: int, partition: TopicPartition, pending: PendingCommit
+    ) -> None:
+        """Take a commit that is in the log and waits for the producer's marker."""
+        if self._removed.get(partition, -1) < pending.at:
+            self.transactional.put(producer_id, partition, pending)
+
+    def end_in_transaction(self, producer_id: int, partitions: Collection[TopicPartition]) -> None:
+        """The write has ended, whatever its result."""
+        self.transactional.end(producer_id, partitions)
+        self._forget_tombstones(partitions)
+
+    def transaction_ended(self, producer_id: int, commit: bool) -> None:
+        """The producer's marker is in the log: its offsets count now, or never."""
+        for partition, pending in self.transactional.complete(producer_id, commit):
+            self.put(partition, pending.value, pending.at)
+        self._forget_tombstones(list(self._removed))
+
+    def _forget_tombstones(self, partitions: Iterable[TopicPartition]) -> None:
+        """Without a write in flight, whatever comes later is later in the log too."""
+        for partition in partitions:
+            if not self.is_pending(partition):
+                self._removed.pop(partition, None)
 
     def put(self, partition: TopicPartition, value: OffsetValue, at: int) -> None:
         """Take a commit that is in the log at offset `at`, unless something later was taken."""
@@ -64,55 +96,6 @@ class Committed:
         known = self.offsets.get(partition)
         if known is not None and known.at < at:
             del self.offsets[partition]
+        self.transactional.remove(partition, at)
         if self.is_pending(partition):
             self._removed[partition] = max(at, self._removed.get(partition, -1))
-
-
-def expired_offsets(
-    committed: Committed,
-    state: GroupState,
-    protocol_type: str | None,
-    subscribed_topics: frozenset[str] | None,
-    state_timestamp_ms: int,
-    now_ms: int,
-    retention_ms: int,
-) -> list[TopicPartition]:
-    """The offsets that no member has needed for `retention_ms` (KIP-211).
-
-    Of an empty group, counted from when it became empty. Of a group that never had members, from
-    each commit. Of a stable group of consumers, from each commit, and only topics to which no
-    member subscribes. Other groups keep everything.
-    """
-
-    def old(since_ms: Callable[[OffsetValue], int], kept: Container[str]) -> list[TopicPartition]:
-        return [
-            partition
-            for partition, commit in committed.offsets.items()
-            if partition.topic not in kept
-            and not committed.is_pending(partition)
-            and _is_old(commit.value, since_ms(commit.value), now_ms, retention_ms)
-        ]
-
-    if protocol_type is None:
-        return old(_commit_time, ())
-    if state is GroupState.EMPTY:
-        if state_timestamp_ms == NO_TIMESTAMP:
-            return old(_commit_time, ())
-        return old(lambda _: state_timestamp_ms, ())
-    if (
-        state is GroupState.STABLE
-        and protocol_type == CONSUMER_PROTOCOL_TYPE
-        and subscribed_topics is not None
-    ):
-        return old(_commit_time, subscribed_topics)
-    return []
-
-
-def _commit_time(value: OffsetValue) -> int:
-    return value.commit_timestamp_ms
-
-
-def _is_old(value: OffsetValue, since_ms: int, now_ms: int, retention_ms: int) -> bool:
-    if value.expire_timestamp_ms != NO_TIMESTAMP:
-        return now_ms >= value.expire_timestamp_ms
-    return now_ms - since_ms >= retention_ms

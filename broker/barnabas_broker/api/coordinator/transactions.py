@@ -1,0 +1,111 @@
+"""AddPartitionsToTxn, AddOffsetsToTxn, DescribeTransactions and ListTransactions."""
+
+from collections.abc import Sequence
+
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTransaction,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionPartition,
+    TransactionPartitionResult,
+)
+from barnabas_common.runtime import Peer
+from barnabas_common.topic_name import GROUP_METADATA_TOPIC
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_broker.api.parts import BrokerParts
+from barnabas_broker.coordinator.key_partition import partition_of_key
+from barnabas_broker.coordinator.transaction.admission import Producer
+
+
+async def handle_add_partitions_to_txn(
+    parts: BrokerParts, request: AddPartitionsToTxnRequest, _peer: Peer
+) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(
+        [
+            AddPartitionsToTxnResult(item.transactional_id, await _one(parts, item))
+            for item in request.transactions
+        ]
+    )
+
+
+async def _one(
+    parts: BrokerParts, item: AddPartitionsToTxnTransaction
+) -> list[TransactionPartitionResult]:
+    """If one of the partitions does not exist, none is added."""
+    producer = Producer(item.producer_id, item.producer_epoch)
+    unknown = {
+        (asked.topic, asked.partition)
+        for asked in item.partitions
+        if parts.metadata_cache.partition(asked.topic, asked.partition) is None
+    }
+    if unknown:
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return [
+            _result(
+                asked,
+                missing
+                if (asked.topic, asked.partition) in unknown
+                else ErrorCode.OPERATION_NOT_ATTEMPTED,
+            )
+            for asked in item.partitions
+        ]
+    keys = [TopicPartition(asked.topic, asked.partition) for asked in item.partitions]
+    name = item.transactional_id
+    if item.verify_only:
+        return [
+            _result(asked, parts.transactions.verify(name, producer, key))
+            for asked, key in zip(item.partitions, keys, strict=True)
+        ]
+    version = item.transaction_version
+    error = await parts.transactions.add_partitions(name, producer, frozenset(keys), version)
+    return _results(item.partitions, error)
+
+
+def _results(
+    partitions: Sequence[TransactionPartition], error: ErrorCode
+) -> list[TransactionPartitionResult]:
+    return [_result(asked, error) for asked in partitions]
+
+
+def _result(asked: TransactionPartition, error: ErrorCode) -> TransactionPartitionResult:
+    return TransactionPartitionResult(asked.topic, asked.partition, error)
+
+
+async def handle_add_offsets_to_txn(
+    parts: BrokerParts, request: AddOffsetsToTxnRequest, _peer: Peer
+) -> AddOffsetsToTxnResponse:
+    if not request.group_id:
+        return AddOffsetsToTxnResponse(ErrorCode.INVALID_GROUP_ID)
+    count = parts.metadata_cache.partition_count(GROUP_METADATA_TOPIC)
+    if not count:
+        return AddOffsetsToTxnResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    partition = partition_of_key(request.group_id, count)
+    error = await parts.transactions.add_partitions(
+        request.transactional_id,
+        Producer(request.producer_id, request.producer_epoch),
+        frozenset({TopicPartition(GROUP_METADATA_TOPIC, partition)}),
+        request.transaction_version,
+    )
+    return AddOffsetsToTxnResponse(error)
+
+
+async def handle_describe_transactions(
+    parts: BrokerParts, request: DescribeTransactionsRequest, _peer: Peer
+) -> DescribeTransactionsResponse:
+    admin = parts.transactions.admin
+    return DescribeTransactionsResponse([admin.describe(n) for n in request.transactional_ids])
+
+
+async def handle_list_transactions(
+    parts: BrokerParts, request: ListTransactionsRequest, _peer: Peer
+) -> ListTransactionsResponse:
+    return parts.transactions.admin.list(request)

@@ -1,0 +1,1 @@
+"""What leaders are asked about transactions and producers."""

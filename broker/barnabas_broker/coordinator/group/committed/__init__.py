@@ -1,0 +1,1 @@
+"""The offsets of one group: those that count, those that wait, those that have expired."""

@@ -1,0 +1,1 @@
+"""The transaction coordinator, whose state is in `__transaction_state`."""

@@ -1,0 +1,108 @@
+"""Which markers go to which leader, and what their outcomes mean."""
+
+import pytest
+from barnabas_broker.coordinator.transaction.markers import (
+    Errand,
+    Outcome,
+    PendingMarkers,
+    outcome_of,
+    plan,
+    request_of,
+    settle,
+)
+from barnabas_broker.coordinator.transaction.metadata import TransactionMetadata
+from barnabas_broker.coordinator.transaction.states import TransactionState
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.transactions import (
+    TransactionPartition,
+    TransactionPartitionResult,
+    WritableTxnMarker,
+    WritableTxnMarkerResult,
+    WriteTxnMarkersResponse,
+)
+from barnabas_common.topic_partition import TopicPartition
+
+A, B, C = (TopicPartition("t", number) for number in range(3))
+
+
+def pending(name: str = "copy", *partitions: TopicPartition, commit: bool = True) -> PendingMarkers:
+    state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
+    keys = frozenset(partitions or (A, B, C))
+    return PendingMarkers.of(TransactionMetadata(name, 7, 3, 1000, state, keys), lambda: 5)
+
+
+def test_markers_go_to_the_leaders_one_request_for_each() -> None:
+    one, two = pending("one"), pending("two", C)
+    leaders = {A: 1, B: 2, C: 1}
+    todo = plan([one, two], leaders.__getitem__, 0.0)
+    assert todo.errands == {1: [Errand(one, [A, C]), Errand(two, [C])], 2: [Errand(one, [B])]}
+    assert not todo.waiting
+
+
+def test_a_partition_without_a_leader_waits() -> None:
+    item = pending()
+    todo = plan([item], lambda key: -1 if key == A else 1, 0.0)
+    assert todo.errands == {1: [Errand(item, [B, C])]} and todo.waiting
+    assert item.missing == {A, B, C}
+
+
+def test_a_partition_is_taken_for_deleted_only_after_a_while() -> None:
+    """A broker that has just taken over may not know the topic yet."""
+    item = pending("copy", A)
+    assert plan([item], lambda _: None, 100.0).waiting
+    assert plan([item], lambda _: None, 109.9).waiting
+    assert plan([item], lambda _: 1, 109.95).errands, "it is known now"
+    assert plan([item], lambda _: None, 110.0).waiting, "counted anew"
+    assert not plan([item], lambda _: None, 120.0).waiting
+    assert not item.missing
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_request_carries_producer_outcome_and_coordinator_epoch(commit: bool) -> None:
+    request = request_of([Errand(pending(commit=commit), [A, C])])
+    partitions = [TransactionPartition("t", 0), TransactionPartition("t", 2)]
+    assert request.markers == [WritableTxnMarker(7, 3, commit, partitions, 5)]
+
+
+@pytest.mark.parametrize("error", list(ErrorCode))
+def test_what_an_outcome_means(error: ErrorCode) -> None:
+    outcome = outcome_of(error)
+    if error in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT):
+        assert outcome is Outcome.WRITTEN
+    elif error in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
+        assert outcome is Outcome.FENCED
+    else:
+        assert outcome is Outcome.AGAIN
+
+
+def result(item: PendingMarkers, **errors: ErrorCode) -> WritableTxnMarkerResult:
+    return WritableTxnMarkerResult(
+        item.decided.producer_id,
+        [TransactionPartitionResult("t", int(name[1:]), code) for name, code in errors.items()],
+    )
+
+
+def test_what_is_written_is_not_sent_again() -> None:
+    one, two = pending("one"), pending("two")
+    errands = [Errand(one, [A, B]), Errand(two, [A])]
+    answer = WriteTxnMarkersResponse(
+        [
+            result(one, p0=ErrorCode.NONE, p1=ErrorCode.NOT_LEADER_OR_FOLLOWER),
+            result(two, p0=ErrorCode.NONE),
+        ]
+    )
+    assert settle(errands, answer) == ([], True)
+    assert (one.missing, two.missing) == ({B, C}, {B, C})
+
+
+def test_a_fenced_transaction_is_given_up() -> None:
+    one = pending("one")
+    answer = WriteTxnMarkersResponse([result(one, p0=ErrorCode.TRANSACTION_COORDINATOR_FENCED)])
+    assert settle([Errand(one, [A])], answer) == ([one], False)
+
+
+def test_a_partition_that_the_answer_leaves_out_is_sent_again() -> None:
+    one = pending("one")
+    assert settle([Errand(one, [A])], WriteTxnMarkersResponse()) == ([], True)
+    assert settle([Errand(one, [A])], WriteTxnMarkersResponse([result(one)])) == ([], True)
+    assert one.missing == {A, B, C}
