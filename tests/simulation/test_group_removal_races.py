@@ -81,7 +81,7 @@ async def read_again(log, key, groups) -> int:  # type: ignore[no-untyped-def]
     from barnabas_broker.coordinator.group.loading import LoadedGroups
 
     loaded = LoadedGroups()
-    await log.load(key, groups._groups.leader_epoch(key), loaded.take)
+    await log.load(key, groups._groups.leader_epoch(key), loaded.take_batch)
     found = [g.committed.offsets.get(ORDERS) for g in loaded.groups() if g.group_id == "g"]
     return found[0].value.offset if found and found[0] else -1
 
