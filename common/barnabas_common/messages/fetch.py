@@ -55,11 +55,21 @@ class FetchRequest:
 
 
 @dataclass(slots=True)
+class AbortedTransaction:
+    """From `first_offset` up to its marker, the producer's batches are not for read_committed
+    readers."""
+
+    producer_id: int
+    first_offset: int
+
+
+@dataclass(slots=True)
 class FetchedPartition:
     """The result for one partition: batches in `records`, and the leader's offsets.
 
     If a follower's log diverges from the leader's, `diverging_epoch` and `diverging_end_offset` say
-    where (KIP-595); otherwise they are -1.
+    where (KIP-595); otherwise they are -1. `aborted_transactions`, for read_committed only, are all
+    that may have batches in `records`.
     """
 
     topic: str
@@ -73,6 +83,7 @@ class FetchedPartition:
     current_leader_id: int = -1
     current_leader_epoch: int = -1
     records: bytes = b""
+    aborted_transactions: list[AbortedTransaction] = field(default_factory=list)
 
 
 @dataclass(slots=True)
