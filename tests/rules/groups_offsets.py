@@ -114,8 +114,8 @@ COMMITS_AND_FETCHES = Section(
         ),
         opposite(
             "No client writes to",
-            "replica/serve/produce_path.py",
-            "if item.topic in INTERNAL_TOPICS and not internal_topics_allowed:",
+            "replica/serve/produce_refusals.py",
+            "if item.topic in INTERNAL_TOPICS:",
             "if False:",
             "simulation/test_groups_bad_input.py::test_no_client_writes_to_an_internal_topic_creates_it_or_lets_it_grow",
         ),

@@ -107,9 +107,9 @@ OFFSETS = Section(
         ),
         opposite(
             "The last stable offset equals the high watermark",
-            "log/unified_log.py",
-            "        return self.high_watermark\n\n    @property\n    def size_bytes",
-            "        return self.log_end_offset\n\n    @property\n    def size_bytes",
+            "log/readable_log.py",
+            "            return self.high_watermark\n",
+            "            return self._local.log_end_offset\n",
             "unit/test_log_append.py::test_the_last_stable_offset_is_the_high_watermark",
         ),
     ),

@@ -11,11 +11,10 @@ from barnabas_broker.disk.page_cache import CachedFile
 from barnabas_broker.log.compaction.cleanable import Cleanable, filthiest
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
-from barnabas_common.record.batch import TRANSACTIONAL, pack_header, parse_header, seal
 from barnabas_common.topic_partition import TopicPartition
 
 from tests.support import compacted
-from tests.support.compacted import KeyedRecord, keyed, newest, put, records_in
+from tests.support.compacted import KeyedRecord, newest, put, records_in
 from tests.support.log_manager_world import ManagerWorld
 from tests.support.log_world import FakeClock
 from tests.support.mortal_disk import Killed, MortalDisk
@@ -132,21 +131,17 @@ async def test_a_log_that_gives_up_every_time_does_not_keep_the_others_dirty(
     world: ManagerWorld,
 ) -> None:
     manager = await world.start()
-    stuck = await world.open(manager, "a", cleanup_policy="compact")
-    for number in range(20):
-        batch = bytearray(keyed((b"key", b"%d" % number)))
-        fields = {"base_offset": number, "partition_leader_epoch": 0, "producer_id": 1}
-        header = parse_header(batch)._replace(attributes=TRANSACTIONAL, producer_epoch=0, **fields)
-        batch[:61] = pack_header(header)
-        seal(batch)
-        stuck.append_as_follower(batch)
-        stuck.update_high_watermark(stuck.log_end_offset)
-    compacted.seal(stuck)
+    stuck = await filled(world, manager, "a")
     other = await filled(world, manager)
     assert manager.cleaner.dirty(stuck).dirty_ratio == manager.cleaner.dirty(other).dirty_ratio
+
+    def truncate_at_every_step(_step: int, _function: Any) -> None:
+        stuck.truncations += 1
+
+    watch(world, manager, truncate_at_every_step)
     for _ in range(3):
         await manager.cleaner.clean_filthiest()
-    assert len(records_in(stuck)) == 20, "its transaction is open"
+    assert len(records_in(stuck)) == 20, "it was truncated under each pass"
     assert len(records_in(other)) < 20
 
 

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 from barnabas_broker.config import keys
+from barnabas_broker.log.index.transaction_index import AbortedTxn
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.record.batch import (
@@ -18,6 +19,7 @@ from barnabas_common.record.batch import (
 from tests.support import compacted
 from tests.support.compacted import Pair, compact, keyed, records_in
 from tests.support.log_manager_world import ManagerWorld
+from tests.support.log_transactions import indexed
 from tests.support.log_world import NOW, read_all
 
 ABORT, COMMIT = struct.pack(">hh", 0, 0), struct.pack(">hh", 0, 1)
@@ -146,3 +148,27 @@ async def test_an_open_transaction_ends_the_pass_before_its_segment(world: Manag
     report = await compact(manager, log, world.passes)
     assert report.end_offset == 2
     assert [value for _, key, value in records_in(log) if key == b"a"] == [b"2", b"open", b"3"]
+    assert manager.cleaner.dirty(log).cleanable_bytes == 0
+
+
+async def test_the_index_keeps_the_aborted_transactions_whose_markers_stay(
+    world: ManagerWorld,
+) -> None:
+    manager, log = await opened(world)
+    append(log, 1, (b"a", b"1"))
+    append(log, 2, (b"a", b"2"))
+    log.roll()
+    end(log, 1, ABORT)
+    seal_log(log)
+    end(log, 2, ABORT)
+    before = [AbortedTxn(1, 0, 2, 1), AbortedTxn(2, 1, 4, 5)]
+    assert indexed(log) == before
+    seal_log(log)
+    for _ in range(2):
+        await compact(manager, log, world.passes)
+        assert indexed(log) == before
+        seal_log(log)
+    world.clock.now_ms += RETENTION_MS
+    await compact(manager, log, world.passes)
+    assert not any(2 in h or 4 in h for h in [headers(log)])
+    assert indexed(log) == []

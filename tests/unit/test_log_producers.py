@@ -20,6 +20,7 @@ from barnabas_common.errors import (
     OutOfOrderSequenceNumberError,
     RecordListTooLargeError,
 )
+from barnabas_common.record.transactional import marker_batch
 from barnabas_simulator.disk import MemoryDisk
 
 from tests.support.idempotent import MARKER, sent
@@ -268,7 +269,7 @@ def test_a_marker_is_noted() -> None:
     log = LogWorld().open()
     log.append_as_follower(
         sent(b"a", producer_id=7, attributes=MARKER & 16)
-        + stamped(sent(b"end", producer_id=7, epoch=1, sequence=-1, attributes=MARKER), 1)
+        + stamped(marker_batch(7, 1, False, 0, NOW), 1)
     )
     assert known(log) == {7: (1, -1, -1)}
 

@@ -86,7 +86,9 @@ async def leader_of_one_partition(directory: Path) -> BrokerParts:
     )
     producer_ids = ProducerIdManager(1, lambda: None)
     transactions = TransactionCoordinator(
-        TransactionContext(runtime, config, manager, cache, events, producer_ids.generate)
+        TransactionContext(
+            runtime, config, manager, cache, events, producer_ids.generate, read_shape
+        )
     )
     return BrokerParts(
         1, config, runtime, cache, manager, groups, transactions, producer_ids, lambda: None,

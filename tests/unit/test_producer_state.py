@@ -176,15 +176,15 @@ def test_a_marker_ends_the_transaction_and_its_epoch_counts() -> None:
     second = header_of(1, 0, 10, 19, 110, attributes=TRANSACTIONAL)
     entry = after_batch(after_batch(None, first), second)
     assert unpack(entry).current_txn_first_offset == 100
-    ended = unpack(after_marker(entry, header_of(1, 0, -1, None, 120, NOW + 7, MARKER)))
+    ended = unpack(after_marker(entry, header_of(1, 0, -1, None, 120, NOW + 7, MARKER), 4))
     assert (ended.current_txn_first_offset, ended.timestamp) == (-1, NOW + 7)
     assert (ended.last_sequence, len(list(ended.batches()))) == (19, 2)
-    bumped = after_marker(entry, header_of(1, 1, -1, None, 120, NOW, MARKER))
+    bumped = after_marker(entry, header_of(1, 1, -1, None, 120, NOW, MARKER), 4)
     assert list(unpack(bumped).batches()) == []
     assert outcome(bumped, 1, 0, 3) is None
     assert outcome(bumped, 1, 2, 3) is OutOfOrderSequenceNumberError
     assert outcome(bumped, 0, 20, 20) is InvalidProducerEpochError
-    alone = unpack(after_marker(None, header_of(1, 3, -1, None, 0, NOW, MARKER)))
+    alone = unpack(after_marker(None, header_of(1, 3, -1, None, 0, NOW, MARKER), 4))
     assert (alone.producer_epoch, alone.last_offset) == (3, -1)
 
 

@@ -1,6 +1,6 @@
 """The broker keys of transactions and of the topic that holds their states."""
 
-from barnabas_broker.config.key import MAX_INT, Key, integer
+from barnabas_broker.config.key import MAX_INT, Key, boolean, dynamic, integer
 
 TRANSACTIONAL_ID_EXPIRATION_MS = Key(
     "transactional.id.expiration.ms",
@@ -55,4 +55,10 @@ TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS = Key(
     integer(1, MAX_INT),
     3600000,
     "Time between scans for transactional ids that have expired, ms.",
+)
+TRANSACTION_PARTITION_VERIFICATION_ENABLE = dynamic(
+    "transaction.partition.verification.enable",
+    boolean,
+    True,
+    "Ask the coordinator before a transaction's first batch is appended (KIP-890).",
 )

@@ -23,6 +23,7 @@ from barnabas_common.record.transactional import transactional_batch
 from barnabas_common.runtime import Clock, TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_broker.replica.leader.leadership import ACKS_ALL
 from barnabas_broker.replica.replica_manager import ReplicaManager
 
@@ -40,6 +41,14 @@ class KeyValue(NamedTuple):
 
     key: bytes
     value: bytes | None
+
+
+class InTransaction(NamedTuple):
+    """The transaction that an append is a part of."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
 
 
 class Written(NamedTuple):
@@ -119,20 +128,21 @@ class PartitionLog:
         self,
         key: TopicPartition,
         leader_epoch: int,
-        producer_id: int,
-        producer_epoch: int,
+        transaction: InTransaction,
         records: Sequence[KeyValue],
     ) -> Written:
         """Append the records in a batch of their own, as a part of the producer's transaction."""
+        transactional_id, producer_id, producer_epoch = transaction
+        now_ms = self._clock.wall_ms()
+        batch = transactional_batch(producer_id, producer_epoch, now_ms, records)
+        item = ProducePartition(key.topic, key.partition, bytes(batch))
+        request = ProduceRequest(ACKS_ALL, self._timeout_ms, [item], transactional_id)
+        verified = await self._produces.verification.verify(request)
         try:
             self._reads.log_range(key, leader_epoch)
         except KafkaError:
             return _REFUSED
-        now_ms = self._clock.wall_ms()
-        batch = transactional_batch(producer_id, producer_epoch, now_ms, records)
-        item = ProducePartition(key.topic, key.partition, bytes(batch))
-        request = ProduceRequest(ACKS_ALL, self._timeout_ms, [item])
-        response = await self._produces.produce(request, internal_topics_allowed=True)
+        response = await self._produces.produce(request, AppendOrigin.COORDINATOR, verified)
         assert response is not None
         (result,) = response.partitions
         return Written(result.base_offset, ErrorCode(result.error_code))
@@ -190,7 +200,7 @@ class PartitionLog:
                 builder.append(now_ms, record.key, record.value)
         item = ProducePartition(key.topic, key.partition, builder.build())
         request = ProduceRequest(ACKS_ALL, self._timeout_ms, [item])
-        response = await self._produces.produce(request, internal_topics_allowed=True)
+        response = await self._produces.produce(request, AppendOrigin.COORDINATOR)
         assert response is not None
         return response.partitions[0]
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.segment.segment import Segment
+from barnabas_broker.log.segment.segment_list import SegmentList
 
 
 @dataclass(frozen=True)
@@ -28,3 +29,16 @@ class FlushPlan:
             segment.flush(sealed)
         if self.directory is not None:
             self.disk.sync_directory(self.directory)
+
+
+def segments_to_flush(
+    segments: SegmentList, recovery_point: int, end: int, truncated: bool
+) -> list[tuple[Segment, bool]]:
+    """The segments with records below `end` that may not be durable, and whether each is sealed."""
+    # If a segment was flushed to its end while it was active, and sealed afterwards, the last
+    # entries of its indexes are not durable yet.
+    return [
+        (segment, segment is not segments.active)
+        for segment in segments.from_offset(max(recovery_point - 1, 0))
+        if truncated or segment.base_offset < end > recovery_point
+    ]

@@ -14,39 +14,44 @@ log is unchanged.
 
 import errno
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from barnabas_common.errors import OffsetOutOfRangeError
-from barnabas_common.record.batch import BatchHeader, Buffer, CorruptBatch
+from barnabas_common.record.batch import Buffer, CorruptBatch
+from barnabas_common.record.transactional import marker_in
 
 from barnabas_broker.config.log_config import LogConfig
+from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_broker.log.appended import Appended
 from barnabas_broker.log.checkpoint.partition_metadata import read_topic_id, write_topic_id
 from barnabas_broker.log.epochs.leader_epoch_cache import EpochEnd
 from barnabas_broker.log.epochs.leader_epoch_file import LeaderEpochFile
-from barnabas_broker.log.flush_plan import FlushPlan
+from barnabas_broker.log.flush_plan import FlushPlan, segments_to_flush
 from barnabas_broker.log.index.time_index import NO_TIMESTAMP
 from barnabas_broker.log.local_log import LocalLog
 from barnabas_broker.log.log_context import LogContext
 from barnabas_broker.log.producers.producer_state_manager import ProducerStateManager
+from barnabas_broker.log.producers.verification import VerificationGuard
+from barnabas_broker.log.readable_log import ReadableLog
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder, load
 from barnabas_broker.log.retention import Deletion, segments_to_delete
 from barnabas_broker.log.segment.replacement import Replacement
 from barnabas_broker.log.segment.segment import PlacedBatch, Segment
-from barnabas_broker.log.segment.timestamp_lookup import (
-    TimestampedOffset,
-    first_at_or_after,
-    first_of_largest,
-)
 from barnabas_broker.log.stamping import stamped
 from barnabas_broker.log.storage_guard import StorageGuard
-from barnabas_broker.log.validation import by_segment, check_produced, check_replicated, verified
+from barnabas_broker.log.validation import (
+    CheckedBatch,
+    by_segment,
+    check_produced,
+    check_replicated,
+    verified,
+)
 
 logger = logging.getLogger(__name__)
 
 
-class UnifiedLog:
+class UnifiedLog(ReadableLog):
     """The constructor opens the log; it runs off the event loop if recovery may take long.
 
     Raises OSError, or UnusableLog if `partition.metadata` is malformed.
@@ -76,6 +81,7 @@ class UnifiedLog:
         self._guard = StorageGuard(self, context.host)
         self.producers = ProducerStateManager(folder.disk, folder.path, folder.topic_partition)
         self.producers.load(loaded.segments, self.log_end_offset, checkpoint.is_clean)
+        self.producers.transactions.high_watermark_moved(self.high_watermark)
 
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"
@@ -84,11 +90,6 @@ class UnifiedLog:
     def log_end_offset(self) -> int:
         """The offset that the next record gets."""
         return self._local.log_end_offset
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Where read_committed readers stop: the high watermark, as there are no transactions."""
-        return self.high_watermark
 
     @property
     def size_bytes(self) -> int:
@@ -111,16 +112,23 @@ class UnifiedLog:
 
     # ---- appending
 
-    def append_as_leader(self, records: Buffer, leader_epoch: int, now_ms: int) -> Appended:
+    def append_as_leader(
+        self,
+        records: Buffer,
+        leader_epoch: int,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        guard: VerificationGuard | None = None,
+    ) -> Appended:
         """Append a producer's batches atomically, under the next offsets and `leader_epoch`.
 
         Batches that an idempotent producer sends again are not appended: the answer is that of the
-        first time. Raises the errors of `verified`, `ProducerStateManager.check` and
-        `check_produced`, and KafkaStorageError if the disk failed.
+        first time. `guard`: see `ProducerStateManager.check`. Raises the errors of `verified`, of
+        that check and of `check_produced`, and KafkaStorageError if the disk failed.
         """
         self._guard.check_usable()
-        sent = verified(records)
-        known = self.producers.check([batch.header for batch in sent])
+        sent = verified(records, origin)
+        known = self.producers.check(sent, origin, guard)
         if known.batches == len(sent):
             return Appended(known.first_offset, known.last_offset, known.timestamp)
         batches = check_produced(sent[known.batches :], self.config, now_ms)
@@ -129,7 +137,7 @@ class UnifiedLog:
         with self._guard.io("append"):
             rolled = self._local.append(buffers, placed, first_offset, self.config, now_ms)
         self.assign_epoch(leader_epoch, first_offset)
-        self._note_producers(headers, rolled)
+        self._note_producers(map(CheckedBatch, headers, (data for _, data in batches)), rolled)
         self._after_append(rolled)
         append_time = self.config.message_timestamp_type == "LogAppendTime"
         first_offset = known.first_of_all(first_offset)
@@ -159,15 +167,17 @@ class UnifiedLog:
             any_rolled |= rolled
             for header, _ in group:
                 self.assign_epoch(header.partition_leader_epoch, header.base_offset)
-            self._note_producers([header for header, _ in group], rolled)
+            self._note_producers(group, rolled)
         self._after_append(any_rolled)
 
-    def _note_producers(self, headers: Sequence[BatchHeader], rolled: bool) -> None:
+    def _note_producers(self, batches: Iterable[CheckedBatch], rolled: bool) -> None:
         """Take over what was appended; the snapshot of a new segment has what came before it."""
         if rolled:
             self.producers.take_snapshot(self.active_segment_offset)
-        for header in headers:
-            self.producers.note(header)
+        for header, data in batches:
+            aborted = self.producers.note(header, marker_in(data) if header.is_control else None)
+            if aborted is not None:
+                self._local.segments.active.txn_index.add(aborted)
 
     def _after_append(self, rolled: bool) -> None:
         """Flush after the epochs are assigned: the recovery point must not pass unsaved epochs."""
@@ -185,46 +195,6 @@ class UnifiedLog:
                 self._local.roll(self.log_end_offset, self.config, "asked to")
             self.producers.take_snapshot(self.log_end_offset)
             self._context.host.rolled(self)
-
-    # ---- reading
-
-    def read(
-        self, offset: int, max_bytes: int, end_offset: int, min_one_batch: bool = True
-    ) -> bytes:
-        """Whole batches from the one that holds `offset`, all of them below `end_offset`.
-
-        With `min_one_batch` the first one is returned even if it exceeds `max_bytes`. All batches
-        are of one segment.
-
-        Raises as `check_in_range`, CorruptMessageError if the disk returned malformed data, and
-        KafkaStorageError if it failed.
-        """
-        self.check_in_range(offset)
-        self._guard.check_usable()
-        if offset >= end_offset or offset == self.log_end_offset:
-            return b""
-        with self._guard.io("read"):
-            return self._local.read(offset, max_bytes, end_offset, min_one_batch)
-
-    def check_in_range(self, offset: int) -> None:
-        """Raises OffsetOutOfRangeError unless log start <= offset <= log end."""
-        start, end = self.log_start_offset, self.log_end_offset
-        if not start <= offset <= end:
-            raise OffsetOutOfRangeError(
-                f"{self.topic_partition}: offset {offset} is not within {start}..{end}"
-            )
-
-    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
-        """The first record with this timestamp or a later one, or None."""
-        self._guard.check_usable()
-        with self._guard.io("read"):
-            return first_at_or_after(self._local.segments, timestamp_ms, self.log_start_offset)
-
-    def offset_of_max_timestamp(self) -> TimestampedOffset | None:
-        """The first record with the largest timestamp, or None without timestamps."""
-        self._guard.check_usable()
-        with self._guard.io("read"):
-            return first_of_largest(self._local.segments)
 
     # ---- epochs
 
@@ -250,6 +220,7 @@ class UnifiedLog:
     def update_high_watermark(self, offset: int) -> None:
         """Set the high watermark of a follower, limited to the offsets of this log."""
         self.high_watermark = self._clamp(offset)
+        self.producers.transactions.high_watermark_moved(self.high_watermark)
 
     def maybe_increment_high_watermark(self, offset: int) -> bool:
         """Raise a leader's high watermark; True if it moved. ValueError above the log end."""
@@ -261,6 +232,8 @@ class UnifiedLog:
         if offset <= self.high_watermark:
             return False
         self.high_watermark = offset
+        if self.producers.transactions.first_unstable_offset is not None:
+            self.producers.transactions.high_watermark_moved(offset)
         return True
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
@@ -328,7 +301,7 @@ class UnifiedLog:
                 self.fail(OSError(errno.EIO, str(error)))
                 raise
         self.recovery_point = min(self.recovery_point, offset)
-        self.high_watermark = self._clamp(self.high_watermark)
+        self.update_high_watermark(self.high_watermark)
         self.leader_epochs.truncate_from_end(self.log_end_offset)
         self._epochs_changed()
 
@@ -409,13 +382,7 @@ class UnifiedLog:
             truncations=self.truncations,
             epoch_version=self.leader_epochs.version,
             names_version=names_version,
-            # If a segment was flushed to its end while it was active, and sealed afterwards, the
-            # last entries of its indexes are not durable yet.
-            segments=[
-                (segment, segment is not segments.active)
-                for segment in segments.from_offset(max(self.recovery_point - 1, 0))
-                if truncated or segment.base_offset < end > self.recovery_point
-            ],
+            segments=segments_to_flush(segments, self.recovery_point, end, truncated),
             directory=None if names_version == self._durable_names else self.directory,
             disk=self._disk,
         )

@@ -13,7 +13,6 @@ from barnabas_common.errors import (
     CorruptMessageError,
     InvalidRecordError,
     InvalidTimestampError,
-    InvalidTxnStateError,
     MessageTooLargeError,
     RecordListTooLargeError,
     UnsupportedCompressionTypeError,
@@ -32,6 +31,7 @@ from barnabas_common.record.compression import Compression
 from barnabas_common.record.recompress import recompress
 
 from barnabas_broker.config.log_config import LogConfig
+from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_broker.log.errors import UnexpectedAppendOffset
 from barnabas_broker.log.record_validation import MAX_UNPACKED_SIZE, validate_records
 
@@ -47,17 +47,17 @@ class CheckedBatch(NamedTuple):
     data: memoryview
 
 
-def verified(records: Buffer) -> list[CheckedBatch]:
+def verified(records: Buffer, origin: AppendOrigin = AppendOrigin.CLIENT) -> list[CheckedBatch]:
     """The batches of a producer, whose headers and checksums are right; there is at least one.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, INVALID_TXN_STATE or
+        KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP or
             UNSUPPORTED_COMPRESSION_TYPE.
     """
     view = memoryview(records)
     found = []
     for position, header in _verified_batches(view):
-        _check_header(header)
+        _check_header(header, origin)
         found.append(CheckedBatch(header, view[position : position + header.size]))
     if not found:
         raise InvalidRecordError("a produce request must carry at least one batch")
@@ -156,17 +156,17 @@ def _verified_batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
         position += header.size
 
 
-def _check_header(header: BatchHeader) -> None:
+def _check_header(header: BatchHeader, origin: AppendOrigin) -> None:
     if header.base_offset != 0:
         raise InvalidRecordError(f"a producer's batch has base offset {header.base_offset}, not 0")
     if not header.has_consecutive_offsets:
         raise InvalidRecordError(
             f"{header.record_count} records and last offset delta {header.last_offset_delta}"
         )
-    if header.is_control:
+    if header.is_control and origin is AppendOrigin.CLIENT:
         raise InvalidRecordError("only brokers write control batches")
-    if header.is_transactional:
-        raise InvalidTxnStateError("transactions are not supported")
+    if header.is_transactional and header.producer_id < 0:
+        raise InvalidRecordError("a transactional batch has no producer id")
     if header.compression not in Compression.__members__.values():
         raise UnsupportedCompressionTypeError(f"codec {header.compression} is unknown")
     if header.timestamp_type == 1:
@@ -199,8 +199,9 @@ def _check_timestamps(header: BatchHeader, earliest: int, config: LogConfig, now
 def _fit_to_topic(
     header: BatchHeader, data: memoryview, config: LogConfig, now_ms: int
 ) -> CheckedBatch:
-    """The batch in the topic's codec and with the topic's timestamp type."""
-    codec = _stored_codec(header, config)
+    """The batch in the topic's codec and with the topic's timestamp type; a control batch keeps its
+    codec."""
+    codec = header.compression if header.is_control else _stored_codec(header, config)
     append_time = config.message_timestamp_type == "LogAppendTime"
     keep_codec = codec == header.compression
     if keep_codec and not append_time:

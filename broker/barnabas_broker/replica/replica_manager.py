@@ -52,6 +52,11 @@ from barnabas_broker.replica.serve.coordinator_reads import CoordinatorReads
 from barnabas_broker.replica.serve.follower_fetch import FollowerFetches
 from barnabas_broker.replica.serve.offsets import OffsetLookups
 from barnabas_broker.replica.serve.produce_path import ProducePath
+from barnabas_broker.replica.serve.verification import (
+    AskCoordinator,
+    TransactionVerification,
+    no_coordinator,
+)
 from barnabas_broker.replica.strays import INTERVAL_SECONDS as STRAYS_INTERVAL_SECONDS
 from barnabas_broker.replica.strays import Strays
 from barnabas_broker.replica.vanished import VanishedReplicas
@@ -67,6 +72,7 @@ class ReplicaContext:
     `ask_for_roles` has the controller send all LeaderAndIsr requests of this broker again;
     `replica_lost` has this broker registered again, as one that has lost records.
     `isr_writer` writes ISR changes while the controller cannot be reached; without it they wait.
+    `ask_transaction_coordinator` asks whether partitions are part of a transaction.
     """
 
     runtime: Runtime
@@ -80,6 +86,7 @@ class ReplicaContext:
     ask_for_roles: Callable[[], None] = lambda: None
     replica_lost: Callable[[str], None] = lambda _why: None
     isr_writer: IsrWriter | None = None
+    ask_transaction_coordinator: AskCoordinator = no_coordinator
 
 
 class ReplicaManager:
@@ -113,7 +120,13 @@ class ReplicaManager:
             self._clock.monotonic,
         )
         now = self._clock.monotonic
-        self.produces = ProducePath(self.partitions, self._deadlines, self._clock)
+        verification = TransactionVerification(
+            self.partitions,
+            self._clock,
+            context.ask_transaction_coordinator,
+            lambda: context.config[keys.TRANSACTION_PARTITION_VERIFICATION_ENABLE],
+        )
+        self.produces = ProducePath(self.partitions, self._deadlines, self._clock, verification)
         self.consumer_fetches = ConsumerFetches(
             self.partitions,
             self._deadlines,

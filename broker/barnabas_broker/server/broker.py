@@ -28,6 +28,7 @@ from barnabas_broker.coordinator.transaction.coordinator import (
     TransactionContext,
     TransactionCoordinator,
 )
+from barnabas_broker.coordinator.transaction.verification_channel import VerificationChannel
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
@@ -100,6 +101,7 @@ class Broker:
             self.config[keys.LOG_DIR_STAMP_INTERVAL_MS] / 1000,
             self.events,
         )
+        self._verifications = self._verification_channel()
         self.replica_manager = ReplicaManager(
             ReplicaContext(
                 runtime=world.runtime,
@@ -115,6 +117,7 @@ class Broker:
                 isr_writer=ZooKeeperIsrWriter(
                     lambda: self.membership.store, self._leader_facts(), self.events
                 ),
+                ask_transaction_coordinator=self._verifications.ask,
             )
         )
         self.groups = GroupCoordinator(self._coordinator_context())
@@ -161,6 +164,7 @@ class Broker:
         self.groups.start()
         self.transactions.start()
         opened.push_async_callback(self._close_listeners)
+        opened.push_async_callback(self._verifications.close)
         opened.push_async_callback(self.transactions.close)
         opened.push_async_callback(self.groups.close)
         await self._open_listeners(cluster_id)
@@ -260,6 +264,10 @@ class Broker:
             self._producer_ids.generate,
             lambda topic: shape_of(topic, self.membership.store),
         )
+
+    def _verification_channel(self) -> VerificationChannel:
+        network, listener = self._runtime.network, self.config.inter_broker_listener
+        return VerificationChannel(network, self.metadata_cache, listener)
 
     def _leader_facts(self) -> LeaderFacts:
         config = self._controller_config

@@ -1,8 +1,9 @@
 """The batches that one fetch returned for one partition, decoded one by one on demand."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from barnabas_common.errors import CorruptMessageError
+from barnabas_common.record.aborted import AbortedBatches
 from barnabas_common.record.batch import BatchHeader, CorruptBatch, batches
 from barnabas_common.record.reader import Columns, read_batch_as, read_columns
 
@@ -24,13 +25,19 @@ def advice(broker_id: int) -> str:
 
 
 class CompletedFetch:
-    """Batches of one partition. Taking records moves the partition's `position`.
+    """Batches of one partition. Taking records moves the partition's `position`, also past control
+    batches and aborted transactions. `aborted` has the producer ids and first offsets of those.
 
     Stale once the partition was sought or unassigned after the fetch.
     """
 
     def __init__(
-        self, state: TopicPartitionState, records: bytes, check_crcs: bool, broker_id: int
+        self,
+        state: TopicPartitionState,
+        records: bytes,
+        check_crcs: bool,
+        broker_id: int,
+        aborted: Iterable[tuple[int, int]] = (),
     ) -> None:
         self.state = state
         self._broker_id = broker_id
@@ -39,6 +46,8 @@ class CompletedFetch:
         self._version = state.version
         self._buffer = records
         self._check_crcs = check_crcs
+        self._began = tuple(aborted)
+        self._aborted = AbortedBatches(self._began)
         self._batches: Iterator[tuple[int, BatchHeader]] = batches(records)
         self._decoded: list[ConsumerRecord] = []
         self._taken = 0
@@ -71,7 +80,13 @@ class CompletedFetch:
     def take_columns(self) -> Columns:
         """The rest of the chunk, as columns."""
         try:
-            columns = read_columns(self._buffer, self.state.position, _END, self._check_crcs)
+            columns = read_columns(
+                self._buffer,
+                self.state.position,
+                _END,
+                self._check_crcs,
+                AbortedBatches(self._began),
+            )
             for _, header in self._batches:
                 self._next_offset = header.next_offset
                 self.state.position_epoch = header.partition_leader_epoch
@@ -85,10 +100,11 @@ class CompletedFetch:
         """Decode the next batch that may have records to return; False at the end."""
         try:
             for position, header in self._batches:
+                left_out = self._aborted.leaves_out(header, self._buffer, position)
                 if header.next_offset <= self.state.position:
                     continue
                 self._next_offset = header.next_offset
-                if header.is_control:
+                if left_out:
                     self.state.position = header.next_offset
                     continue
                 self._decode(position, header)

@@ -57,7 +57,8 @@ class ConsumerConfig:
     """Sizes in bytes, times in milliseconds.
 
     `auto_offset_reset`: where to start without a position, or if the offset no longer exists;
-    "none" raises instead. `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers when it has
+    "none" raises instead. `isolation_level`: with "read_committed" the records of open and aborted
+    transactions are not read. `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers when it has
     that much, or after that time. `fetch_max_bytes` bounds one answer, and what is buffered here.
     `client_id`: the consumer's name in its tasks, and in descriptions of its group.
 
@@ -106,10 +107,6 @@ class ConsumerConfig:
         check_choice("offsets_storage", config.offsets_storage, _STORAGES)
         for name in ("client_id", "client_rack", "group_instance_id"):
             check_str(name, getattr(config, name))
-        if config.isolation_level == "read_committed":
-            raise InvalidArgumentError(
-                'isolation_level "read_committed" is not available: there are no transactions yet'
-            )
         config._check_group()
         return config
 

@@ -132,7 +132,10 @@ class Fetcher:
         if last is None or last.next_offset <= state.fetch_offset:
             self._corrupt(asked, "no whole batch from the requested offset was returned")
             return
-        chunk = CompletedFetch(state, answer.records, self.config.check_crcs, asked.broker_id)
+        aborted = [(one.producer_id, one.first_offset) for one in answer.aborted_transactions]
+        chunk = CompletedFetch(
+            state, answer.records, self.config.check_crcs, asked.broker_id, aborted
+        )
         state.fetched(last.next_offset, last.partition_leader_epoch, chunk.size)
         self.buffer.add(chunk)
 

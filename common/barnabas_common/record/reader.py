@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from barnabas_common.record.batch import (
     BatchHeader,
@@ -90,8 +90,23 @@ def records_from(buffer: Buffer, from_offset: int, check_crcs: bool = True) -> I
     return chain.from_iterable(_record_lists(buffer, from_offset, check_crcs))
 
 
+class Filter(Protocol):
+    """Says of each batch, in order, whether its records are not for the reader."""
+
+    def leaves_out(self, header: BatchHeader, buffer: Buffer, position: int) -> bool: ...
+
+
+class _ControlBatches:
+    def leaves_out(self, header: BatchHeader, _buffer: Buffer, _position: int) -> bool:
+        return header.is_control
+
+
 def read_columns(
-    buffer: Buffer, from_offset: int, end_offset: int, check_crcs: bool = True
+    buffer: Buffer,
+    from_offset: int,
+    end_offset: int,
+    check_crcs: bool = True,
+    batch_filter: Filter = _ControlBatches(),  # noqa: B008
 ) -> Columns:
     """The user records from `from_offset` to below `end_offset`, as columns.
 
@@ -103,7 +118,8 @@ def read_columns(
         for position, header in batches(buffer):
             if header.base_offset >= end_offset:
                 break
-            if header.last_offset >= from_offset and not header.is_control:
+            left_out = batch_filter.leaves_out(header, buffer, position)
+            if header.last_offset >= from_offset and not left_out:
                 records = _decode(buffer, position, header, check_crcs)
                 _extend(columns, _between(records, header, from_offset, end_offset), header)
     return columns

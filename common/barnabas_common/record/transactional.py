@@ -8,10 +8,12 @@ A marker is the end of a transaction in one partition: a control batch of one re
 
 import struct
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from barnabas_common.record.batch import CONTROL, seal
+from barnabas_common.record.batch import CONTROL, Buffer, CorruptBatch, seal
 from barnabas_common.record.compiled import DefaultRecordBatchBuilder
 from barnabas_common.record.compression import Compression
+from barnabas_common.record.reader import read_batch
 
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
@@ -19,7 +21,15 @@ _VERSION = 0
 _ABORT, _COMMIT = 0, 1
 _ATTRIBUTES_LOW_BYTE = 22
 _NO_SEQUENCE = -1
+_NO_EPOCH = -1
 _MAX_SIZE = 2**31 - 1
+
+
+class EndTransactionMarker(NamedTuple):
+    """What a marker says; `coordinator_epoch` is -1 if it does not."""
+
+    commit: bool
+    coordinator_epoch: int
 
 
 def transactional_batch(
@@ -61,3 +71,17 @@ def commits(marker_key: bytes | None) -> bool | None:
         return None
     _, kind = _KEY.unpack_from(marker_key)
     return {_COMMIT: True, _ABORT: False}.get(kind)
+
+
+def marker_in(batch: Buffer) -> EndTransactionMarker | None:
+    """The marker in a control batch; None if it was compacted away, or is no such marker."""
+    try:
+        records = read_batch(batch, check_crcs=False)
+    except CorruptBatch:
+        return None
+    commit = commits(records[0].key) if records else None
+    if commit is None:
+        return None
+    value = records[0].value or b""
+    epoch = _VALUE.unpack_from(value)[1] if len(value) >= _VALUE.size else _NO_EPOCH
+    return EndTransactionMarker(commit, epoch)

@@ -20,6 +20,7 @@ from barnabas_common.topic_name import GROUP_METADATA_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.api.parts import BrokerParts
+from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_broker.replica.leader.leadership import ACKS_ALL
 
 # As long as Kafka's `request.timeout.ms`, which is the limit there.
@@ -36,7 +37,7 @@ async def handle_write_txn_markers(
         for asked in marker.partitions
     ]
     response = await parts.replica_manager.produces.produce(
-        ProduceRequest(ACKS_ALL, _TIMEOUT_MS, items), internal_topics_allowed=True
+        ProduceRequest(ACKS_ALL, _TIMEOUT_MS, items), AppendOrigin.COORDINATOR
     )
     assert response is not None
     errors = iter([ErrorCode(outcome.error_code) for outcome in response.partitions])

@@ -18,7 +18,12 @@ from barnabas_broker.coordinator.group.records import (
     encode_offset_value,
 )
 from barnabas_broker.coordinator.group.write_errors import commit_error, group_error
-from barnabas_broker.coordinator.partition_log import KeyValue, PartitionLog, Written
+from barnabas_broker.coordinator.partition_log import (
+    InTransaction,
+    KeyValue,
+    PartitionLog,
+    Written,
+)
 
 _TOMBSTONES_IN_A_BATCH = 1000
 
@@ -62,8 +67,7 @@ class GroupLog:
     async def commit_in_transaction(
         self,
         group: Group,
-        producer_id: int,
-        producer_epoch: int,
+        transaction: InTransaction,
         offsets: Mapping[TopicPartition, OffsetValue],
     ) -> Written:
         """Write offsets as a part of the producer's open transaction; the error is the client's."""
@@ -71,8 +75,7 @@ class GroupLog:
         written = await self._log.append_in_transaction(
             partition,
             self._groups.leader_epoch(partition),
-            producer_id,
-            producer_epoch,
+            transaction,
             [
                 KeyValue(
                     encode_offset_key(OffsetKey(group.group_id, *key)), encode_offset_value(value)

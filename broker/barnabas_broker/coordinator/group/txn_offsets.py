@@ -18,6 +18,7 @@ from barnabas_broker.coordinator.group.groups import Groups
 from barnabas_broker.coordinator.group.membership.sync import check_generation
 from barnabas_broker.coordinator.group.records import OffsetValue
 from barnabas_broker.coordinator.group.states import GroupState
+from barnabas_broker.coordinator.partition_log import InTransaction
 from barnabas_broker.coordinator.record_fields import fits
 
 
@@ -85,7 +86,9 @@ class TxnOffsets:
         committed.begin_in_transaction(producer_id, offsets)
         try:
             written = await self._log.commit_in_transaction(
-                group, producer_id, request.producer_epoch, offsets
+                group,
+                InTransaction(request.transactional_id, producer_id, request.producer_epoch),
+                offsets,
             )
             if not written.error:
                 for at, (key, value) in enumerate(offsets.items(), written.base_offset):

@@ -73,6 +73,8 @@ class Cleaner:
     producers: ProducerScan = field(default_factory=ProducerScan)
     counts: Counts = field(default_factory=Counts)
     _segment: Segment | None = None
+    _markers: set[int] = field(default_factory=set)
+    """The offsets of the markers in the segment that is written."""
 
     # ---- the first step
 
@@ -146,12 +148,16 @@ class Cleaner:
         """
         cleaned = self._segment
         assert cleaned is not None
+        self._markers.clear()
         for source in group:
             for chunk in _chunks(source, 0, self.buffer_bytes):
                 written = self._write_chunk(chunk, cleaned, rules, transactions)
                 self.counts.bytes_before += len(chunk)
                 self.counts.bytes_after += written
                 yield len(chunk) + written
+            for aborted in source.segment.txn_index.entries():
+                if aborted.last_offset in self._markers:
+                    cleaned.txn_index.add(aborted)
         cleaned.next_offset = group[-1].end_offset
         cleaned.seal()
         cleaned.flush(indexes_too=True)
@@ -181,6 +187,8 @@ class Cleaner:
             if kept is not None:
                 after = parse_header(kept)
                 self.counts.records_after += after.record_count
+                if after.is_control and after.record_count:
+                    self._markers.add(after.last_offset)
                 buffers.append(kept)
                 placed.append(PlacedBatch(after.last_offset, after.size, after.max_timestamp))
         if buffers:

@@ -60,11 +60,6 @@ class ProducerScan:
             header.max_timestamp,
         )
 
-    @property
-    def first_open_offset(self) -> int | None:
-        """Where the earliest transaction without a marker starts."""
-        return min(self._open.values(), default=None)
-
     def active(self, now_ms: int, expiration_ms: int) -> dict[int, LastBatch]:
         """The producers that are not forgotten yet (`producer.id.expiration.ms`)."""
         return {

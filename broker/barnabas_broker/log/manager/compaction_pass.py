@@ -60,14 +60,3 @@ class Pass:
         """Raise if the log has changed in a way that the pass cannot take."""
         if not self.is_current():
             raise GivenUp("the log was truncated, closed or deleted")
-
-    def below_open_transactions(self, first_open_offset: int | None) -> int:
-        """The first uncleanable offset, given where the earliest open transaction starts."""
-        upper_bound = self.found.first_uncleanable_offset
-        if first_open_offset is None or first_open_offset >= upper_bound:
-            return upper_bound
-        return max(
-            one.segment.base_offset
-            for one in self.sources
-            if one.segment.base_offset <= first_open_offset
-        )

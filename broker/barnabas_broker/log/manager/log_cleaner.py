@@ -252,7 +252,7 @@ class LogCleaner:
         )
         work.counts = cleaner.counts
         await self._slices(work, cleaner.scan())
-        upper_bound = work.below_open_transactions(cleaner.producers.first_open_offset)
+        upper_bound = found.first_uncleanable_offset  # no transaction is open below
         memory = self._config[keys.LOG_CLEANER_DEDUPE_BUFFER_SIZE] // self._threads
         slots = slots_within(memory, upper_bound - found.first_dirty_offset)
         offsets = await self._off_loop(work, OffsetMap, slots)

@@ -79,6 +79,7 @@ class PeriodicLogTasks:
         """Forget the producers that have not written for long; others get their turn between."""
         expiration_ms = self._config[keys.PRODUCER_ID_EXPIRATION_MS]
         for log in self._logs.logs():
+            log.producers.verifications.expire(self._clock.wall_ms(), expiration_ms)
             producer_ids = list(log.producers.entries)
             for start in range(0, len(producer_ids), _PRODUCERS_BETWEEN_PAUSES):
                 part = producer_ids[start : start + _PRODUCERS_BETWEEN_PAUSES]

@@ -141,7 +141,10 @@ def sequence_before(sequence: int, count: int) -> int:
 
 
 def last_sequence_of(header: BatchHeader) -> int:
-    """The sequence of the batch's last record, also after compaction."""
+    """The sequence of the batch's last record, also after compaction; -1 if it has none, as
+    coordinators write it."""
+    if header.base_sequence == NONE:
+        return NONE
     return sequence_after(header.base_sequence, header.last_offset_delta)
 
 
@@ -177,7 +180,7 @@ def after_batch(entry: bytes | None, header: BatchHeader) -> bytes:
     )
 
 
-def after_marker(entry: bytes | None, header: BatchHeader) -> bytes:
+def after_marker(entry: bytes | None, header: BatchHeader, coordinator_epoch: int) -> bytes:
     """The entry after a transaction marker: the transaction is over, and its epoch counts."""
     producer = ProducerStateEntry(
         header.producer_id, NONE, NONE, NONE, 0, header.max_timestamp, NONE, NONE, b""
@@ -191,6 +194,7 @@ def after_marker(entry: bytes | None, header: BatchHeader) -> bytes:
     *fields, older = producer._replace(
         producer_epoch=header.producer_epoch,
         timestamp=header.max_timestamp,
+        coordinator_epoch=coordinator_epoch,
         current_txn_first_offset=NONE,
     )
     return _ENTRY.pack(*fields) + older
@@ -203,7 +207,8 @@ def share_of(headers: Sequence[BatchHeader]) -> Share | None:
     """The batches of one append as a whole, None if they are of no idempotent producer.
 
     Raises:
-        InvalidRecordError: some are of another producer or epoch, or have no sequence.
+        InvalidRecordError: some are of another producer or epoch, or have no sequence, or are in a
+            transaction while others are not.
         OutOfOrderSequenceNumberError: they do not follow one another.
     """
     first = headers[0]
@@ -214,6 +219,8 @@ def share_of(headers: Sequence[BatchHeader]) -> Share | None:
     for header in headers:
         if (header.producer_id, header.producer_epoch) != producer:
             raise InvalidRecordError("the batches of one append are not all of one producer")
+        if header.is_transactional != first.is_transactional:
+            raise InvalidRecordError("the batches of one append are not all of one transaction")
         if header.producer_epoch < 0 or header.base_sequence < 0:
             raise InvalidRecordError(
                 f"a batch of producer id {header.producer_id} has epoch {header.producer_epoch}"

@@ -13,14 +13,19 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+from barnabas_common.errors import OutOfOrderSequenceNumberError
 from barnabas_common.record.batch import BatchHeader, CorruptBatch
+from barnabas_common.record.transactional import EndTransactionMarker, marker_in
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.disk.disk import Disk, is_out_of_descriptors
+from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_broker.log.errors import MalformedCheckpoint
+from barnabas_broker.log.index.transaction_index import AbortedTxn
 from barnabas_broker.log.producers.producer_state import (
     ALL_NEW,
     Known,
+    Share,
     after_batch,
     after_marker,
     check,
@@ -32,6 +37,18 @@ from barnabas_broker.log.producers.snapshot_file import (
     encode_snapshot,
     name_of,
     offsets_in,
+)
+from barnabas_broker.log.producers.transactions import (
+    TransactionTable,
+    check_coordinator_epoch,
+    check_epoch,
+    check_in_transaction,
+    has_ongoing,
+)
+from barnabas_broker.log.producers.verification import (
+    NOT_NEEDED,
+    VerificationGuard,
+    Verifications,
 )
 from barnabas_broker.log.segment.batch_scan import headers
 from barnabas_broker.log.segment.segment import Segment
@@ -51,11 +68,14 @@ class PendingSnapshot:
 
 
 class ProducerStateManager:
-    """`entries` by producer id, packed as `producer_state` says. Called on the event loop, except
-    `write_aside`; and `load` and `close`, which may run off it. I/O errors are OSError."""
+    """`entries` by producer id, packed as `producer_state` says; `transactions` are derived from
+    them. Called on the event loop, except `write_aside`; and `load` and `close`, which may run off
+    it. I/O errors are OSError."""
 
     def __init__(self, disk: Disk, directory: str, name: TopicPartition) -> None:
         self.entries: dict[int, bytes] = {}
+        self.transactions = TransactionTable()
+        self.verifications = Verifications()
         self._disk = disk
         self._directory = directory
         self._name = name
@@ -73,25 +93,81 @@ class ProducerStateManager:
 
     # ---- appends
 
-    def check(self, headers: Sequence[BatchHeader]) -> Known:
+    def check(
+        self,
+        batches: Sequence[tuple[BatchHeader, memoryview]],
+        origin: AppendOrigin,
+        guard: VerificationGuard | None,
+    ) -> Known:
         """Return which of these batches were appended earlier.
 
-        Raises as `share_of` and `check` of `producer_state`.
+        `guard` shows that the coordinator knows of the transaction that a batch may begin. Raises
+        as `share_of` and `check` of `producer_state` and the checks of `transactions`.
         """
-        share = share_of(headers)
-        return ALL_NEW if share is None else check(self.entries.get(share.producer_id), share)
+        if origin is AppendOrigin.COORDINATOR:
+            for header, data in batches:
+                if header.producer_id >= 0:
+                    self._check_coordinators(header, data, guard)
+            return ALL_NEW
+        share = share_of([header for header, _ in batches])
+        return ALL_NEW if share is None else self._check_clients(share, guard)
 
-    def note(self, header: BatchHeader) -> None:
-        """Take over a batch that was appended; its header has its offsets."""
+    def _check_coordinators(
+        self, header: BatchHeader, data: memoryview, guard: VerificationGuard | None
+    ) -> None:
+        producer_id = header.producer_id
+        entry = self.entries.get(producer_id)
+        check_epoch(entry, header)
+        if not header.is_control:
+            check_in_transaction(entry, header, self.verifications.holds(producer_id, guard))
+        elif (marker := marker_in(data)) is not None:
+            check_coordinator_epoch(entry, header, marker)
+
+    def _check_clients(self, share: Share, guard: VerificationGuard | None) -> Known:
+        producer_id, first = share.producer_id, share.batches[0]
+        entry = self.entries.get(producer_id)
+        known = check(entry, share)
+        if known.batches == len(share.batches):
+            return known
+        is_verified = self.verifications.holds(producer_id, guard)
+        check_in_transaction(entry, first, is_verified)
+        if not is_verified or guard is None or guard is NOT_NEEDED or known.batches:
+            return known
+        if first.base_sequence > guard.lowest_sequence:
+            raise OutOfOrderSequenceNumberError(
+                f"producer id {producer_id}: sequence {first.base_sequence}, while"
+                f" {guard.lowest_sequence} waits for its transaction to be verified"
+            )
+        return known
+
+    def verification_for(self, header: BatchHeader, now_ms: int) -> VerificationGuard | None:
+        """The guard that a transaction's first batch needs; None for a later batch."""
+        if has_ongoing(self.entries.get(header.producer_id), header.producer_epoch):
+            return None
+        return self.verifications.begin(
+            header.producer_id, header.producer_epoch, header.base_sequence, now_ms
+        )
+
+    def note(
+        self, header: BatchHeader, marker: EndTransactionMarker | None = None
+    ) -> AbortedTxn | None:
+        """Take over a batch that was appended; its header has its offsets. `marker` is what a
+        control batch contains. Returns the transaction that it aborts."""
         producer_id = header.producer_id
         if producer_id < 0:
-            return
+            return None
         entry = self.entries.get(producer_id)
+        self._changed_up_to = header.next_offset
+        if header.is_transactional:
+            self.verifications.end(producer_id)
         if not header.is_control:
             self.entries[producer_id] = after_batch(entry, header)
-        elif header.record_count:
-            self.entries[producer_id] = after_marker(entry, header)
-        self._changed_up_to = header.next_offset
+            if header.is_transactional:
+                self.transactions.begin(producer_id, header.base_offset)
+        elif marker is not None:
+            self.entries[producer_id] = after_marker(entry, header, marker.coordinator_epoch)
+            return self.transactions.complete(producer_id, header.last_offset, not marker.commit)
+        return None
 
     def expire(self, producer_ids: Iterable[int], now_ms: int, expiration_ms: int) -> int:
         """Forget those of these producers that were silent for so long; return their number."""
@@ -179,28 +255,50 @@ class ProducerStateManager:
         newest = strays[-1:] if strays and strays[-1] > last else []
         self._remove(offset for offset in strays if offset not in newest)
         self._sync_removals()
-        if names or not is_clean:
-            self._read(segments, end_offset)
+        stale = [segment for segment in segments if segment.txn_index.is_stale]
+        if names or stale or not is_clean:
+            self._read(segments, end_offset, stale[0].base_offset if stale else end_offset)
+        self._complete_indexes(stale, segments[-1])
 
-    def _read(self, segments: Sequence[Segment], end_offset: int) -> None:
-        """Set the entries to what snapshots and log say."""
+    def _complete_indexes(self, stale: Sequence[Segment], active: Segment) -> None:
+        """Make the rebuilt indexes durable: below the recovery point no start rebuilds them."""
+        for segment in stale:
+            segment.txn_index.is_stale = False
+            segment.txn_index.save()
+            segment.txn_index.sync()
+            if segment is not active:
+                segment.txn_index.forget()
+
+    def _read(self, segments: Sequence[Segment], end_offset: int, start_by: int) -> None:
+        """Set the entries to what snapshots and log say. A snapshot above `start_by` is not used:
+        from there on, transaction indexes are rebuilt too."""
         start = segments[0].base_offset
         self.entries, self._changed_up_to = {}, 0
-        for offset in reversed([one for one in self._snapshots if one <= end_offset]):
+        for offset in reversed([one for one in self._snapshots if one <= start_by]):
             entries = self._read_snapshot(offset)
             if entries is not None:
                 self.entries, start = entries, offset
                 self._changed_up_to = offset if entries else 0
                 break
+        self.transactions = TransactionTable.of(self.entries.values())
         for segment in segments:
             if segment.next_offset <= start or segment.base_offset >= end_offset:
                 continue
             try:
-                for _, header in headers(segment.log, 0, segment.size):
-                    if header.base_offset >= start and header.producer_id >= 0:
-                        self.note(header)
+                self._read_segment(segment, start)
             except CorruptBatch as error:  # readers will meet it; the rest can still be used
                 logger.error("%s: producers of %s: %s", self._name, segment.path, error)
+
+    def _read_segment(self, segment: Segment, start: int) -> None:
+        for position, header in headers(segment.log, 0, segment.size):
+            if header.base_offset < start or header.producer_id < 0:
+                continue
+            marker = None
+            if header.is_control and header.record_count:
+                marker = marker_in(segment.log.read(position, header.size))
+            aborted = self.note(header, marker)
+            if aborted is not None and segment.txn_index.is_stale:
+                segment.txn_index.add(aborted)
 
     def _read_snapshot(self, offset: int) -> dict[int, bytes] | None:
         try:
@@ -224,12 +322,13 @@ class ProducerStateManager:
     def end_truncation(self, segments: Sequence[Segment], end_offset: int) -> None:
         """Forget the batches that were removed."""
         if self._changed_up_to > end_offset:
-            self._read(segments, end_offset)
+            self._read(segments, end_offset, end_offset)
 
     def clear(self) -> None:
         """Forget everything: the log begins at another offset."""
         self.begin_truncation(-1)
         self.entries, self._changed_up_to = {}, 0
+        self.transactions = TransactionTable()
 
     def remove_snapshots(self, offsets: Collection[int]) -> None:
         """Remove the snapshots at these offsets, where no segment begins any more."""

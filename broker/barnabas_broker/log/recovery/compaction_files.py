@@ -12,13 +12,13 @@ from barnabas_common.record.batch import CorruptBatch
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.disk.disk import Disk
-from barnabas_broker.log.index import offset_index, time_index
+from barnabas_broker.log.index import offset_index, time_index, transaction_index
 from barnabas_broker.log.segment.batch_scan import verified_batches
 from barnabas_broker.log.segment.segment import CLEANED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX
 
 logger = logging.getLogger(__name__)
 
-_FILES = (LOG_SUFFIX, offset_index.SUFFIX, time_index.SUFFIX)
+_FILES = (LOG_SUFFIX, offset_index.SUFFIX, time_index.SUFFIX, transaction_index.SUFFIX)
 
 
 def settle_compaction(disk: Disk, directory: str, name: TopicPartition) -> bool:

@@ -25,7 +25,7 @@ from barnabas_broker.log.checkpoint.checkpoint_file import decode_epochs
 from barnabas_broker.log.epochs import leader_epoch_file
 from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
 from barnabas_broker.log.errors import DamagedLogError, MalformedCheckpoint
-from barnabas_broker.log.index import offset_index, time_index
+from barnabas_broker.log.index import offset_index, time_index, transaction_index
 from barnabas_broker.log.recovery.compaction_files import settle_compaction
 from barnabas_broker.log.segment.batch_scan import verified_batches
 from barnabas_broker.log.segment.segment import (
@@ -38,7 +38,7 @@ from barnabas_broker.log.segment.segment import (
 
 logger = logging.getLogger(__name__)
 
-_INDEX_SUFFIXES = (offset_index.SUFFIX, time_index.SUFFIX)
+_INDEX_SUFFIXES = (offset_index.SUFFIX, time_index.SUFFIX, transaction_index.SUFFIX)
 _BASE_DIGITS = 20
 
 # The segments that are kept, and what was removed behind them and why; empty: nothing.
@@ -132,6 +132,8 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
         start = checkpoint.log_start_offset
         segments = [new_segment(folder.disk, folder.path, start, folder.config)]
     _set_ends(segments)
+    for segment in segments:
+        segment.check_transactions()
     log_end_offset = segments[-1].next_offset
     log_start_offset = max(checkpoint.log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(log_end_offset)
@@ -276,8 +278,7 @@ def _cut_after(folder: LogFolder, segments: list[Segment], number: int, reason: 
         lost_bytes,
     )
     _remove(folder, lost)
-    kept[-1].offset_index.unseal()
-    kept[-1].time_index.unseal()
+    kept[-1].unseal_indexes()
     if lost:
         reason += f"; {len(lost)} later segments with {lost_bytes} bytes removed"
     return kept, reason

@@ -1,4 +1,4 @@
-"""One segment of a log: contiguous batches in `<base>.log`, and two indexes.
+"""One segment of a log: contiguous batches in `<base>.log`, and its indexes.
 
 Only the last segment of a log is appended to; the others are sealed. Called by the log on the event
 loop, and by recovery and flushes off it. I/O errors are OSError.
@@ -12,9 +12,10 @@ from barnabas_common.record.batch import HEADER_SIZE, BatchHeader, parse_header
 
 from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.disk.disk import Buffer, Disk
-from barnabas_broker.log.index import offset_index, time_index
+from barnabas_broker.log.index import offset_index, time_index, transaction_index
 from barnabas_broker.log.index.offset_index import OffsetIndex
 from barnabas_broker.log.index.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from barnabas_broker.log.index.transaction_index import TransactionIndex
 from barnabas_broker.log.segment.batch_scan import PLACE_SIZE, Cut, cut_to_whole_batches, headers
 from barnabas_broker.log.segment.roll import ActiveSegment
 
@@ -46,7 +47,7 @@ class Segment:
     """`largest` is the largest timestamp, with the last offset of its batch.
 
     `next_offset` follows the last batch; in a sealed segment that was not scanned it is the base of
-    the next segment. `suffix` follows the names of all three files.
+    the next segment. `suffix` follows the names of all files.
     """
 
     def __init__(
@@ -61,6 +62,8 @@ class Segment:
         offsets, times = path + offset_index.SUFFIX + suffix, path + time_index.SUFFIX + suffix
         self.offset_index = OffsetIndex(disk, offsets, base_offset, index_bytes)
         self.time_index = TimeIndex(disk, times, base_offset, index_bytes)
+        transactions = path + transaction_index.SUFFIX + suffix
+        self.txn_index = TransactionIndex(disk, transactions)
         self.log = disk.open(self.path, create=True)
         self.next_offset = base_offset
         self.largest = TimestampOffset(NO_TIMESTAMP, base_offset)
@@ -71,12 +74,17 @@ class Segment:
         self._bytes_since_entry = 0
 
     def create_indexes(self) -> None:
-        """Create both indexes, empty."""
+        """Create the indexes, empty."""
         self.offset_index.create()
         self.time_index.create()
+        self.txn_index.create()
 
     def open_indexes(self) -> bool:
-        """Open both index files; False if one is missing or cannot belong to the log."""
+        """Open the index files; False if one is missing or cannot belong to the log.
+
+        That of transactions is judged by `check_transactions`.
+        """
+        self.txn_index.is_stale = not self.txn_index.open_sealed()
         try:
             valid = self.offset_index.open_sealed() and self.time_index.open_sealed()
         except FileNotFoundError:
@@ -88,6 +96,13 @@ class Segment:
         if valid:
             self.largest = self.time_index.last_entry()
         return valid
+
+    def check_transactions(self) -> None:
+        """Clear the transaction index if it cannot belong to the log; it must be rebuilt then."""
+        index = self.txn_index
+        if index.is_stale or not index.is_valid(self.base_offset, self.next_offset):
+            index.create()
+            index.is_stale = True
 
     @property
     def size(self) -> int:
@@ -130,12 +145,14 @@ class Segment:
         """Release the entries in memory, after `save_indexes`. Cannot fail."""
         self.offset_index.forget()
         self.time_index.forget()
+        self.txn_index.forget()
 
     def save_indexes(self) -> None:
         """Like `seal`, but the segment stays active."""
         self.time_index.add(*self.largest, even_if_full=True)
         self.offset_index.save()
         self.time_index.save()
+        self.txn_index.save()
 
     def flush(self, indexes_too: bool) -> None:
         """fsync. May run off the event loop during appends."""
@@ -147,6 +164,7 @@ class Segment:
         """fsync the saved indexes."""
         self.offset_index.sync()
         self.time_index.sync()
+        self.txn_index.sync()
 
     def truncate_to(self, offset: int) -> None:
         """Remove the batch that holds `offset` and all later ones; the segment becomes active.
@@ -165,6 +183,7 @@ class Segment:
             self.log.flush()
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
         self.catch_up()
         self.next_offset = offset
 
@@ -172,6 +191,7 @@ class Segment:
         """Read the index entries into memory, so that a sealed segment can be appended to."""
         self.offset_index.unseal()
         self.time_index.unseal()
+        self.txn_index.unseal()
 
     def catch_up(self) -> None:
         """Read the headers of the batches after the last index entry.
@@ -193,6 +213,7 @@ class Segment:
     def reset(self) -> None:
         """Clear the indexes and all that derives from the batches, before they are read again."""
         self.create_indexes()
+        self.txn_index.is_stale = True
         self.largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         self.next_offset = self.base_offset
         self._first_timestamp = None
@@ -282,8 +303,9 @@ class Segment:
         paths = self._paths()
         renamed = [path.removesuffix(old) + new for path in paths]
         for before, after in zip(paths, renamed, strict=True):
-            self._disk.rename(before, after, sync=False)
-        self.path, self.offset_index.path, self.time_index.path = renamed
+            if self._disk.exists(before):
+                self._disk.rename(before, after, sync=False)
+        self.path, self.offset_index.path, self.time_index.path, self.txn_index.path = renamed
 
     def destroy(self) -> None:
         """Close and remove the files, under either name."""
@@ -294,8 +316,8 @@ class Segment:
     def close(self) -> None:
         self.log.close()
 
-    def _paths(self) -> tuple[str, str, str]:
-        return self.path, self.offset_index.path, self.time_index.path
+    def _paths(self) -> tuple[str, ...]:
+        return self.path, self.offset_index.path, self.time_index.path, self.txn_index.path
 
 
 def new_segment(

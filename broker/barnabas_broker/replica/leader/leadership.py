@@ -21,7 +21,9 @@ from barnabas_common.messages.control import (
 from barnabas_common.messages.sentinels import NO_EPOCH
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_broker.log.appended import Appended
+from barnabas_broker.log.producers.verification import VerificationGuard
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.leader.durability import Durability
 from barnabas_broker.replica.leader.environment import LeaderEnvironment
@@ -131,8 +133,17 @@ class Leadership:
 
     # ---- produce
 
-    def append(self, records: bytes, acks: int, now_ms: int) -> Appended:
+    def append(
+        self,
+        records: bytes,
+        acks: int,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        guard: VerificationGuard | None = None,
+    ) -> Appended:
         """Append a producer's batches and wake the requests that wait for them.
+
+        `guard` shows that the coordinator knows of the transaction that a batch begins.
 
         Raises:
             NotEnoughReplicasError: acks=all and too few members in the ISR; nothing was written.
@@ -144,7 +155,7 @@ class Leadership:
                 f" {list(self.isr.committed)}, {self.min_in_sync} are needed"
             )
         end_before = self.log.log_end_offset
-        appended = self.log.append_as_leader(records, self.epoch, now_ms)
+        appended = self.log.append_as_leader(records, self.epoch, now_ms, origin, guard)
         if self.log.log_end_offset == end_before:  # a retry of what was appended before
             return appended
         self._note_caught_up(end_before)

@@ -1,10 +1,11 @@
-"""A consumer's fetch: whole batches below the high watermark."""
+"""A consumer's fetch: whole batches below the high watermark, or the last stable offset."""
 
 from collections.abc import Callable
 
 from barnabas_common.errors import KafkaError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.fetch import (
+    AbortedTransaction,
     FetchedPartition,
     FetchPartition,
     FetchRequest,
@@ -55,9 +56,12 @@ class ConsumerFetches:
         if size >= min(request.min_bytes, request.max_bytes, self._max_bytes):
             return True
         read = zip(request.partitions, answers, strict=True)
-        return any(self._ends_with_its_segment(item) for item, answer in read if answer.records)
+        isolation = _isolation_of(request)
+        return any(
+            self._ends_with_its_segment(item, isolation) for item, answer in read if answer.records
+        )
 
-    def _ends_with_its_segment(self, item: FetchPartition) -> bool:
+    def _ends_with_its_segment(self, item: FetchPartition, isolation: FetchIsolation) -> bool:
         """Whether a later segment is readable too: a read ends with its segment, so that waiting
         would add nothing. Kafka's DelayedFetch, case F, answers at once as well."""
         log = self._partitions.hosted(TopicPartition(item.topic, item.partition)).log
@@ -66,7 +70,7 @@ class ConsumerFetches:
         for segment in reversed(log.segments()):
             if segment.base_offset <= item.fetch_offset:
                 return False
-            if segment.base_offset <= log.high_watermark:
+            if segment.base_offset <= isolation.end_of(log):
                 return True
         return False
 
@@ -87,7 +91,7 @@ class ConsumerFetches:
 
     def _read_all(self, request: FetchRequest) -> list[FetchedPartition]:
         left = min(request.max_bytes, self._max_bytes)
-        isolation = FetchIsolation.of(is_follower=False, isolation_level=request.isolation_level)
+        isolation = _isolation_of(request)
         answers, empty = [], True
         for item in request.partitions:
             answer = self._read(item, isolation, min(item.max_bytes, left), empty)
@@ -128,4 +132,13 @@ class ConsumerFetches:
             answer.records = read_records(
                 leadership, self._damaged, item.fetch_offset, limit, end, at_least_one, checked=1
             )
+            if isolation is FetchIsolation.TXN_COMMITTED:
+                aborted = log.aborted_transactions(item.fetch_offset, answer.records)
+                answer.aborted_transactions = [
+                    AbortedTransaction(one.producer_id, one.first_offset) for one in aborted
+                ]
         return answer
+
+
+def _isolation_of(request: FetchRequest) -> FetchIsolation:
+    return FetchIsolation.of(is_follower=False, isolation_level=request.isolation_level)

@@ -5,7 +5,7 @@ A batch goes from here to `Leadership.append`, and from there to the log.
 
 from typing import NamedTuple
 
-from barnabas_common.errors import InvalidTopicError, KafkaError
+from barnabas_common.errors import KafkaError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.produce import (
     ProducedPartition,
@@ -13,15 +13,28 @@ from barnabas_common.messages.produce import (
     ProduceRequest,
     ProduceResponse,
 )
-from barnabas_common.runtime import Clock, DropConnection
+from barnabas_common.runtime import Clock
 from barnabas_common.topic_name import INTERNAL_TOPICS
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_broker.replica.deadlines import Deadlines
 from barnabas_broker.replica.leader.leadership import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 from barnabas_broker.replica.partition.partition import Partition
 from barnabas_broker.replica.partition.partitions import Partitions
 from barnabas_broker.replica.purgatory import DelayedProduce
+from barnabas_broker.replica.serve.produce_refusals import (
+    check_all_appended,
+    invalid_acks,
+    refusal_of,
+)
+from barnabas_broker.replica.serve.verification import (
+    TransactionVerification,
+    Verified,
+)
+
+# The attributes of most batches, below that of a transactional one.
+_ATTRIBUTES, _TRANSACTIONAL = slice(22, 23), b"\x10"
 
 
 class _Uncommitted(NamedTuple):
@@ -35,15 +48,28 @@ class _Uncommitted(NamedTuple):
 class ProducePath:
     """Answers produce requests."""
 
-    def __init__(self, partitions: Partitions, deadlines: Deadlines, clock: Clock) -> None:
+    def __init__(
+        self,
+        partitions: Partitions,
+        deadlines: Deadlines,
+        clock: Clock,
+        verification: TransactionVerification,
+    ) -> None:
+        self.verification = verification
         self._partitions = partitions
         self._deadlines = deadlines
         self._clock = clock
 
     async def produce(
-        self, request: ProduceRequest, internal_topics_allowed: bool = False
+        self,
+        request: ProduceRequest,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        verified: Verified | None = None,
     ) -> ProduceResponse | None:
         """One outcome per partition, in the order of the request; partitions fail independently.
+
+        Batches that begin a transaction wait until its coordinator confirms it, unless the caller
+        has `verified` that.
 
         With acks=all the answer waits until every partition is committed or has failed, at most
         `timeout_ms`; a late append gets REQUEST_TIMED_OUT, and may still be committed later. With
@@ -55,19 +81,26 @@ class ProducePath:
         """
         acks = request.acks
         if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
-            return ProduceResponse([_invalid_acks(item, acks) for item in request.partitions])
+            return ProduceResponse([invalid_acks(item, acks) for item in request.partitions])
         uncommitted: list[_Uncommitted] = []
         produced: list[ProducedPartition] = []
+        if verified is None and request.transactional_id:
+            verified = await self.verification.verify(request)
         now_ms = self._clock.wall_ms()
         for item in request.partitions:
-            if item.topic in INTERNAL_TOPICS and not internal_topics_allowed:
-                produced.append(self._internal(item))
-                continue
-            produced.append(self._append(item, acks, now_ms, uncommitted))
+            is_client = origin is AppendOrigin.CLIENT
+            is_unusual = item.records[_ATTRIBUTES] >= _TRANSACTIONAL
+            if is_client and (is_unusual or item.topic in INTERNAL_TOPICS):
+                refusal = refusal_of(item, request)
+                if refusal is not None:
+                    key = TopicPartition(item.topic, item.partition)
+                    produced.append(self._refused(key, refusal))
+                    continue
+            produced.append(self._append(item, acks, now_ms, origin, verified, uncommitted))
         if uncommitted:
             await self._until_safe(acks, uncommitted, request.timeout_ms)
         if acks == ACKS_NONE:
-            _check_all_appended(produced)
+            check_all_appended(produced)
             return None
         return ProduceResponse(produced)
 
@@ -76,13 +109,16 @@ class ProducePath:
         item: ProducePartition,
         acks: int,
         now_ms: int,
+        origin: AppendOrigin,
+        verified: Verified | None,
         uncommitted: list[_Uncommitted],
     ) -> ProducedPartition:
         key = TopicPartition(item.topic, item.partition)
         try:
             partition = self._partitions.hosted(key)
             leadership = partition.lead()
-            appended = leadership.append(item.records, acks, now_ms)
+            guard = None if verified is None else verified.guard_for(key)
+            appended = leadership.append(item.records, acks, now_ms, origin, guard)
         except KafkaError as error:
             return self._refused(key, error)
         result = ProducedPartition(
@@ -98,10 +134,6 @@ class ProducePath:
         else:
             result.error_code = outcome
         return result
-
-    def _internal(self, item: ProducePartition) -> ProducedPartition:
-        error = InvalidTopicError(f"cannot append to the internal topic {item.topic}")
-        return self._refused(TopicPartition(item.topic, item.partition), error)
 
     def _refused(self, key: TopicPartition, error: KafkaError) -> ProducedPartition:
         hint = self._partitions.leader_hint(key, error.code)
@@ -154,21 +186,3 @@ class ProducePath:
             result.error_message = "appended, but not replicated to the in-sync replicas in time"
         elif outcome is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
             result.error_message = "appended, but the ISR is smaller than min.insync.replicas now"
-
-
-def _invalid_acks(item: ProducePartition, acks: int) -> ProducedPartition:
-    return ProducedPartition(
-        item.topic,
-        item.partition,
-        ErrorCode.INVALID_REQUIRED_ACKS,
-        error_message=f"acks must be -1, 0 or 1, not {acks}",
-    )
-
-
-def _check_all_appended(produced: list[ProducedPartition]) -> None:
-    for item in produced:
-        if item.error_code:
-            raise DropConnection(
-                f"acks=0 append to {item.topic}-{item.partition} failed:"
-                f" {ErrorCode(item.error_code).name}"
-            )

@@ -1,0 +1,47 @@
+"""What is refused of a produce request without a look into a log."""
+
+from barnabas_common.errors import (
+    InvalidTopicError,
+    KafkaError,
+    TransactionalIdAuthorizationFailedError,
+)
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.produce import ProducedPartition, ProducePartition, ProduceRequest
+from barnabas_common.record.batch import CorruptBatch, parse_header
+from barnabas_common.runtime import DropConnection
+from barnabas_common.topic_name import INTERNAL_TOPICS
+
+
+def refusal_of(item: ProducePartition, request: ProduceRequest) -> KafkaError | None:
+    """Why the records may not come from a client, if so."""
+    if item.topic in INTERNAL_TOPICS:
+        return InvalidTopicError(f"cannot append to the internal topic {item.topic}")
+    try:
+        header = parse_header(item.records)
+    except CorruptBatch:  # the log will say so
+        return None
+    if header.is_transactional and not header.is_control and not request.transactional_id:
+        return TransactionalIdAuthorizationFailedError(
+            "a request with transactional batches must name its transactional id"
+        )
+    return None
+
+
+def invalid_acks(item: ProducePartition, acks: int) -> ProducedPartition:
+    """The answer to a request with other `acks` than -1, 0 or 1."""
+    return ProducedPartition(
+        item.topic,
+        item.partition,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        error_message=f"acks must be -1, 0 or 1, not {acks}",
+    )
+
+
+def check_all_appended(produced: list[ProducedPartition]) -> None:
+    """Raises DropConnection if an append failed."""
+    for item in produced:
+        if item.error_code:
+            raise DropConnection(
+                f"acks=0 append to {item.topic}-{item.partition} failed:"
+                f" {ErrorCode(item.error_code).name}"
+            )
