@@ -391,7 +391,7 @@ def test_a_static_member_comes_back_as_itself() -> None:
         ({"partition_assignment_strategy": []}, InvalidArgumentError),
         ({"partition_assignment_strategy": ["fair"]}, InvalidArgumentError),
         ({"heartbeat_interval_ms": 45_000}, InvalidArgumentError),
-        ({"isolation_level": "read_committed"}, InvalidArgumentError),
+        ({"isolation_level": "committed"}, InvalidArgumentError),
         ({"offsets_storage": "file"}, InvalidArgumentError),
     ],
 )

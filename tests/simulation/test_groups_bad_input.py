@@ -9,10 +9,8 @@ from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
 from barnabas_common.messages.groups import (
-    TRANSACTION_KEY,
     DeleteGroupsRequest,
     DescribeGroupsRequest,
-    FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupProtocol,
     JoinGroupRequest,
@@ -240,9 +238,6 @@ def test_what_administrators_ask_for_in_vain() -> None:
             found += await delete_offsets(ORDERS, group_id=alone)
         found_ = await members[0].coordinators.find_at(members[0].broker_id, "g")
         assert found_.node_id == members[0].broker_id
-        transactional = FindCoordinatorRequest(TRANSACTION_KEY, ["t"])
-        (answer,) = (await ask(transactional)).coordinators
-        assert answer.error_code == ErrorCode.INVALID_REQUEST
 
     in_cluster(story)
 
