@@ -82,6 +82,7 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         ["consume", "t", "--offset", "3"],
         ["consume", "t", "--partition", "0", "--offset", "soon"],
         ["consume", "t", "--partition", "0", "--offset", "3", "--from-beginning"],
+        ["consume", "t", "--isolation-level", "serializable"],
         ["cluster", "start", "--brokers", "0"],
         ["broker", "run", "--set", "broker.id"],
         ["broker", "health", "nonsense"],

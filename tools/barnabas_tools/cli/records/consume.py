@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -20,14 +21,25 @@ POLL_SECONDS = 0.5
 _ENDS = ("beginning", "end")
 
 
+class Isolation(StrEnum):
+    """What is read of transactions."""
+
+    READ_UNCOMMITTED = "read_uncommitted"
+    READ_COMMITTED = "read_committed"
+
+
 @dataclass(frozen=True)
 class Start:
-    """Where to start: in all partitions or one, and at which offset; or where a group is."""
+    """Where to start: in all partitions or one, and at which offset; or where a group is.
+
+    `isolation_level`: whether to read what is not committed.
+    """
 
     from_beginning: bool
     partition: int | None
     offset: str | None
     group: str | None
+    isolation_level: Isolation
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,9 @@ def consume(
             metavar="NAME", help="Share the topic with this group; what was printed is committed."
         ),
     ] = None,
+    isolation_level: Annotated[
+        Isolation, typer.Option(help="read_committed: no open or aborted transactions.")
+    ] = Isolation.READ_UNCOMMITTED,
     max_messages: Annotated[
         int | None, typer.Option(min=1, help="Stop after this many records.")
     ] = None,
@@ -90,7 +105,7 @@ def consume(
         raise UsageFailed(f"--offset wants a number, beginning or end, not {offset!r}")
     if group is not None and partition is not None:
         raise UsageFailed("--group and --partition contradict each other: a group assigns")
-    start = Start(from_beginning, partition, offset, group)
+    start = Start(from_beginning, partition, offset, group, isolation_level)
     line = Line(print_key, print_offset, print_partition, print_timestamp, separator)
     run_until_interrupted(
         _consume(settings_of(context), topic, start, line, max_messages, timeout_ms)
@@ -147,6 +162,11 @@ async def _consume(
     from barnabas import Consumer
 
     reset: Literal["earliest", "latest"] = "earliest" if start.from_beginning else "latest"
+    level: Literal["read_committed", "read_uncommitted"] = (
+        "read_committed"
+        if start.isolation_level is Isolation.READ_COMMITTED
+        else "read_uncommitted"
+    )
     topics = [] if start.partition is not None else [topic]
     count = 0
     try:
@@ -155,6 +175,7 @@ async def _consume(
             bootstrap_servers=settings.bootstrap,
             auto_offset_reset=reset,
             group_id=start.group,
+            isolation_level=level,
             client_id="barnabas-consume",
         )
         async with consumer:
