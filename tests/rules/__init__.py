@@ -15,6 +15,7 @@ from tests.rules import (
     replication_isr,
     replication_leaders,
     replication_offsets,
+    replication_transactions,
 )
 
 SECTIONS = (
@@ -22,6 +23,7 @@ SECTIONS = (
     *replication_leaders.SECTIONS,
     *replication_isr.SECTIONS,
     *replication_followers.SECTIONS,
+    *replication_transactions.SECTIONS,
     *controller_terms.SECTIONS,
     *controller_elections.SECTIONS,
     *controller_requests.SECTIONS,
