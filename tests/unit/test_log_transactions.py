@@ -16,6 +16,7 @@ from barnabas_common.errors import (
 )
 from barnabas_common.record.batch import batches, parse_header
 from barnabas_common.record.transactional import marker_batch, marker_in, transactional_batch
+from barnabas_simulator.disk import MemoryDisk
 
 from tests.support.idempotent import sent
 from tests.support.log_transactions import Writer, commit_all, indexed
@@ -343,3 +344,18 @@ def test_a_reader_learns_of_the_transactions_in_what_it_reads(
     )
     assert [one.producer_id for one in log.aborted_transactions(start, piece)] == found
     assert log.aborted_transactions(start, b"") == []
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_restart_after_a_power_loss_knows_what_was_flushed(seed: int) -> None:
+    """The name of a new index file must be as durable as the segment that it belongs to."""
+    disk = MemoryDisk(seed)
+    world = LogWorld(disk=disk)
+    log = world.open(segment_bytes=300)
+    expected = history(log, b"x" * 100)
+    log.flush()
+    point = log.recovery_point
+    assert point == 9
+    disk.crash(keep_unflushed=False)
+    log = world.open(LogCheckpoint(point, 0, 9))
+    assert (indexed(log), log.last_stable_offset) == (expected, 6)

@@ -106,7 +106,7 @@ class TransactionIndex(IndexFile):
 
     def sync(self) -> None:
         """fsync what was saved, and the name of a new file: an index without one is valid too."""
-        if not self._is_durable and (len(self) or self._has_durable_name):
+        if not self._is_durable and (len(self) or self._disk.exists(self.path)):
             super().sync()
             if not self._has_durable_name:
                 self._disk.sync_directory(posixpath.dirname(self.path))
