@@ -59,8 +59,8 @@ COMMITS_AND_FETCHES = Section(
         opposite(
             "A commit is answered when all in-sync replicas have it, and fetched from then on",
             _PARTITION_LOG,
-            "ProduceRequest(ACKS_ALL, self",
-            "ProduceRequest(1, self",
+            "ProduceRequest(ACKS_ALL, self._timeout_ms, [item])\n",
+            "ProduceRequest(1, self._timeout_ms, [item])\n",
             "simulation/test_group_coordinator_moves.py::test_too_few_replicas_refuse_commits_and_harm_nothing",
         ),
         opposite(

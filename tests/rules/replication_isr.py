@@ -168,7 +168,7 @@ PRODUCE = Section(
         opposite(
             "0: no answer; a failed append",
             "replica/serve/produce_path.py",
-            "            _check_all_appended(produced)\n",
+            "            check_all_appended(produced)\n",
             "",
             "simulation/test_replication.py::test_acks_zero_has_no_answer_and_a_failed_append_drops_the_connection",
         ),

@@ -92,7 +92,7 @@ LEADERS_SIDE_OF_A_FETCH = Section(
         ),
         opposite(
             "Below the log start or above the log end",
-            "log/unified_log.py",
+            "log/readable_log.py",
             "if not start <= offset <= end:",
             "if False:",
             "simulation/test_replication.py::test_offsets_out_of_range_wrong_epochs_and_other_brokers_are_refused",

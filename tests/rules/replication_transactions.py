@@ -78,7 +78,7 @@ TRANSACTIONS = Section(
             "record/aborted.py",
             "                    self._aborted.discard(producer_id)\n",
             "                    pass\n",
-            "unit/test_aborted_batches.py::test_a_reader_gets_what_is_committed_however_its_fetches_fall",
+            "unit/test_aborted_batches.py::test_the_same_producers_next_transaction_is_kept",
         ),
         opposite(
             "Followers, restarts and truncations keep",
