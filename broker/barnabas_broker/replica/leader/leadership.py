@@ -141,9 +141,8 @@ class Leadership:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         guard: VerificationGuard | None = None,
     ) -> Appended:
-        """Append a producer's batches and wake the requests that wait for them.
-
-        `guard` shows that the coordinator knows of the transaction that a batch begins.
+        """Append a producer's batches and wake the requests that wait for them. `guard` shows that
+        the coordinator knows of the transaction that a batch begins.
 
         Raises:
             NotEnoughReplicasError: acks=all and too few members in the ISR; nothing was written.

@@ -88,9 +88,8 @@ class ProducePath:
             verified = await self.verification.verify(request)
         now_ms = self._clock.wall_ms()
         for item in request.partitions:
-            is_client = origin is AppendOrigin.CLIENT
             is_unusual = item.records[_ATTRIBUTES] >= _TRANSACTIONAL
-            if is_client and (is_unusual or item.topic in INTERNAL_TOPICS):
+            if origin is AppendOrigin.CLIENT and (is_unusual or item.topic in INTERNAL_TOPICS):
                 refusal = refusal_of(item, request)
                 if refusal is not None:
                     key = TopicPartition(item.topic, item.partition)
