@@ -17,12 +17,14 @@ class ProduceRequest:
     """Appends to many partitions.
 
     With `acks` 0 there is no response. With 1 it is sent when the leader has appended, with -1 when
-    all in-sync replicas have, for which the broker waits up to `timeout_ms`.
+    all in-sync replicas have, for which the broker waits up to `timeout_ms`. `transactional_id` is
+    that of the producer if its batches are part of a transaction.
     """
 
     acks: int
     timeout_ms: int
     partitions: list[ProducePartition] = field(default_factory=list)
+    transactional_id: str = ""
 
 
 @dataclass(slots=True)
