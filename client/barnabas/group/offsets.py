@@ -35,6 +35,19 @@ class OffsetAndMetadata(NamedTuple):
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
+class ConsumerGroupMetadata(NamedTuple):
+    """For whom a producer commits offsets in its transaction (KIP-447).
+
+    With a generation and a member the coordinator refuses what a member sends after others have
+    taken its partitions. A group id alone is not checked.
+    """
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str = ""
+
+
 class CommitFailedError(BarnabasError):
     """This member is no longer in the group's generation: others read its partitions now.
 

@@ -21,8 +21,10 @@ from typing import Unpack
 
 from barnabas_common.errors import (
     BarnabasError,
+    BufferExhaustedError,
     ClosedError,
     InvalidArgumentError,
+    KafkaError,
     MessageTooLargeError,
     UnknownTopicOrPartitionError,
 )
@@ -32,11 +34,11 @@ from barnabas_common.record.record import Headers
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.cluster.client import Client
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.producer.batch import ProducerBatch
 from barnabas.producer.config import ProducerConfig, ProducerOptions
 from barnabas.producer.handle import DeliveryHandle, OnDelivery, RecordMetadata
+from barnabas.producer.in_transactions import InTransactions
 from barnabas.producer.metrics import ProducerMetrics
 from barnabas.producer.partitioner import next_round_robin, sticky_partition
 from barnabas.producer.prebuilt import measure, with_producer
@@ -54,7 +56,7 @@ _HEADER_OVERHEAD = 10
 FLUSH_ON_ERROR_MS = 5_000
 
 
-class Producer(Client):
+class Producer(InTransactions):
     """Sends records to topics; options are those of `ProducerConfig`, by keyword.
 
     A producer belongs to one event loop and starts with `async with`, `start()` or the first
@@ -68,8 +70,7 @@ class Producer(Client):
         runtime: Runtime | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        self._config = ProducerConfig.of(options)
-        super().__init__(self._config.cluster(bootstrap_servers), runtime)
+        super().__init__(ProducerConfig.of(options), bootstrap_servers, runtime)
         self._metrics = ProducerMetrics()
         self._accumulator = RecordAccumulator(self._config)
         self._topics = self._accumulator.topics
@@ -103,10 +104,13 @@ class Producer(Client):
 
         Raises `InvalidArgumentError`, `MessageTooLargeError` (over `max_request_size`),
         `UnknownTopicOrPartitionError`, `BufferExhaustedError`, `ClosedError`. Later errors are in
-        the handle.
+        the handle. Without an open transaction, a producer with a transactional id raises
+        `ClientError`.
         """
         if get_running_loop() is not self._loop:
             await self._ensure_started()
+        if self._transactions is not None:
+            self._transactions.check_send()
         try:
             timestamp_ms = self._wall_ms() if timestamp_ms is None else index(timestamp_ms)
             needed = RECORD_OVERHEAD
@@ -131,6 +135,10 @@ class Producer(Client):
             if isinstance(error, InvalidArgumentError):
                 raise
             raise _explain(error, topic, value, key, timestamp_ms) from error
+        except (KafkaError, BufferExhaustedError) as error:
+            if self._transactions is not None:  # committed, the transaction would lack the record
+                self._transactions.batch_failed(error)
+            raise
 
     async def send_and_wait(
         self,
@@ -152,6 +160,8 @@ class Producer(Client):
         """
         if get_running_loop() is not self._loop:
             await self._ensure_started()
+        if self._transactions is not None:
+            self._transactions.check_send()
         measured = measure(batch)
         if len(batch) > self._config.max_request_size:
             raise MessageTooLargeError(
@@ -175,20 +185,19 @@ class Producer(Client):
         Raises nothing for records that were given up: their handles carry the error.
         """
         self._check_home()
-        self._accumulator.flushes += 1
-        try:
-            self._accumulator.hurry()
-            for batch in list(self._accumulator.incomplete):
-                await batch.result.all_settled()
-        finally:
-            self._accumulator.flushes -= 1
+        await self._accumulator.flush()
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """Flush, then stop. Records not delivered within `timeout_ms` fail with `ClosedError`."""
+        """Flush, then stop. Records not delivered within `timeout_ms` fail with `ClosedError`.
+
+        A transaction that is open is aborted.
+        """
         if not self._end():
             return
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                if self._transactions is not None:
+                    await self._transactions.abort_if_open()
                 await self.flush()
         except TimeoutError:
             pass
@@ -237,6 +246,7 @@ class Producer(Client):
         )
         self._cluster.on_update(self._on_metadata)
         self._sender.start()
+        self._transactions = self._sender.transactions
 
     def _choose(
         self, queues: TopicQueues, key: bytes | None, partition: int | None
@@ -293,6 +303,12 @@ class Producer(Client):
         if self._closed:
             self._accumulator.pool.deallocate(size)
             raise ClosedError("the producer was closed while a record waited to be sent")
+        if self._transactions is not None:
+            try:
+                self._transactions.check_send()
+            except BarnabasError:
+                self._accumulator.pool.deallocate(size)
+                raise
 
     def _discard_empty(self, topic: str) -> None:
         """Drop the batch that was opened for a record that could not be encoded."""

@@ -29,6 +29,8 @@ from barnabas.producer.metrics import ProducerMetrics
 from barnabas.producer.producer_id import ProducerIds
 from barnabas.producer.queues import PartitionQueue
 from barnabas.producer.record_accumulator import RecordAccumulator
+from barnabas.producer.transaction.manager import TransactionManager
+from barnabas.producer.transaction.requests import TransactionRequests
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +38,8 @@ logger = logging.getLogger(__name__)
 class Sender:
     """Gives each ready queue to the loop of the broker that leads its partition.
 
-    Queues that cannot be sent now (no leader, no producer id yet, or a pause before a retry) are
-    parked.
+    Queues that cannot be sent now (no leader, no producer id yet, a partition that is not part of
+    the transaction yet, or a pause before a retry) are parked.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Sender:
         self.completion = BatchCompletion(config, clock, cluster, accumulator, metrics)
         self.tasks = TaskScope(config.client_id or "producer")
         self._clock = clock
+        self.transactions: TransactionManager | None = None
         self._brokers: dict[int, BrokerSender] = {}
         self._parked: dict[PartitionQueue, None] = {}
 
@@ -67,12 +70,42 @@ class Sender:
             ids = self.accumulator.ids = ProducerIds(
                 self.cluster, self._route_parked, self._fail_waiting
             )
-            self.tasks.spawn(ids.run(), "producer id")
+            if self.config.transactional_id is None:
+                self.tasks.spawn(ids.run(), "producer id")
+            else:
+                self._start_transactions(self.config.transactional_id, ids)
+
+    def _start_transactions(self, transactional_id: str, ids: ProducerIds) -> None:
+        config = self.config
+        requests = TransactionRequests(
+            self.cluster, transactional_id, config.transaction_timeout_ms, config.client_id
+        )
+        self.transactions = TransactionManager(requests, ids, self, config.max_block_ms / 1000)
+        self.completion.transactions = self.transactions
+        self.accumulator.on_batch = self.transactions.add
 
     async def close(self) -> None:
         """Stop sending. Batches that are not done stay so: the producer fails them."""
         self.accumulator.on_ready = lambda queue: None
+        if self.transactions is not None:
+            await self.transactions.close()
         await self.tasks.close()
+
+    # What the transactions need
+
+    async def flush(self) -> None:
+        await self.accumulator.flush()
+
+    def drop(self, error: BarnabasError) -> None:
+        self.completion.drop(error)
+
+    def restart(self) -> None:
+        self.accumulator.restart_sequences()
+
+    def partitions_added(self) -> None:
+        self._route_parked()
+
+    # What is sent where
 
     def route(self, queue: PartitionQueue) -> None:
         """Give a queue with something to send to its leader's loop, or park it."""
@@ -91,11 +124,15 @@ class Sender:
             self._broker(broker_id).offer(queue)
 
     def destination(self, queue: PartitionQueue) -> int | None:
-        """The broker to send to; None while there is no leader, or a pause before a retry.
+        """The broker to send to; None while there is no leader, or a pause before a retry, or
+        while the coordinator has not added the partition to the transaction.
 
         A new leader gets no new batch before the old one has answered: it may not have stored what
         must precede the batch.
         """
+        transactions = self.transactions
+        if transactions is not None and not transactions.contains(queue.topic_partition):
+            return None
         leader = self.cluster.metadata.leader(queue.topic_partition)
         if leader is None:
             self.cluster.request_refresh()
@@ -223,6 +260,7 @@ class BrokerSender:
                 )
                 for load in loads
             ],
+            transactional_id=self._config.transactional_id or "",
         )
         channel = self._sender.cluster.channel(self.broker_id, Service.DATA)
         timeout = self._config.request_timeout_ms / 1000
