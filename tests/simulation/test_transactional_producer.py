@@ -49,7 +49,7 @@ def story(scenario: Scenario) -> None:
         async with TransactionBrokers() as brokers:
             await scenario(brokers)
 
-    run(tell(), seed=1, max_time=3600.0)
+    run(tell(), seed=1, max_time=300.0)
 
 
 def producer_of(brokers: TransactionBrokers, name: str = "p", **options: Any) -> Producer:
@@ -642,7 +642,7 @@ def test_the_states_follow_the_table() -> None:
     async def scenario(brokers: TransactionBrokers) -> None:
         async with producer_of(brokers) as producer:
             await producer.start()
-            manager = producer._transactions
+            manager = producer.transactions
             assert manager is not None and manager.state is State.UNINITIALIZED
             await producer.init_transactions()
             assert manager.state is State.READY

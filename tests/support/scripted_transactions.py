@@ -122,7 +122,7 @@ class TransactionBrokers(GroupBrokers):
         known.timeout_ms, known.outcome = request.transaction_timeout_ms, None
         return InitProducerIdResponse(0, known.producer_id, known.epoch)
 
-    def _check(self, request: Any, code: int) -> int:
+    def _check_producer(self, request: Any, code: int) -> int:
         known = self.transactions.get(request.transactional_id)
         if code:
             return code
@@ -134,7 +134,7 @@ class TransactionBrokers(GroupBrokers):
         self, request: AddPartitionsToTxnRequest, code: int
     ) -> AddPartitionsToTxnResponse:
         (item,) = request.transactions
-        code = self._check(item, code)
+        code = self._check_producer(item, code)
         named = [TopicPartition(p.topic, p.partition) for p in item.partitions]
         refused = {tp for tp in named if tp.topic in self.refused_topics}
         if not code and not refused:
@@ -160,7 +160,7 @@ class TransactionBrokers(GroupBrokers):
         )
 
     def _add_offsets(self, request: AddOffsetsToTxnRequest, code: int) -> AddOffsetsToTxnResponse:
-        code = self._check(request, code)
+        code = self._check_producer(request, code)
         if not code:
             known = self.transactions[request.transactional_id]
             known.open = True
@@ -205,7 +205,7 @@ class TransactionBrokers(GroupBrokers):
         self, request: TxnOffsetCommitRequest, code: int
     ) -> TxnOffsetCommitResponse:
         group = self.groups[request.group_id]
-        code = self._check(request, code)
+        code = self._check_producer(request, code)
         if not code and (request.member_id or request.generation_id >= 0):
             if request.member_id not in group.members:
                 code = E.UNKNOWN_MEMBER_ID

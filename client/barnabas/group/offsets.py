@@ -137,7 +137,11 @@ async def fetch_committed(
     timeout: float,
     storage: str,
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """What the group has committed, None where nothing; for `partitions`, or all it ever did."""
+    """What the group has committed, None where nothing; for `partitions`, or all it ever did.
+
+    A member that begins to read partitions waits while their offsets are part of an open
+    transaction: it would otherwise read again what the transaction has processed (KIP-447).
+    """
     wanted = None if partitions is None else list(partitions)
     request = OffsetFetchRequest(
         [
@@ -147,6 +151,7 @@ async def fetch_committed(
                 all_topics=wanted is None,
             )
         ],
+        require_stable=wanted is not None,
         storage=storage,
         client_id=coordinator.client_id,
     )

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class InTransactions(Client):
-    """`_transactions` is there once a producer with a transactional id was started.
+    """`transactions` is there once a producer with a transactional id was started.
 
     Each method raises `ClientError` for a call that is a mistake: nothing has happened then. The
     class of any other error says what to do: if it is `retriable`, call the method again; if it is
@@ -44,7 +44,18 @@ class InTransactions(Client):
     ) -> None:
         super().__init__(config.cluster(bootstrap_servers), runtime)
         self._config = config
-        self._transactions: TransactionManager | None = None
+        self.transactions: TransactionManager | None = None
+
+    @property
+    def initialized(self) -> bool:
+        """Whether `init_transactions` was called."""
+        transactions = self.transactions
+        return transactions is not None and transactions.state is not State.UNINITIALIZED
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction has begun and is neither committed nor aborted."""
+        return self.transactions is not None and self.transactions.state.is_open
 
     async def init_transactions(self) -> None:
         """Take over the transactional id, once, before the first transaction.
@@ -88,28 +99,36 @@ class InTransactions(Client):
         await self.begin_transaction()
         try:
             yield self
-            await self.commit_transaction()
+            if self.in_transaction:
+                await self.commit_transaction()
         except BaseException as error:
-            await self._undo(error)
+            await self.undo(error)
             raise
 
-    async def _undo(self, error: BaseException) -> None:
+    def backoff_seconds(self, failures: int) -> float:
+        """The pause of `retry_backoff_ms` after so many failures in a row."""
+        return self._cluster.backoff.seconds(failures)
+
+    async def undo(self, error: BaseException) -> None:
         """End the transaction, or the producer, after an error that is about to be raised."""
-        assert self._transactions is not None
-        state = self._transactions.state
+        assert self.transactions is not None
+        state = self.transactions.state
         if state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR) and not self._closed:
             try:
                 await self.abort_transaction()
             except BarnabasError as failure:
                 error.add_note(f"the transaction could not be aborted: {failure}")
-        if self._transactions.state is State.FATAL_ERROR:
+                if failure.fatal and isinstance(error, BarnabasError):
+                    await self.close()
+                    raise failure from error  # its class says more
+        if self.transactions.state is State.FATAL_ERROR:
             await self.close()
 
     async def _started_transactions(self, what: str) -> TransactionManager:
         await self._ensure_started()
-        if self._transactions is None:
+        if self.transactions is None:
             raise ClientError(f"{what} needs a producer with a transactional_id")
-        return self._transactions
+        return self.transactions
 
 
 def _checked_group(group: ConsumerGroupMetadata | str) -> ConsumerGroupMetadata:

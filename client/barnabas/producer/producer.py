@@ -109,8 +109,8 @@ class Producer(InTransactions):
         """
         if get_running_loop() is not self._loop:
             await self._ensure_started()
-        if self._transactions is not None:
-            self._transactions.check_send()
+        if self.transactions is not None:
+            self.transactions.check_send()
         try:
             timestamp_ms = self._wall_ms() if timestamp_ms is None else index(timestamp_ms)
             needed = RECORD_OVERHEAD
@@ -136,8 +136,8 @@ class Producer(InTransactions):
                 raise
             raise _explain(error, topic, value, key, timestamp_ms) from error
         except (KafkaError, BufferExhaustedError) as error:
-            if self._transactions is not None:  # committed, the transaction would lack the record
-                self._transactions.batch_failed(error)
+            if self.transactions is not None:  # committed, the transaction would lack the record
+                self.transactions.batch_failed(error)
             raise
 
     async def send_and_wait(
@@ -160,8 +160,8 @@ class Producer(InTransactions):
         """
         if get_running_loop() is not self._loop:
             await self._ensure_started()
-        if self._transactions is not None:
-            self._transactions.check_send()
+        if self.transactions is not None:
+            self.transactions.check_send()
         measured = measure(batch)
         if len(batch) > self._config.max_request_size:
             raise MessageTooLargeError(
@@ -196,8 +196,8 @@ class Producer(InTransactions):
             return
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-                if self._transactions is not None:
-                    await self._transactions.abort_if_open()
+                if self.transactions is not None:
+                    await self.transactions.abort_if_open()
                 await self.flush()
         except TimeoutError:
             pass
@@ -246,7 +246,7 @@ class Producer(InTransactions):
         )
         self._cluster.on_update(self._on_metadata)
         self._sender.start()
-        self._transactions = self._sender.transactions
+        self.transactions = self._sender.transactions
 
     def _choose(
         self, queues: TopicQueues, key: bytes | None, partition: int | None
@@ -303,9 +303,9 @@ class Producer(InTransactions):
         if self._closed:
             self._accumulator.pool.deallocate(size)
             raise ClosedError("the producer was closed while a record waited to be sent")
-        if self._transactions is not None:
+        if self.transactions is not None:
             try:
-                self._transactions.check_send()
+                self.transactions.check_send()
             except BarnabasError:
                 self._accumulator.pool.deallocate(size)
                 raise

@@ -18,7 +18,7 @@ class ProduceRequest:
 
     With `acks` 0 there is no response. With 1 it is sent when the leader has appended, with -1 when
     all in-sync replicas have, for which the broker waits up to `timeout_ms`. `transactional_id` is
-    that of the producer if its batches are part of a transaction.
+    empty without transactional batches.
     """
 
     acks: int
