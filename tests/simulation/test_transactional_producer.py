@@ -652,3 +652,42 @@ def test_the_states_follow_the_table() -> None:
             assert manager.state is State.READY
 
     story(scenario)
+
+
+def test_an_abort_does_not_end_what_the_coordinator_has_not_begun() -> None:
+    """While it completes the transaction before, it would take the producer for a fenced one."""
+
+    async def scenario(brokers: TransactionBrokers) -> None:
+        async with producer_of(brokers) as producer:
+            await producer.init_transactions()
+            async with producer.transaction():
+                await send(producer, b"a")
+            brokers.refusals[AddPartitionsToTxnRequest] += [E.CONCURRENT_TRANSACTIONS] * 1_000
+            await producer.begin_transaction()
+            await send(producer, b"b")
+            await asyncio.sleep(0.2)
+            async with asyncio.timeout(5.0):
+                await producer.abort_transaction()
+            assert len(brokers.requests(EndTxnRequest)) == 1
+            brokers.refusals[AddPartitionsToTxnRequest].clear()
+            async with producer.transaction():
+                await send(producer, b"c")
+        assert brokers.committed() == [b"a", b"c"]
+
+    story(scenario)
+
+
+def test_an_abort_waits_until_it_knows_whether_the_transaction_has_begun() -> None:
+    async def scenario(brokers: TransactionBrokers) -> None:
+        async with producer_of(brokers, request_timeout_ms=500) as producer:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            brokers.silences[AddPartitionsToTxnRequest] = 2
+            await send(producer, b"a")
+            await asyncio.sleep(0.2)
+            await producer.abort_transaction()
+            assert len(brokers.requests(AddPartitionsToTxnRequest)) == 3
+            assert [r.committed for r in brokers.requests(EndTxnRequest)] == [False]
+        assert not brokers.transactions["copy"].open
+
+    story(scenario)

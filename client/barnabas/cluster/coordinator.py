@@ -119,10 +119,12 @@ class Coordinator:
         codes: Codes,
         next_attempt: Callable[[int], NextAttempt],
         short_pauses: Mapping[int, float] | None = None,
+        on_failure: Callable[[BarnabasError], None] = lambda failure: None,
     ) -> Any:
         """The answer, in which no code calls for another attempt; attempts for `timeout` seconds.
 
         `short_pauses`: seconds before the next attempt after some codes, in place of the backoff.
+        `on_failure` is called after each attempt that failed; what it raises ends them.
 
         Raises `RequestTimedOutError` with the last failure. Other errors are for the caller to
         find in the answer.
@@ -148,6 +150,7 @@ class Coordinator:
                 failure = error
             failures += 1
             self.last_failure = failure
+            on_failure(failure)
             pause = pause or self.cluster.backoff.seconds(failures)
             if deadline is not None and clock.monotonic() + pause >= deadline:
                 raise RequestTimedOutError(

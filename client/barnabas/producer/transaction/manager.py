@@ -1,20 +1,15 @@
-"""One transactional producer: its state, and the operations that change it.
-
-An operation runs in the background, with attempts until its coordinator has decided. Its caller
-waits for `max_block_ms`, and can wait again by calling it again: a commit with an unknown
-outcome must not be taken for an abort.
-"""
+"""One transactional producer: its state, and the operations that change it."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 from barnabas_common.errors import (
     BarnabasError,
     ClientError,
     InvalidProducerIdMappingError,
-    RequestTimedOutError,
     TransactionAbortedError,
     TransactionFailedError,
 )
@@ -23,16 +18,22 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.group.offsets import ConsumerGroupMetadata, Offsets
 from barnabas.producer.producer_id import ProducerIdAndEpoch, ProducerIds
+from barnabas.producer.transaction.operations import Operations
 from barnabas.producer.transaction.outcomes import (
     after_produce,
     as_fatal,
     needs_producer_id,
     raised_again,
 )
-from barnabas.producer.transaction.requests import TransactionRequests
+from barnabas.producer.transaction.requests import Addition, TransactionRequests
 from barnabas.producer.transaction.states import State, may_follow
 
 logger = logging.getLogger(__name__)
+
+_INIT = "init_transactions"
+_SEND_OFFSETS = "send_offsets_to_transaction"
+_COMMIT = "commit_transaction"
+_ABORT = "abort_transaction"
 
 
 class Batches(Protocol):
@@ -51,14 +52,6 @@ class Batches(Protocol):
         """Send what had to wait for its partition."""
 
 
-class _Operation(NamedTuple):
-    """What the caller has asked for, until it has learned the outcome."""
-
-    name: str
-    arguments: tuple[object, ...]
-    task: asyncio.Task[None]
-
-
 class TransactionManager:
     """`last_error`: why the state is one of the two errors. `max_block` is in seconds."""
 
@@ -70,12 +63,12 @@ class TransactionManager:
         self._requests = requests
         self._ids = ids
         self._batches = batches
-        self._max_block = max_block
         self._tasks = TaskScope("transactions", on_failure=_raised_to_the_caller)
-        self._operation: _Operation | None = None
+        self._operations = Operations(self._tasks, max_block, self._last_failure)
         self._new: dict[TopicPartition, None] = {}
         self._added: set[TopicPartition] = set()
         self._adding: asyncio.Task[None] | None = None
+        self._adding_offsets: asyncio.Task[None] | None = None
         # Whether the coordinator may know of the transaction.
         self._started = False
 
@@ -138,46 +131,45 @@ class TransactionManager:
 
     async def init_transactions(self) -> None:
         """Get an id and an epoch; an open transaction of the same transactional id is aborted."""
-        if self._is_new("init_transactions"):
+        if self._operations.is_new(_INIT):
             if self.state not in (State.UNINITIALIZED, State.FATAL_ERROR):
-                raise ClientError("init_transactions: this producer is initialized already")
-            self._require(State.UNINITIALIZED, "init_transactions")
+                raise ClientError(f"{_INIT}: this producer is initialized already")
+            self._require(State.UNINITIALIZED, _INIT)
             self._enter(State.INITIALIZING)
-        await self._run(self._initialize, "init_transactions")
+        await self._run(self._initialize, _INIT)
 
     def begin(self) -> None:
         """Open a transaction; no broker is asked."""
-        self._is_new("begin_transaction")
+        self._operations.is_new("begin_transaction")
         self._require(State.READY, "begin_transaction")
         self._enter(State.IN_TRANSACTION)
         self._new.clear()
         self._added.clear()
+        self._adding_offsets = None
         self._started = False
         self.last_error = None
 
     async def send_offsets(self, offsets: Offsets, group: ConsumerGroupMetadata) -> None:
         """Commit these offsets of the group with the transaction."""
-        if self._is_new("send_offsets_to_transaction", offsets, group):
-            self._require(State.IN_TRANSACTION, "send_offsets_to_transaction")
-        await self._run(self._send_offsets, "send_offsets_to_transaction", offsets, group)
+        if self._operations.is_new(_SEND_OFFSETS, offsets, group):
+            self._require(State.IN_TRANSACTION, _SEND_OFFSETS)
+        await self._run(self._send_offsets, _SEND_OFFSETS, offsets, group)
 
     async def commit(self) -> None:
         """Send everything, then commit."""
-        if self._is_new("commit_transaction"):
-            self._require(State.IN_TRANSACTION, "commit_transaction")
+        if self._operations.is_new(_COMMIT):
+            self._require(State.IN_TRANSACTION, _COMMIT)
             self._enter(State.COMMITTING)
-        await self._run(self._commit, "commit_transaction")
+        await self._run(self._commit, _COMMIT)
 
     async def abort(self) -> None:
         """Drop what is not sent, wait for what is in flight, then abort."""
-        if self._operation is not None and self._operation.name == "send_offsets_to_transaction":
-            await self._cancel(self._operation.task)
-            self._operation = None
-        if self._is_new("abort_transaction"):
+        await self._operations.abandon(_SEND_OFFSETS)
+        if self._operations.is_new(_ABORT):
             if self.state is not State.ABORTABLE_ERROR:
-                self._require(State.IN_TRANSACTION, "abort_transaction")
+                self._require(State.IN_TRANSACTION, _ABORT)
             self._enter(State.ABORTING)
-        await self._run(self._abort, "abort_transaction")
+        await self._run(self._abort, _ABORT)
 
     async def abort_if_open(self) -> None:
         """For `close`: finish what has been decided, and abort what has not."""
@@ -185,10 +177,15 @@ class TransactionManager:
             if self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
                 logger.info("the transaction is aborted, because the producer is closed")
                 await self.abort()
-            elif self._operation is not None and self.state.is_open:
-                await self._run(None, self._operation.name, *self._operation.arguments)
+            elif self.state.is_open:
+                await self._operations.wait()
         except BarnabasError as error:
             logger.warning("the transaction could not be ended: %s", error)
+
+    async def _run(
+        self, work: Callable[..., Coroutine[Any, Any, None]], name: str, *arguments: object
+    ) -> None:
+        await self._operations.run(lambda: self._guarded(work(*arguments)), name, *arguments)
 
     # ---- their work
 
@@ -201,12 +198,16 @@ class TransactionManager:
         try:
             while self._new:
                 asked, self._new = self._new, {}
-                first, self._started = not self._started, True
-                await self._requests.add_partitions(self._current, asked, first)
+                add = self._requests.add_partitions
+                with self._addition() as addition:
+                    await add(self._current, asked, not self._started, addition)
                 self._added.update(asked)
                 self._batches.partitions_added()
+        except TransactionAbortedError:
+            pass
         except BarnabasError as error:
-            self.fail(error)
+            if error.fatal or self.state is not State.ABORTING:
+                self.fail(error)
         except Exception as error:
             logger.exception("partitions could not be added to a transaction")
             self.fail(TransactionFailedError(repr(error)))
@@ -216,10 +217,24 @@ class TransactionManager:
     async def _send_offsets(self, offsets: Offsets, group: ConsumerGroupMetadata) -> None:
         if not offsets:
             return
-        first, self._started = not self._started, True
-        await self._requests.add_offsets(self._current, group.group_id, first)
+        # A task of its own: an abort ends the rest of this one, and waits for that.
+        self._adding_offsets = self._tasks.spawn(self._add_offsets(group.group_id), "offsets")
+        await asyncio.shield(self._adding_offsets)
         await self._requests.commit_offsets(self._current, offsets, group)
         self._raise_error()
+
+    async def _add_offsets(self, group_id: str) -> None:
+        with self._addition() as addition:
+            await self._requests.add_offsets(self._current, group_id, not self._started, addition)
+
+    @contextmanager
+    def _addition(self) -> Iterator[Addition]:
+        """Note whether what is asked for has begun the transaction."""
+        addition = Addition(lambda: self.state.drops_batches)
+        try:
+            yield addition
+        finally:
+            self._started = self._started or addition.maybe_done
 
     async def _commit(self) -> None:
         await self._batches.flush()
@@ -231,11 +246,13 @@ class TransactionManager:
         self._enter(State.READY)
 
     async def _abort(self) -> None:
-        if self._adding is not None:
-            await self._cancel(self._adding)
         why = self.why_dropped
         assert why is not None
         self._batches.drop(why)
+        self._new.clear()
+        for task in (self._adding, self._adding_offsets):
+            if task is not None:
+                await asyncio.gather(task, return_exceptions=True)
         await self._batches.flush()
         if self.state is State.FATAL_ERROR:
             self._raise_error()
@@ -264,51 +281,6 @@ class TransactionManager:
         assert self._ids.current is not None
         return self._ids.current
 
-    # ---- one operation at a time
-
-    def _is_new(self, name: str, *arguments: object) -> bool:
-        """Whether this call starts an operation; False: it waits for one again.
-
-        Raises `ClientError` while the outcome of another one is open.
-        """
-        operation = self._operation
-        if operation is None or _has_failed(operation.task):
-            self._operation = None  # after a failure the state says what is possible
-            return True
-        if (operation.name, operation.arguments) != (name, arguments):
-            raise ClientError(
-                f"{name}: the outcome of {operation.name} is not known: call that again first"
-            )
-        return False
-
-    async def _run(
-        self,
-        work: Callable[..., Coroutine[Any, Any, None]] | None,
-        name: str,
-        *arguments: object,
-    ) -> None:
-        """Wait for the operation, which begins with the first call."""
-        if self._operation is None:
-            assert work is not None
-            task = self._tasks.spawn(self._guarded(work(*arguments)), name)
-            self._operation = _Operation(name, arguments, task)
-        operation = self._operation
-        try:
-            async with asyncio.timeout(self._max_block):
-                # Waits for the outcome alone: a caller that is cancelled does not end the work.
-                await asyncio.shield(asyncio.gather(operation.task, return_exceptions=True))
-        except TimeoutError:
-            why = self._requests.coordinator.last_failure or "records are not delivered yet"
-            raise RequestTimedOutError(
-                f"{name} has not ended after {self._max_block:.1f} s: call it again; "
-                f"last failure: {why}"
-            ) from None
-        if self._operation is operation:
-            self._operation = None
-        if operation.task.cancelled():
-            raise TransactionAbortedError(f"{name}: the transaction was aborted meanwhile")
-        operation.task.result()
-
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         """Enter an error state before the error is raised."""
         try:
@@ -324,11 +296,6 @@ class TransactionManager:
             self.fail(failure)
             raise failure from error
 
-    @staticmethod
-    async def _cancel(task: asyncio.Task[None]) -> None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
     # ---- states
 
     def _enter(self, state: State) -> None:
@@ -340,6 +307,9 @@ class TransactionManager:
         if self.state is not state:
             raise self._refusal(what)
 
+    def _last_failure(self) -> object:
+        return self._requests.coordinator.last_failure or "records are not delivered yet"
+
     def _refusal(self, what: str) -> BarnabasError:
         if self.last_error is not None and self.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
             return raised_again(self.last_error)
@@ -348,10 +318,6 @@ class TransactionManager:
     def _raise_error(self) -> None:
         if self.last_error is not None:
             raise raised_again(self.last_error)
-
-
-def _has_failed(task: asyncio.Task[None]) -> bool:
-    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def _raised_to_the_caller(name: str, error: BaseException) -> None:

@@ -4,9 +4,15 @@ What is raised says by its class what the producer can do (see `outcomes`). A pr
 transaction version 2 (KIP-890): the answer to EndTxn carries the epoch of the next transaction.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from barnabas_common.errors import (
+    BarnabasError,
+    KafkaError,
+    NotApplied,
+    TransactionAbortedError,
+)
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import GROUP_KEY, TRANSACTION_KEY
 from barnabas_common.messages.producer_ids import InitProducerIdRequest
@@ -39,7 +45,35 @@ from barnabas.producer.transaction.outcomes import (
 TRANSACTION_VERSION = 2
 # The previous transaction is only being completed: Kafka's ADD_PARTITIONS_RETRY_BACKOFF_MS.
 _FIRST_IN_TRANSACTION = {int(ErrorCode.CONCURRENT_TRANSACTIONS): 0.02}
+# The coordinator has refused without writing anything.
+_NOT_DONE = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
 _NO_PRODUCER = ProducerIdAndEpoch(-1, -1)
+
+
+class Addition:
+    """A request to add something to the transaction, which may be given up between two attempts.
+
+    `maybe_done`: the coordinator may have begun the transaction with it. That must be known: the
+    coordinator refuses the end of a transaction that has not begun as that of a fenced producer,
+    while it completes the one before.
+    """
+
+    def __init__(self, given_up: Callable[[], bool]) -> None:
+        self.maybe_done = False
+        self._given_up = given_up
+
+    def failed(self, failure: BarnabasError) -> None:
+        """Note a failed attempt; raises `TransactionAbortedError` if it was the last."""
+        code = failure.code if isinstance(failure, KafkaError) else None
+        if code not in _NOT_DONE and not isinstance(failure, NotApplied):
+            self.maybe_done = True
+        unknown = code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # may last forever
+        if self._given_up() and (unknown or not self.maybe_done):
+            raise TransactionAbortedError(f"the transaction was aborted; last failure: {failure}")
 
 
 class TransactionRequests:
@@ -64,7 +98,11 @@ class TransactionRequests:
         return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
     async def add_partitions(
-        self, producer: ProducerIdAndEpoch, partitions: Iterable[TopicPartition], first: bool
+        self,
+        producer: ProducerIdAndEpoch,
+        partitions: Iterable[TopicPartition],
+        first: bool,
+        addition: Addition,
     ) -> None:
         """Make partitions part of the transaction; `first`: it has none yet."""
         named = [TransactionPartition(*partition) for partition in partitions]
@@ -75,14 +113,28 @@ class TransactionRequests:
             transaction_version=TRANSACTION_VERSION,
         )
         request = AddPartitionsToTxnRequest([transaction])
-        await self._ask(request, ADD_PARTITIONS, _FIRST_IN_TRANSACTION if first else {})
+        await self._ask(
+            request,
+            ADD_PARTITIONS,
+            short_pauses=_FIRST_IN_TRANSACTION if first else {},
+            on_failure=addition.failed,
+        )
+        addition.maybe_done = True
 
-    async def add_offsets(self, producer: ProducerIdAndEpoch, group_id: str, first: bool) -> None:
+    async def add_offsets(
+        self, producer: ProducerIdAndEpoch, group_id: str, first: bool, addition: Addition
+    ) -> None:
         """Make the committed offsets of a group part of the transaction."""
         request = AddOffsetsToTxnRequest(
             self._transactional_id, *producer, group_id, TRANSACTION_VERSION
         )
-        await self._ask(request, ADD_OFFSETS, _FIRST_IN_TRANSACTION if first else {})
+        await self._ask(
+            request,
+            ADD_OFFSETS,
+            short_pauses=_FIRST_IN_TRANSACTION if first else {},
+            on_failure=addition.failed,
+        )
+        addition.maybe_done = True
 
     async def commit_offsets(
         self, producer: ProducerIdAndEpoch, offsets: Offsets, group: ConsumerGroupMetadata
@@ -116,13 +168,13 @@ class TransactionRequests:
         self,
         request: Any,
         table: Table,
-        short_pauses: dict[int, float] | None = None,
         coordinator: Coordinator | None = None,
+        **options: Any,
     ) -> Any:
         """The answer of a request that succeeded; raises the error that ends the attempts."""
         asked = coordinator or self.coordinator
         response = await asked.ask_until(
-            request, None, _codes, lambda code: next_attempt(table, code), short_pauses
+            request, None, _codes, lambda code: next_attempt(table, code), **options
         )
         code = _worst(_codes(response))
         if code != ErrorCode.NONE:
