@@ -6,7 +6,7 @@ it.
 
 from enum import Enum
 
-from barnabas_common.errors import BarnabasError
+from barnabas_common.errors import BarnabasError, InvalidArgumentError
 from barnabas_common.record.batch import stamp_producer
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.record.reader import read_batch
@@ -178,3 +178,17 @@ class ProducerBatch:
     def _enter(self, state: BatchState) -> None:
         assert state in _NEXT[self.state], f"{self.topic_partition}: {self.state} -> {state}"
         self.state = state
+
+
+def mistake_in(
+    error: Exception, topic: object, value: object, key: object, timestamp: object
+) -> InvalidArgumentError:
+    """The error that names the caller's mistake in a record that cannot be encoded."""
+    for name, given in (("value", value), ("key", key)):
+        if given is not None and not isinstance(given, bytes):
+            return InvalidArgumentError(
+                f"{name} must be bytes or None, not {type(given).__name__}: encode it first"
+            )
+    if timestamp is not None and not isinstance(timestamp, int):
+        return InvalidArgumentError(f"timestamp_ms must be an int, not {timestamp!r}")
+    return InvalidArgumentError(f"a record for {topic!r} cannot be encoded: {error}")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from barnabas_common.errors import (
     BarnabasError,
+    ClosedError,
     DeliveryTimeoutError,
     TransactionAbortedError,
     error_for,
@@ -61,6 +62,19 @@ class BatchCompletion:
         self._accumulator = accumulator
         self._metrics = metrics
 
+    def count_request(self, batches: Sequence[ProducerBatch]) -> None:
+        """Count the sending of these batches."""
+        metrics = self._metrics
+        metrics.requests_sent += 1
+        metrics.requests_in_flight += 1
+        for batch in batches:
+            metrics.batches_sent += 1
+            metrics.bytes_sent += len(batch.payload)
+            if batch.attempts > 1:
+                metrics.batches_retried += 1
+            else:
+                metrics.records_sent += batch.count
+
     def on_answer(
         self,
         queue: PartitionQueue,
@@ -110,10 +124,38 @@ class BatchCompletion:
             self._go_on(self._fail(batch, error))
 
     def drop(self, error: BarnabasError) -> None:
-        """Give up every batch that is not in flight: the transaction is aborted."""
-        for batch in list(self._accumulator.incomplete):
-            if batch.state is not BatchState.IN_FLIGHT:
-                self._fail(batch, error)
+        """Give up every batch that is not in flight."""
+        waiting = [b for b in self._accumulator.incomplete if b.state is not BatchState.IN_FLIGHT]
+        queues = [self._fail(batch, error) for batch in waiting if not batch.done]
+        for queue in dict.fromkeys(queues):
+            self._go_on(queue)
+
+    def abandon_rest(self, name: str) -> None:
+        """Give up every batch: the producer is closed."""
+        rest = list(self._accumulator.incomplete)
+        if rest:
+            count = sum(batch.count for batch in rest)
+            logger.warning("%s closed with %d records not delivered", name, count)
+        for batch in rest:
+            cause = f": {batch.last_failure}" if batch.last_failure else ""
+            self.give_up(
+                batch,
+                ClosedError(f"the producer was closed before the record was delivered{cause}"),
+            )
+
+    async def flush(self) -> None:
+        """Send everything now, and wait until every record is delivered or given up."""
+        await self._accumulator.flush()
+
+    def restart(self) -> None:
+        """Begin again with sequence 0 everywhere, under a new producer epoch."""
+        for topic in self._accumulator.topics.values():
+            for queue in topic.queues:
+                queue.sequences.restart()
+
+    def partitions_added(self) -> None:
+        """Send what had to wait until its partition was part of the transaction."""
+        self._accumulator.hurry()
 
     def expire(self) -> float:
         """Give up batches that are too old, even if their request is unanswered (KIP-91).

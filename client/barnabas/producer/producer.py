@@ -10,7 +10,6 @@ sender.
 """
 
 import asyncio
-import logging
 import warnings
 from asyncio import get_running_loop
 from collections.abc import Sequence
@@ -35,7 +34,8 @@ from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
-from barnabas.producer.batch import ProducerBatch
+from barnabas.producer.batch import ProducerBatch, mistake_in
+from barnabas.producer.buffer_pool import RECORD_OVERHEAD, headers_size
 from barnabas.producer.config import ProducerConfig, ProducerOptions
 from barnabas.producer.handle import DeliveryHandle, OnDelivery, RecordMetadata
 from barnabas.producer.in_transactions import InTransactions
@@ -46,12 +46,6 @@ from barnabas.producer.queues import PartitionQueue, TopicQueues
 from barnabas.producer.record_accumulator import RecordAccumulator
 from barnabas.producer.sender import Sender
 
-logger = logging.getLogger(__name__)
-
-# The most a record adds to its key, value and headers (Kafka's MAX_RECORD_OVERHEAD).
-RECORD_OVERHEAD = 21
-# The most a header adds to its name and value: two varints.
-_HEADER_OVERHEAD = 10
 # How long leaving `async with` by an exception waits for records in flight.
 FLUSH_ON_ERROR_MS = 5_000
 
@@ -120,7 +114,7 @@ class Producer(InTransactions):
                 needed += len(key)
             if headers:
                 headers = list(headers)
-                needed += _headers_size(headers)
+                needed += headers_size(headers)
             queues = self._topics.get(topic)
             if queues is None:
                 queues = await self._load_topic(topic)
@@ -134,7 +128,7 @@ class Producer(InTransactions):
             self._discard_empty(topic)
             if isinstance(error, InvalidArgumentError):
                 raise
-            raise _explain(error, topic, value, key, timestamp_ms) from error
+            raise mistake_in(error, topic, value, key, timestamp_ms) from error
         except (KafkaError, BufferExhaustedError) as error:
             if self.transactions is not None:  # committed, the transaction would lack the record
                 self.transactions.batch_failed(error)
@@ -202,7 +196,7 @@ class Producer(InTransactions):
         except TimeoutError:
             pass
         finally:
-            self._abandon_rest()
+            self._sender.completion.abandon_rest(self._config.client_id or "producer")
             await self._sender.close()
             await self._cluster.close()
 
@@ -346,19 +340,6 @@ class Producer(InTransactions):
                 leader = metadata.leader(queue.topic_partition)
                 queues.has_leader[queue.topic_partition.partition] = leader is not None
 
-    def _abandon_rest(self) -> None:
-        rest = list(self._accumulator.incomplete)
-        if not rest:
-            return
-        name = self._config.client_id or "producer"
-        logger.warning("%s closed with %d records not delivered", name, self.undelivered)
-        for batch in rest:
-            cause = f": {batch.last_failure}" if batch.last_failure else ""
-            error: BarnabasError = ClosedError(
-                f"the producer was closed before the record was delivered{cause}"
-            )
-            self._sender.completion.give_up(batch, error)
-
     def __del__(self) -> None:
         accumulator = getattr(self, "_accumulator", None)
         if accumulator is None or not accumulator.incomplete:
@@ -371,24 +352,3 @@ class Producer(InTransactions):
             source=self,
             stacklevel=2,
         )
-
-
-def _headers_size(headers: Headers) -> int:
-    return sum(
-        len(name) * 4 + (len(value) if value is not None else 0) + _HEADER_OVERHEAD
-        for name, value in headers
-    )
-
-
-def _explain(
-    error: Exception, topic: object, value: object, key: object, timestamp: object
-) -> InvalidArgumentError:
-    """The error that names the caller's mistake."""
-    for name, given in (("value", value), ("key", key)):
-        if given is not None and not isinstance(given, bytes):
-            return InvalidArgumentError(
-                f"{name} must be bytes or None, not {type(given).__name__}: encode it first"
-            )
-    if timestamp is not None and not isinstance(timestamp, int):
-        return InvalidArgumentError(f"timestamp_ms must be an int, not {timestamp!r}")
-    return InvalidArgumentError(f"a record for {topic!r} cannot be encoded: {error}")

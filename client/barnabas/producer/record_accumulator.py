@@ -183,12 +183,6 @@ class RecordAccumulator:
         finally:
             self.flushes -= 1
 
-    def restart_sequences(self) -> None:
-        """Begin again with sequence 0 everywhere, under a new producer epoch."""
-        for topic in self.topics.values():
-            for queue in topic.queues:
-                queue.sequences.restart()
-
     def _open_is_due(self, queue: PartitionQueue) -> bool:
         batch = queue.open
         if batch is None:

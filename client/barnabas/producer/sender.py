@@ -22,7 +22,7 @@ from barnabas_common.runtime import Clock, Service, TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster import Cluster
-from barnabas.producer.batch import BatchState, ProducerBatch
+from barnabas.producer.batch import ProducerBatch
 from barnabas.producer.batch_completion import BatchCompletion
 from barnabas.producer.config import ProducerConfig
 from barnabas.producer.metrics import ProducerMetrics
@@ -30,7 +30,6 @@ from barnabas.producer.producer_id import ProducerIds
 from barnabas.producer.queues import PartitionQueue
 from barnabas.producer.record_accumulator import RecordAccumulator
 from barnabas.producer.transaction.manager import TransactionManager
-from barnabas.producer.transaction.requests import TransactionRequests
 
 logger = logging.getLogger(__name__)
 
@@ -68,21 +67,16 @@ class Sender:
         self.tasks.spawn(self._expire_batches(), "expiry")
         if self.config.enable_idempotence:
             ids = self.accumulator.ids = ProducerIds(
-                self.cluster, self._route_parked, self._fail_waiting
+                self.cluster, self._route_parked, self.completion.drop
             )
             if self.config.transactional_id is None:
                 self.tasks.spawn(ids.run(), "producer id")
             else:
-                self._start_transactions(self.config.transactional_id, ids)
-
-    def _start_transactions(self, transactional_id: str, ids: ProducerIds) -> None:
-        config = self.config
-        requests = TransactionRequests(
-            self.cluster, transactional_id, config.transaction_timeout_ms, config.client_id
-        )
-        self.transactions = TransactionManager(requests, ids, self, config.max_block_ms / 1000)
-        self.completion.transactions = self.transactions
-        self.accumulator.on_batch = self.transactions.add
+                self.transactions = TransactionManager.of(
+                    self.config, self.cluster, ids, self.completion
+                )
+                self.completion.transactions = self.transactions
+                self.accumulator.on_batch = self.transactions.add
 
     async def close(self) -> None:
         """Stop sending. Batches that are not done stay so: the producer fails them."""
@@ -90,22 +84,6 @@ class Sender:
         if self.transactions is not None:
             await self.transactions.close()
         await self.tasks.close()
-
-    # What the transactions need
-
-    async def flush(self) -> None:
-        await self.accumulator.flush()
-
-    def drop(self, error: BarnabasError) -> None:
-        self.completion.drop(error)
-
-    def restart(self) -> None:
-        self.accumulator.restart_sequences()
-
-    def partitions_added(self) -> None:
-        self._route_parked()
-
-    # What is sent where
 
     def route(self, queue: PartitionQueue) -> None:
         """Give a queue with something to send to its leader's loop, or park it."""
@@ -148,12 +126,6 @@ class Sender:
         while True:
             wait = self.completion.expire()
             await asyncio.sleep(max(wait, 0.001))
-
-    def _fail_waiting(self, error: BarnabasError) -> None:
-        """Give up what cannot be sent because no broker gives the producer an id."""
-        for batch in list(self.accumulator.incomplete):
-            if batch.state is not BatchState.IN_FLIGHT:
-                self.completion.give_up(batch, error)
 
     def _route_parked(self) -> None:
         for queue in list(self._parked):
@@ -228,7 +200,7 @@ class BrokerSender:
         return loads
 
     async def _deliver(self, loads: list[_Load]) -> None:
-        self._count(loads)
+        self._sender.completion.count_request([b for load in loads for b in load.batches])
         try:
             answers = await self._exchange(loads)
         except TransportError as error:
@@ -283,16 +255,3 @@ class BrokerSender:
     def _fail(self, loads: list[_Load], error: BarnabasError) -> None:
         for load in loads:
             self._sender.completion.on_failure(load.queue, load.batches, error)
-
-    def _count(self, loads: list[_Load]) -> None:
-        metrics = self._sender.metrics
-        metrics.requests_sent += 1
-        metrics.requests_in_flight += 1
-        for load in loads:
-            for batch in load.batches:
-                metrics.batches_sent += 1
-                metrics.bytes_sent += len(batch.payload)
-                if batch.attempts > 1:
-                    metrics.batches_retried += 1
-                else:
-                    metrics.records_sent += batch.count

@@ -16,7 +16,9 @@ from barnabas_common.errors import (
 from barnabas_common.runtime import TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas.cluster import Cluster
 from barnabas.group.offsets import ConsumerGroupMetadata, Offsets
+from barnabas.producer.config import ProducerConfig
 from barnabas.producer.producer_id import ProducerIdAndEpoch, ProducerIds
 from barnabas.producer.transaction.operations import Operations
 from barnabas.producer.transaction.outcomes import (
@@ -37,7 +39,7 @@ _ABORT = "abort_transaction"
 
 
 class Batches(Protocol):
-    """The records of the producer, as the sender has them."""
+    """What the transactions do with the records of the producer."""
 
     async def flush(self) -> None:
         """Send everything and wait until it is delivered or given up."""
@@ -71,6 +73,17 @@ class TransactionManager:
         self._adding_offsets: asyncio.Task[None] | None = None
         # Whether the coordinator may know of the transaction.
         self._started = False
+
+    @classmethod
+    def of(
+        cls, config: ProducerConfig, cluster: Cluster, ids: ProducerIds, batches: Batches
+    ) -> "TransactionManager":
+        """The manager of a producer with these options."""
+        assert config.transactional_id is not None
+        requests = TransactionRequests(
+            cluster, config.transactional_id, config.transaction_timeout_ms, config.client_id
+        )
+        return cls(requests, ids, batches, config.max_block_ms / 1000)
 
     async def close(self) -> None:
         """Stop; a transaction that is open stays so until it times out."""
