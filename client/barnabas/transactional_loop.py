@@ -98,6 +98,11 @@ async def run(
             "exactly_once needs a consumer with enable_auto_commit=False: "
             "its offsets are committed with the transaction"
         )
+    if not consumer.reads_committed:
+        raise InvalidArgumentError(
+            'exactly_once needs a consumer with isolation_level="read_committed": '
+            "the results of records that are aborted would stay"
+        )
     if not producer.initialized:
         await _until_decided(producer.init_transactions)
     read = failures = 0

@@ -75,6 +75,7 @@ def consumer_of(brokers: TransactionBrokers, name: str = "c", **options: Any) ->
             "client_id": name,
             "auto_offset_reset": "earliest",
             "enable_auto_commit": False,
+            "isolation_level": "read_committed",
             **options,
         },
     )

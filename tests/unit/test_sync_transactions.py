@@ -121,7 +121,7 @@ def test_the_loop_transforms_in_a_thread(brokers: TransactionBrokers) -> None:
 
     consumer = Consumer(
         "flights", bootstrap_servers=brokers.bootstrap, runtime=brokers.runtime, group_id="g",
-        auto_offset_reset="earliest", enable_auto_commit=False,
+        auto_offset_reset="earliest", enable_auto_commit=False, isolation_level="read_committed",
     )  # fmt: skip
 
     def close_after_the_last() -> None:

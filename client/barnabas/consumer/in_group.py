@@ -133,6 +133,11 @@ class InGroup(Client):
         return await membership.commits.committed(named, self._timeout) if named else {}
 
     @property
+    def reads_committed(self) -> bool:
+        """Whether records of open and aborted transactions are left out."""
+        return self._config.isolation_level == "read_committed"
+
+    @property
     def group_config(self) -> GroupConfig:
         """How this consumer takes part in its group. Raises `InvalidGroupIdError` without one."""
         self._check_in_group("this")
