@@ -12,12 +12,14 @@ from barnabas.admin import Admin, ConfigResource, NewTopic
 from barnabas.consumer import (
     CommitFailedError,
     Consumer,
+    ConsumerGroupMetadata,
     ConsumerRecord,
     LogTruncationError,
     OffsetAndMetadata,
     RebalanceListener,
 )
 from barnabas.producer import DeliveryHandle, Producer, RecordMetadata
+from barnabas.transactional_loop import ProducerRecord, exactly_once
 
 __version__ = "0.1.0"
 
@@ -26,13 +28,16 @@ __all__ = [
     "CommitFailedError",
     "ConfigResource",
     "Consumer",
+    "ConsumerGroupMetadata",
     "ConsumerRecord",
     "DeliveryHandle",
     "LogTruncationError",
     "NewTopic",
     "OffsetAndMetadata",
     "Producer",
+    "ProducerRecord",
     "RebalanceListener",
     "RecordMetadata",
     "TopicPartition",
+    "exactly_once",
 ]

@@ -37,7 +37,8 @@ ASK_TIMEOUT = 3.0
 # How long a topic may be unknown before that is final: brokers learn of a new topic one by one.
 UNKNOWN_TOPIC_GRACE = 2.0
 # Requests that change nothing: they are sent to another broker if one does not answer soon.
-# (InitProducerId takes a new id; a lost answer wastes it.)
+# (InitProducerId takes a new id; a lost answer wastes it. With a transactional id it fences the
+# present producer: that is a change.)
 _READING = (
     MetadataRequest,
     DescribeConfigsRequest,
@@ -286,7 +287,7 @@ class Cluster:
 
     def time_for(self, request: Message, timeout: float | None) -> float:
         """Seconds for one broker's answer: `timeout`, or a few if another broker may be asked."""
-        if timeout is None or isinstance(request, _READING):
+        if timeout is None or only_reads(request):
             return self._ask_timeout()
         return timeout
 
@@ -296,4 +297,11 @@ class Cluster:
 
 def may_ask_another(request: Message, error: TransportError) -> bool:
     """Whether a request that failed in transit may be sent to another broker."""
-    return isinstance(error, NotApplied) or isinstance(request, _READING)
+    return isinstance(error, NotApplied) or only_reads(request)
+
+
+def only_reads(request: Message) -> bool:
+    """Whether the request changes nothing, however often it is sent."""
+    if isinstance(request, InitProducerIdRequest):
+        return not request.transactional_id
+    return isinstance(request, _READING)

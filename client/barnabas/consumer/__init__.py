@@ -6,12 +6,13 @@ from barnabas.consumer.consumer import Consumer
 from barnabas.consumer.listener import RebalanceListener
 from barnabas.consumer.record import ConsumerRecord
 from barnabas.consumer.subscription_state import LogTruncationError
-from barnabas.group.offsets import CommitFailedError, OffsetAndMetadata
+from barnabas.group.offsets import CommitFailedError, ConsumerGroupMetadata, OffsetAndMetadata
 
 __all__ = [
     "CommitFailedError",
     "Consumer",
     "ConsumerConfig",
+    "ConsumerGroupMetadata",
     "ConsumerOptions",
     "ConsumerRecord",
     "LogTruncationError",

@@ -21,7 +21,13 @@ from barnabas.consumer.listener import RebalanceListener
 from barnabas.consumer.membership import Membership
 from barnabas.consumer.record import ConsumerRecord
 from barnabas.consumer.subscription_state import SubscriptionState, TopicPartitionState
-from barnabas.group.offsets import OffsetAndMetadata, checked
+from barnabas.group.config import GroupConfig
+from barnabas.group.offsets import (
+    CommitFailedError,
+    ConsumerGroupMetadata,
+    OffsetAndMetadata,
+    checked,
+)
 from barnabas.group.subscription import checked_subscription
 
 # Kafka's default for `close`.
@@ -125,6 +131,40 @@ class InGroup(Client):
         wanted = self._positions.states if partitions is None else partitions
         named = [TopicPartition(*partition) for partition in wanted]
         return await membership.commits.committed(named, self._timeout) if named else {}
+
+    @property
+    def reads_committed(self) -> bool:
+        """Whether records of open and aborted transactions are left out."""
+        return self._config.isolation_level == "read_committed"
+
+    @property
+    def group_config(self) -> GroupConfig:
+        """How this consumer takes part in its group. Raises `InvalidGroupIdError` without one."""
+        self._check_in_group("this")
+        assert self._group_config is not None
+        return self._group_config
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """Who this consumer is in its group, for `producer.send_offsets_to_transaction`.
+
+        Raises `CommitFailedError` if it is no member: others may read its partitions.
+        """
+        self._check_in_group("group_metadata")
+        membership = self._membership
+        if membership is None:
+            raise ClientError("start the consumer before group_metadata")
+        generation = membership.member.generation
+        config = membership.config
+        if self._subscription is not None and generation.number < 0:
+            raise CommitFailedError(
+                f"this consumer is no member of the group now: poll first; {membership.member.why}"
+            )
+        return ConsumerGroupMetadata(
+            config.group_id,
+            generation.number,
+            generation.member_id if generation.number >= 0 else "",
+            config.group_instance_id if generation.number >= 0 else "",
+        )
 
     # Pauses
 

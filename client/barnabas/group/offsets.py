@@ -35,6 +35,19 @@ class OffsetAndMetadata(NamedTuple):
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
+class ConsumerGroupMetadata(NamedTuple):
+    """For whom a producer commits offsets in its transaction (KIP-447).
+
+    With a generation and a member the coordinator refuses what a member sends after others have
+    taken its partitions. A group id alone is not checked.
+    """
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str = ""
+
+
 class CommitFailedError(BarnabasError):
     """This member is no longer in the group's generation: others read its partitions now.
 
@@ -124,7 +137,11 @@ async def fetch_committed(
     timeout: float,
     storage: str,
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """What the group has committed, None where nothing; for `partitions`, or all it ever did."""
+    """What the group has committed, None where nothing; for `partitions`, or all it ever did.
+
+    A member that begins to read partitions waits while their offsets are part of an open
+    transaction: it would otherwise read again what the transaction has processed (KIP-447).
+    """
     wanted = None if partitions is None else list(partitions)
     request = OffsetFetchRequest(
         [
@@ -134,6 +151,7 @@ async def fetch_committed(
                 all_topics=wanted is None,
             )
         ],
+        require_stable=wanted is not None,
         storage=storage,
         client_id=coordinator.client_id,
     )

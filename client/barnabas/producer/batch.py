@@ -6,7 +6,7 @@ it.
 
 from enum import Enum
 
-from barnabas_common.errors import BarnabasError
+from barnabas_common.errors import BarnabasError, InvalidArgumentError
 from barnabas_common.record.batch import stamp_producer
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.record.reader import read_batch
@@ -14,7 +14,7 @@ from barnabas_common.record.record import Headers
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.producer.handle import BatchResult, DeliveryHandle, OnDelivery
-from barnabas.producer.prebuilt import Measured, with_producer
+from barnabas.producer.prebuilt import Measured, mark_transactional, with_producer
 from barnabas.producer.producer_id import ProducerIdAndEpoch
 
 
@@ -49,12 +49,13 @@ class ProducerBatch:
     An idempotent producer numbers the batch when it is first sent: `producer` is then in its
     header, with the sequence of its first record. `record_batches` is how many headers it has, one
     unless it was built elsewhere. `share` is the same for the batches that were in one request.
+    `transactional`: the header says that the batch is part of a transaction.
     """
 
     __slots__ = ("_builder", "_compression", "attempts", "base_sequence", "count", "created",
                  "last_failure", "lingered", "maybe_stored", "offsets", "payload", "producer",
                  "record_batches", "reserved", "result", "share", "size", "solo", "state",
-                 "topic_partition")  # fmt: skip
+                 "topic_partition", "transactional")  # fmt: skip
 
     def __init__(self, topic_partition: TopicPartition, compression: str, created: float) -> None:
         self.topic_partition = topic_partition
@@ -63,7 +64,7 @@ class ProducerBatch:
         self.result = BatchResult(topic_partition)
         self.size = self.count = self.offsets = self.reserved = self.attempts = 0
         self.payload: bytes | bytearray = b""
-        self.lingered = self.solo = self.maybe_stored = False
+        self.lingered = self.solo = self.maybe_stored = self.transactional = False
         self.producer: ProducerIdAndEpoch | None = None
         self.base_sequence = -1
         self.share = 0
@@ -128,9 +129,11 @@ class ProducerBatch:
         self.producer = producer
         self.base_sequence = base_sequence
         if isinstance(self.payload, bytearray):  # built here, and no request refers to it
+            if self.transactional:
+                mark_transactional(self.payload, True)
             stamp_producer(self.payload, *producer, base_sequence)
         else:
-            self.payload = with_producer(self.payload, *producer, base_sequence)
+            self.payload = with_producer(self.payload, *producer, base_sequence, self.transactional)
 
     def sent(self) -> None:
         """Count the attempt: the batch is part of a request now."""
@@ -164,6 +167,7 @@ class ProducerBatch:
                 part.append(record.timestamp, record.key, record.value, record.headers)
             part.close()
             part.last_failure = self.last_failure
+            part.transactional = self.transactional
             part.solo = True
             parts.append(part)
         # Together the parts hold as much of the buffer as this batch did.
@@ -174,3 +178,17 @@ class ProducerBatch:
     def _enter(self, state: BatchState) -> None:
         assert state in _NEXT[self.state], f"{self.topic_partition}: {self.state} -> {state}"
         self.state = state
+
+
+def mistake_in(
+    error: Exception, topic: object, value: object, key: object, timestamp: object
+) -> InvalidArgumentError:
+    """The error that names the caller's mistake in a record that cannot be encoded."""
+    for name, given in (("value", value), ("key", key)):
+        if given is not None and not isinstance(given, bytes):
+            return InvalidArgumentError(
+                f"{name} must be bytes or None, not {type(given).__name__}: encode it first"
+            )
+    if timestamp is not None and not isinstance(timestamp, int):
+        return InvalidArgumentError(f"timestamp_ms must be an int, not {timestamp!r}")
+    return InvalidArgumentError(f"a record for {topic!r} cannot be encoded: {error}")

@@ -5,7 +5,13 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 
-from barnabas_common.errors import BarnabasError, DeliveryTimeoutError, error_for
+from barnabas_common.errors import (
+    BarnabasError,
+    ClosedError,
+    DeliveryTimeoutError,
+    TransactionAbortedError,
+    error_for,
+)
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.produce import ProducedPartition
 from barnabas_common.runtime import Clock
@@ -24,6 +30,7 @@ from barnabas.producer.send_error_action import (
     send_error_action,
     sequence_error_action,
 )
+from barnabas.producer.transaction.manager import TransactionManager
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +41,8 @@ _AFTER_A_PAUSE = (SendErrorAction.RETRY, SendErrorAction.WIDEN, SendErrorAction.
 class BatchCompletion:
     """Applies the answers and failures of one producer's requests to their batches.
 
-    `unobserved` has the latest results that were given up and not reported to the application.
+    `unobserved` has the latest results that were given up and not reported to the application. A
+    producer with `transactions` reports them when it commits.
     """
 
     def __init__(
@@ -46,12 +54,26 @@ class BatchCompletion:
         metrics: ProducerMetrics,
     ) -> None:
         self.unobserved: deque[BatchResult] = deque(maxlen=_UNOBSERVED_KEPT)
+        self.transactions: TransactionManager | None = None
         self._retries = config.retries
         self._delivery_timeout = config.delivery_timeout_ms / 1000
         self._clock = clock
         self._cluster = cluster
         self._accumulator = accumulator
         self._metrics = metrics
+
+    def count_request(self, batches: Sequence[ProducerBatch]) -> None:
+        """Count the sending of these batches."""
+        metrics = self._metrics
+        metrics.requests_sent += 1
+        metrics.requests_in_flight += 1
+        for batch in batches:
+            metrics.batches_sent += 1
+            metrics.bytes_sent += len(batch.payload)
+            if batch.attempts > 1:
+                metrics.batches_retried += 1
+            else:
+                metrics.records_sent += batch.count
 
     def on_answer(
         self,
@@ -94,15 +116,46 @@ class BatchCompletion:
         self._go_on(queue)
 
     def give_up(self, batch: ProducerBatch, error: BarnabasError) -> None:
-        """Fail every record of the batch with the error; other batches are not affected."""
-        self._metrics.batches_failed += 1
-        self._metrics.records_failed += batch.count
-        queue = self._accumulator.withdraw(batch)
-        logger.error("gave up %d records for %s: %s", batch.count, batch.topic_partition, error)
-        batch.fail(error)
-        if not batch.result.observed:
-            self.unobserved.append(batch.result)
-        self._go_on(queue)
+        """Fail every record of the batch with the error.
+
+        Other batches are not affected, unless they are part of the same transaction.
+        """
+        if not batch.done:
+            self._go_on(self._fail(batch, error))
+
+    def drop(self, error: BarnabasError) -> None:
+        """Give up every batch that is not in flight."""
+        waiting = [b for b in self._accumulator.incomplete if b.state is not BatchState.IN_FLIGHT]
+        queues = [self._fail(batch, error) for batch in waiting if not batch.done]
+        for queue in dict.fromkeys(queues):
+            self._go_on(queue)
+
+    def abandon_rest(self, name: str) -> None:
+        """Give up every batch: the producer is closed."""
+        rest = list(self._accumulator.incomplete)
+        if rest:
+            count = sum(batch.count for batch in rest)
+            logger.warning("%s closed with %d records not delivered", name, count)
+        for batch in rest:
+            cause = f": {batch.last_failure}" if batch.last_failure else ""
+            self.give_up(
+                batch,
+                ClosedError(f"the producer was closed before the record was delivered{cause}"),
+            )
+
+    async def flush(self) -> None:
+        """Send everything now, and wait until every record is delivered or given up."""
+        await self._accumulator.flush()
+
+    def restart(self) -> None:
+        """Begin again with sequence 0 everywhere, under a new producer epoch."""
+        for topic in self._accumulator.topics.values():
+            for queue in topic.queues:
+                queue.sequences.restart()
+
+    def partitions_added(self) -> None:
+        """Send what had to wait until its partition was part of the transaction."""
+        self._accumulator.hurry()
 
     def expire(self) -> float:
         """Give up batches that are too old, even if their request is unanswered (KIP-91).
@@ -118,6 +171,21 @@ class BatchCompletion:
             else:
                 wait = min(wait, left)
         return wait
+
+    def _fail(self, batch: ProducerBatch, error: BarnabasError) -> PartitionQueue:
+        self._metrics.batches_failed += 1
+        self._metrics.records_failed += batch.count
+        queue = self._accumulator.withdraw(batch)
+        level = logging.DEBUG if isinstance(error, TransactionAbortedError) else logging.ERROR
+        logger.log(
+            level, "gave up %d records for %s: %s", batch.count, batch.topic_partition, error
+        )
+        batch.fail(error)
+        if self.transactions is not None:
+            self.transactions.batch_failed(error)
+        elif not batch.result.observed:
+            self.unobserved.append(batch.result)
+        return queue
 
     def _on_delivered(
         self,
@@ -146,9 +214,17 @@ class BatchCompletion:
         batch.complete(offset, append_time)
 
     def _go_on(self, queue: PartitionQueue) -> None:
-        """Send the next batches of a partition, under a new epoch if one was given up unstored."""
+        """Send the next batches of a partition, under a new epoch if one was given up unstored.
+
+        Within a transaction there is none: it is aborted, and the coordinator raises the epoch.
+        """
         ids = self._accumulator.ids
-        if ids is not None and queue.sequences.needs_epoch():
+        if self.transactions is not None:
+            why = self.transactions.why_dropped
+            if why is not None:
+                for batch in list(queue.closed):
+                    self._fail(batch, why)
+        elif ids is not None and queue.sequences.needs_epoch():
             logger.info("%s: the producer starts a new epoch", queue.topic_partition)
             ids.start_epoch(beyond=queue.sequences.producer)
             queue.sequences.restart()
@@ -172,6 +248,8 @@ class BatchCompletion:
             earliest = queue.sequences.unanswered[0] is first
             forgotten = queue.sequences.may_be_forgotten(last)
             action = sequence_error_action(failure, earliest, forgotten, log_start_offset)
+            if action is SendErrorAction.RENUMBER and self.transactions is not None:
+                return SendErrorAction.FAIL
             if action is not None:
                 return action
         return send_error_action(failure, sent, first.splittable)

@@ -9,6 +9,12 @@ from collections import deque
 from collections.abc import Callable
 
 from barnabas_common.errors import BufferExhaustedError
+from barnabas_common.record.record import Headers
+
+# The most a record adds to its key, value and headers (Kafka's MAX_RECORD_OVERHEAD).
+RECORD_OVERHEAD = 21
+# The most a header adds to its name and value: two varints.
+_HEADER_OVERHEAD = 10
 
 
 class BufferPool:
@@ -72,3 +78,11 @@ class BufferPool:
         if entry in self._waiters:
             self._waiters.remove(entry)
         self.deallocate(0)
+
+
+def headers_size(headers: Headers) -> int:
+    """The most that the headers of one record take up."""
+    return sum(
+        len(name) * 4 + (len(value) if value is not None else 0) + _HEADER_OVERHEAD
+        for name, value in headers
+    )

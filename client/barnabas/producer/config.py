@@ -52,6 +52,8 @@ class ProducerOptions(TypedDict, total=False):
     metadata_max_age_ms: int
     partitioner: Partitioner
     client_id: str
+    transactional_id: str | None
+    transaction_timeout_ms: int
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,9 @@ class ProducerConfig:
     `delivery_timeout_ms`: within this time after `send` every record is delivered or failed.
     `max_request_size`: of one request, and of one record before compression.
     `client_id`: the producer's name in its log messages and tasks.
+    `transactional_id`: who this producer is across restarts; with it records are sent in
+    transactions only. A producer that is started with it fences the one before. It needs what
+    idempotence needs. `transaction_timeout_ms`: a transaction that is open for longer is aborted.
     """
 
     acks: Acks = "all"
@@ -89,6 +94,8 @@ class ProducerConfig:
     metadata_max_age_ms: int = 300_000
     partitioner: Partitioner = "sticky"
     client_id: str = ""
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000
 
     @classmethod
     def of(cls, options: ProducerOptions) -> "ProducerConfig":
@@ -98,6 +105,7 @@ class ProducerConfig:
         """
         config = config_of(cls, options, _MINIMA)
         config._check()
+        config._check_transactional()
         config = config._with_idempotence_decided("enable_idempotence" in options)
         needed = config.linger_ms + config.request_timeout_ms
         if config.delivery_timeout_ms >= needed:
@@ -120,6 +128,19 @@ class ProducerConfig:
                 f"buffer_memory ({self.buffer_memory}) must hold at least one batch "
                 f"of batch_size ({self.batch_size})"
             )
+
+    def _check_transactional(self) -> None:
+        """Raise unless there is no transactional id, or what it needs."""
+        if self.transactional_id is None:
+            return
+        check_str("transactional_id", self.transactional_id)
+        if not self.transactional_id:
+            raise InvalidArgumentError("transactional_id must not be empty")
+        obstacle = self._obstacle_to_idempotence()
+        if not self.enable_idempotence:
+            obstacle = "enable_idempotence=True"
+        if obstacle is not None:
+            raise InvalidArgumentError(f"a transactional_id needs {obstacle}")
 
     def _with_idempotence_decided(self, asked_for: bool) -> "ProducerConfig":
         """Switch idempotence off where it cannot work; raise if it was asked for by name."""
@@ -174,4 +195,5 @@ _MINIMA = {
     "max_block_ms": 0,
     "max_request_size": 1,
     "metadata_max_age_ms": 1,
+    "transaction_timeout_ms": 1,
 }

@@ -4,9 +4,12 @@ from typing import NamedTuple
 
 from barnabas_common.errors import CorruptMessageError
 from barnabas_common.record.batch import (
+    HEADER_SIZE,
+    TRANSACTIONAL,
     CorruptBatch,
     batches,
     check_crc,
+    pack_header,
     parse_header,
     stamp_producer,
 )
@@ -57,21 +60,38 @@ def measure(payload: bytes) -> Measured:
 
 
 def with_producer(
-    payload: bytes, producer_id: int, producer_epoch: int, base_sequence: int
+    payload: bytes,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    transactional: bool = False,
 ) -> bytes:
     """The batches with this producer in their headers, and consecutive sequences.
 
     The sequences count offsets, as the leader does; after 2^31 - 1 comes 0. With -1 for all three,
-    the batches name no producer.
+    the batches name no producer. They are part of a transaction only if they are `transactional`.
     """
     numbered = []
     for position, header in batches(payload):
         batch = bytearray(memoryview(payload)[position : position + header.size])
+        mark_transactional(batch, transactional)
         stamp_producer(batch, producer_id, producer_epoch, base_sequence)
         numbered.append(batch)
         if base_sequence >= 0:
             base_sequence = sequence_after(base_sequence, header.last_offset_delta + 1)
     return b"".join(numbered)
+
+
+def mark_transactional(batch: bytearray, transactional: bool) -> None:
+    """Say in the header of one batch whether it is part of a transaction; the CRC is not updated.
+
+    What was read from a log may be part of another transaction.
+    """
+    header = parse_header(batch)
+    if bool(header.attributes & TRANSACTIONAL) == transactional:
+        return
+    attributes = header.attributes & ~TRANSACTIONAL | (TRANSACTIONAL if transactional else 0)
+    batch[:HEADER_SIZE] = pack_header(header._replace(attributes=attributes))
 
 
 def sequence_after(sequence: int, records: int) -> int:

@@ -10,7 +10,6 @@ sender.
 """
 
 import asyncio
-import logging
 import warnings
 from asyncio import get_running_loop
 from collections.abc import Sequence
@@ -21,8 +20,10 @@ from typing import Unpack
 
 from barnabas_common.errors import (
     BarnabasError,
+    BufferExhaustedError,
     ClosedError,
     InvalidArgumentError,
+    KafkaError,
     MessageTooLargeError,
     UnknownTopicOrPartitionError,
 )
@@ -32,11 +33,12 @@ from barnabas_common.record.record import Headers
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.cluster.client import Client
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
-from barnabas.producer.batch import ProducerBatch
+from barnabas.producer.batch import ProducerBatch, mistake_in
+from barnabas.producer.buffer_pool import RECORD_OVERHEAD, headers_size
 from barnabas.producer.config import ProducerConfig, ProducerOptions
 from barnabas.producer.handle import DeliveryHandle, OnDelivery, RecordMetadata
+from barnabas.producer.in_transactions import InTransactions
 from barnabas.producer.metrics import ProducerMetrics
 from barnabas.producer.partitioner import next_round_robin, sticky_partition
 from barnabas.producer.prebuilt import measure, with_producer
@@ -44,17 +46,11 @@ from barnabas.producer.queues import PartitionQueue, TopicQueues
 from barnabas.producer.record_accumulator import RecordAccumulator
 from barnabas.producer.sender import Sender
 
-logger = logging.getLogger(__name__)
-
-# The most a record adds to its key, value and headers (Kafka's MAX_RECORD_OVERHEAD).
-RECORD_OVERHEAD = 21
-# The most a header adds to its name and value: two varints.
-_HEADER_OVERHEAD = 10
 # How long leaving `async with` by an exception waits for records in flight.
 FLUSH_ON_ERROR_MS = 5_000
 
 
-class Producer(Client):
+class Producer(InTransactions):
     """Sends records to topics; options are those of `ProducerConfig`, by keyword.
 
     A producer belongs to one event loop and starts with `async with`, `start()` or the first
@@ -68,8 +64,7 @@ class Producer(Client):
         runtime: Runtime | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        self._config = ProducerConfig.of(options)
-        super().__init__(self._config.cluster(bootstrap_servers), runtime)
+        super().__init__(ProducerConfig.of(options), bootstrap_servers, runtime)
         self._metrics = ProducerMetrics()
         self._accumulator = RecordAccumulator(self._config)
         self._topics = self._accumulator.topics
@@ -103,10 +98,13 @@ class Producer(Client):
 
         Raises `InvalidArgumentError`, `MessageTooLargeError` (over `max_request_size`),
         `UnknownTopicOrPartitionError`, `BufferExhaustedError`, `ClosedError`. Later errors are in
-        the handle.
+        the handle. Without an open transaction, a producer with a transactional id raises
+        `ClientError`.
         """
         if get_running_loop() is not self._loop:
             await self._ensure_started()
+        if self.transactions is not None:
+            self.transactions.check_send()
         try:
             timestamp_ms = self._wall_ms() if timestamp_ms is None else index(timestamp_ms)
             needed = RECORD_OVERHEAD
@@ -116,7 +114,7 @@ class Producer(Client):
                 needed += len(key)
             if headers:
                 headers = list(headers)
-                needed += _headers_size(headers)
+                needed += headers_size(headers)
             queues = self._topics.get(topic)
             if queues is None:
                 queues = await self._load_topic(topic)
@@ -130,7 +128,11 @@ class Producer(Client):
             self._discard_empty(topic)
             if isinstance(error, InvalidArgumentError):
                 raise
-            raise _explain(error, topic, value, key, timestamp_ms) from error
+            raise mistake_in(error, topic, value, key, timestamp_ms) from error
+        except (KafkaError, BufferExhaustedError) as error:
+            if self.transactions is not None:  # committed, the transaction would lack the record
+                self.transactions.batch_failed(error)
+            raise
 
     async def send_and_wait(
         self,
@@ -152,6 +154,8 @@ class Producer(Client):
         """
         if get_running_loop() is not self._loop:
             await self._ensure_started()
+        if self.transactions is not None:
+            self.transactions.check_send()
         measured = measure(batch)
         if len(batch) > self._config.max_request_size:
             raise MessageTooLargeError(
@@ -175,25 +179,24 @@ class Producer(Client):
         Raises nothing for records that were given up: their handles carry the error.
         """
         self._check_home()
-        self._accumulator.flushes += 1
-        try:
-            self._accumulator.hurry()
-            for batch in list(self._accumulator.incomplete):
-                await batch.result.all_settled()
-        finally:
-            self._accumulator.flushes -= 1
+        await self._accumulator.flush()
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """Flush, then stop. Records not delivered within `timeout_ms` fail with `ClosedError`."""
+        """Flush, then stop. Records not delivered within `timeout_ms` fail with `ClosedError`.
+
+        A transaction that is open is aborted.
+        """
         if not self._end():
             return
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                if self.transactions is not None:
+                    await self.transactions.abort_if_open()
                 await self.flush()
         except TimeoutError:
             pass
         finally:
-            self._abandon_rest()
+            self._sender.completion.abandon_rest(self._config.client_id or "producer")
             await self._sender.close()
             await self._cluster.close()
 
@@ -237,6 +240,7 @@ class Producer(Client):
         )
         self._cluster.on_update(self._on_metadata)
         self._sender.start()
+        self.transactions = self._sender.transactions
 
     def _choose(
         self, queues: TopicQueues, key: bytes | None, partition: int | None
@@ -293,6 +297,12 @@ class Producer(Client):
         if self._closed:
             self._accumulator.pool.deallocate(size)
             raise ClosedError("the producer was closed while a record waited to be sent")
+        if self.transactions is not None:
+            try:
+                self.transactions.check_send()
+            except BarnabasError:
+                self._accumulator.pool.deallocate(size)
+                raise
 
     def _discard_empty(self, topic: str) -> None:
         """Drop the batch that was opened for a record that could not be encoded."""
@@ -330,19 +340,6 @@ class Producer(Client):
                 leader = metadata.leader(queue.topic_partition)
                 queues.has_leader[queue.topic_partition.partition] = leader is not None
 
-    def _abandon_rest(self) -> None:
-        rest = list(self._accumulator.incomplete)
-        if not rest:
-            return
-        name = self._config.client_id or "producer"
-        logger.warning("%s closed with %d records not delivered", name, self.undelivered)
-        for batch in rest:
-            cause = f": {batch.last_failure}" if batch.last_failure else ""
-            error: BarnabasError = ClosedError(
-                f"the producer was closed before the record was delivered{cause}"
-            )
-            self._sender.completion.give_up(batch, error)
-
     def __del__(self) -> None:
         accumulator = getattr(self, "_accumulator", None)
         if accumulator is None or not accumulator.incomplete:
@@ -355,24 +352,3 @@ class Producer(Client):
             source=self,
             stacklevel=2,
         )
-
-
-def _headers_size(headers: Headers) -> int:
-    return sum(
-        len(name) * 4 + (len(value) if value is not None else 0) + _HEADER_OVERHEAD
-        for name, value in headers
-    )
-
-
-def _explain(
-    error: Exception, topic: object, value: object, key: object, timestamp: object
-) -> InvalidArgumentError:
-    """The error that names the caller's mistake."""
-    for name, given in (("value", value), ("key", key)):
-        if given is not None and not isinstance(given, bytes):
-            return InvalidArgumentError(
-                f"{name} must be bytes or None, not {type(given).__name__}: encode it first"
-            )
-    if timestamp is not None and not isinstance(timestamp, int):
-        return InvalidArgumentError(f"timestamp_ms must be an int, not {timestamp!r}")
-    return InvalidArgumentError(f"a record for {topic!r} cannot be encoded: {error}")

@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+from barnabas_common.topic_partition import TopicPartition
+
 from barnabas.producer.batch import BatchState, ProducerBatch
 from barnabas.producer.buffer_pool import BufferPool
 from barnabas.producer.config import ProducerConfig
@@ -19,8 +21,9 @@ from barnabas.producer.sequences import UNLIMITED
 class RecordAccumulator:
     """All queues, and the memory they share.
 
-    The sender sets `on_ready(queue)`, and `ids` if the producer is idempotent. `incomplete` has
-    every batch that is not done, in the order they were opened.
+    The sender sets `on_ready(queue)`, `on_batch(topic_partition)`, which is called before a queue
+    gets a batch, and `ids` if the producer is idempotent. `incomplete` has every batch that is not
+    done, in the order they were opened.
     """
 
     def __init__(self, config: ProducerConfig) -> None:
@@ -30,12 +33,15 @@ class RecordAccumulator:
         self.topics: dict[str, TopicQueues] = {}
         self.incomplete: dict[ProducerBatch, None] = {}
         self.on_ready: Callable[[PartitionQueue], None] = lambda queue: None
+        self.on_batch: Callable[[TopicPartition], None] = lambda topic_partition: None
         self.ids: ProducerIds | None = None
         self.flushes = 0
 
     def open_batch(self, queue: PartitionQueue, reserved: int, now: float) -> ProducerBatch:
         """A new batch to fill, for which `reserved` bytes were taken from the pool."""
+        self.on_batch(queue.topic_partition)
         batch = ProducerBatch(queue.topic_partition, self.config.compression_type, now)
+        batch.transactional = self.config.transactional_id is not None
         batch.reserved = reserved
         queue.open = batch
         self.incomplete[batch] = None
@@ -55,6 +61,8 @@ class RecordAccumulator:
 
     def enqueue(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         """Add a batch that was built elsewhere, behind everything sent before it."""
+        self.on_batch(queue.topic_partition)
+        batch.transactional = self.config.transactional_id is not None
         self.close_open(queue)
         queue.closed.append(batch)
         self.incomplete[batch] = None
@@ -164,6 +172,16 @@ class RecordAccumulator:
             for queue in topic.queues:
                 if queue.closed or queue.open is not None:
                     self.on_ready(queue)
+
+    async def flush(self) -> None:
+        """Send everything now, and wait until every record is delivered or given up."""
+        self.flushes += 1
+        try:
+            self.hurry()
+            for batch in list(self.incomplete):
+                await batch.result.all_settled()
+        finally:
+            self.flushes -= 1
 
     def _open_is_due(self, queue: PartitionQueue) -> bool:
         batch = queue.open

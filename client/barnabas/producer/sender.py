@@ -22,13 +22,14 @@ from barnabas_common.runtime import Clock, Service, TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster import Cluster
-from barnabas.producer.batch import BatchState, ProducerBatch
+from barnabas.producer.batch import ProducerBatch
 from barnabas.producer.batch_completion import BatchCompletion
 from barnabas.producer.config import ProducerConfig
 from barnabas.producer.metrics import ProducerMetrics
 from barnabas.producer.producer_id import ProducerIds
 from barnabas.producer.queues import PartitionQueue
 from barnabas.producer.record_accumulator import RecordAccumulator
+from barnabas.producer.transaction.manager import TransactionManager
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +37,8 @@ logger = logging.getLogger(__name__)
 class Sender:
     """Gives each ready queue to the loop of the broker that leads its partition.
 
-    Queues that cannot be sent now (no leader, no producer id yet, or a pause before a retry) are
-    parked.
+    Queues that cannot be sent now (no leader, no producer id yet, a partition that is not part of
+    the transaction yet, or a pause before a retry) are parked.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Sender:
         self.completion = BatchCompletion(config, clock, cluster, accumulator, metrics)
         self.tasks = TaskScope(config.client_id or "producer")
         self._clock = clock
+        self.transactions: TransactionManager | None = None
         self._brokers: dict[int, BrokerSender] = {}
         self._parked: dict[PartitionQueue, None] = {}
 
@@ -65,13 +67,22 @@ class Sender:
         self.tasks.spawn(self._expire_batches(), "expiry")
         if self.config.enable_idempotence:
             ids = self.accumulator.ids = ProducerIds(
-                self.cluster, self._route_parked, self._fail_waiting
+                self.cluster, self._route_parked, self.completion.drop
             )
-            self.tasks.spawn(ids.run(), "producer id")
+            if self.config.transactional_id is None:
+                self.tasks.spawn(ids.run(), "producer id")
+            else:
+                self.transactions = TransactionManager.of(
+                    self.config, self.cluster, ids, self.completion
+                )
+                self.completion.transactions = self.transactions
+                self.accumulator.on_batch = self.transactions.add
 
     async def close(self) -> None:
         """Stop sending. Batches that are not done stay so: the producer fails them."""
         self.accumulator.on_ready = lambda queue: None
+        if self.transactions is not None:
+            await self.transactions.close()
         await self.tasks.close()
 
     def route(self, queue: PartitionQueue) -> None:
@@ -91,11 +102,15 @@ class Sender:
             self._broker(broker_id).offer(queue)
 
     def destination(self, queue: PartitionQueue) -> int | None:
-        """The broker to send to; None while there is no leader, or a pause before a retry.
+        """The broker to send to; None while there is no leader, or a pause before a retry, or
+        while the coordinator has not added the partition to the transaction.
 
         A new leader gets no new batch before the old one has answered: it may not have stored what
         must precede the batch.
         """
+        transactions = self.transactions
+        if transactions is not None and not transactions.contains(queue.topic_partition):
+            return None
         leader = self.cluster.metadata.leader(queue.topic_partition)
         if leader is None:
             self.cluster.request_refresh()
@@ -111,12 +126,6 @@ class Sender:
         while True:
             wait = self.completion.expire()
             await asyncio.sleep(max(wait, 0.001))
-
-    def _fail_waiting(self, error: BarnabasError) -> None:
-        """Give up what cannot be sent because no broker gives the producer an id."""
-        for batch in list(self.accumulator.incomplete):
-            if batch.state is not BatchState.IN_FLIGHT:
-                self.completion.give_up(batch, error)
 
     def _route_parked(self) -> None:
         for queue in list(self._parked):
@@ -191,7 +200,7 @@ class BrokerSender:
         return loads
 
     async def _deliver(self, loads: list[_Load]) -> None:
-        self._count(loads)
+        self._sender.completion.count_request([b for load in loads for b in load.batches])
         try:
             answers = await self._exchange(loads)
         except TransportError as error:
@@ -223,6 +232,7 @@ class BrokerSender:
                 )
                 for load in loads
             ],
+            transactional_id=self._config.transactional_id or "",
         )
         channel = self._sender.cluster.channel(self.broker_id, Service.DATA)
         timeout = self._config.request_timeout_ms / 1000
@@ -245,16 +255,3 @@ class BrokerSender:
     def _fail(self, loads: list[_Load], error: BarnabasError) -> None:
         for load in loads:
             self._sender.completion.on_failure(load.queue, load.batches, error)
-
-    def _count(self, loads: list[_Load]) -> None:
-        metrics = self._sender.metrics
-        metrics.requests_sent += 1
-        metrics.requests_in_flight += 1
-        for load in loads:
-            for batch in load.batches:
-                metrics.batches_sent += 1
-                metrics.bytes_sent += len(batch.payload)
-                if batch.attempts > 1:
-                    metrics.batches_retried += 1
-                else:
-                    metrics.records_sent += batch.count

@@ -7,5 +7,6 @@ from barnabas.sync.admin import Admin
 from barnabas.sync.consumer import Consumer
 from barnabas.sync.handle import SyncHandle
 from barnabas.sync.producer import Producer
+from barnabas.sync.transactional_loop import exactly_once
 
-__all__ = ["Admin", "Consumer", "Producer", "SyncHandle"]
+__all__ = ["Admin", "Consumer", "Producer", "SyncHandle", "exactly_once"]

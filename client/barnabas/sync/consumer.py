@@ -74,6 +74,7 @@ class Consumer(Blocking):
     commit = blocking(AsyncConsumer.commit)
     commit_async = on_loop(AsyncConsumer.commit_async)
     committed = blocking(AsyncConsumer.committed)
+    group_metadata = on_loop(AsyncConsumer.group_metadata)
 
     pause = on_loop(AsyncConsumer.pause)
     resume = on_loop(AsyncConsumer.resume)

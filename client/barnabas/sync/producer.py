@@ -10,9 +10,10 @@ import asyncio
 import atexit
 import logging
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Unpack
+from typing import Self, Unpack
 
 from barnabas_common.errors import InvalidArgumentError
 from barnabas_common.record.record import Headers
@@ -74,6 +75,8 @@ class Producer(Blocking):
         `on_delivery(metadata, error)` runs in the background thread and must not block.
         """
         self._check_usable()
+        if self._client.transactions is not None:
+            self._client.transactions.check_send()
         if value is not None and not isinstance(value, bytes):
             value = _copied(value)
         if key is not None and not isinstance(key, bytes):
@@ -119,6 +122,55 @@ class Producer(Blocking):
 
     partitions_for = blocking(AsyncProducer.partitions_for)
 
+    # Transactions: the records of `send` must have passed the queue before each step.
+
+    init_transactions = blocking(AsyncProducer.init_transactions)
+    send_offsets_to_transaction = blocking(AsyncProducer.send_offsets_to_transaction)
+
+    def begin_transaction(self) -> None:
+        """Open a transaction: records are part of it until it is committed or aborted."""
+
+        async def begin() -> None:
+            await self._lane.drained()
+            await self._client.begin_transaction()
+
+        self._call(begin())
+
+    def commit_transaction(self) -> None:
+        """Send everything, then commit. Raises the error of a record that was not delivered."""
+
+        async def commit() -> None:
+            await self._pass_on()
+            await self._client.commit_transaction()
+
+        self._call(commit())
+
+    def abort_transaction(self) -> None:
+        """Abort: records that were not sent yet are dropped, and readers skip the others."""
+
+        async def abort() -> None:
+            try:
+                await self._client.abort_transaction()
+            finally:
+                await self._pass_on()
+
+        self._call(abort())
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """`with producer.transaction():` commits at the end, and aborts after an exception.
+
+        After a fatal error, as when another producer has fenced this one, it closes the producer.
+        """
+        self.begin_transaction()
+        try:
+            yield self
+            if self._client.in_transaction:
+                self.commit_transaction()
+        except BaseException as error:
+            self._call(self._undo(error))
+            raise
+
     def metrics(self) -> ProducerMetrics:
         """A copy of the counters, as of now."""
         return self._client.metrics()
@@ -129,8 +181,19 @@ class Producer(Blocking):
         return self._lane.busy or self._client.undelivered > 0
 
     async def _flush(self) -> None:
-        await self._lane.drained()
+        await self._pass_on()
         await self._client.flush()
+
+    async def _pass_on(self) -> None:
+        """Empty the queue; a record that was refused must not be missing in a transaction."""
+        await self._lane.drained()
+        if self._client.transactions is not None:
+            for error in self._lane.take_refusals():
+                self._client.transactions.batch_failed(error)
+
+    async def _undo(self, error: BaseException) -> None:
+        await self._client.undo(error)
+        await self._pass_on()
 
     def _close(self, timeout_ms: int | None) -> None:
         if self._closed:

@@ -52,3 +52,13 @@ class NoBrokerReachableError(ClientError):
 
 class DeliveryTimeoutError(BarnabasError):
     """`delivery_timeout_ms` or `retries` ran out; the message contains the last failure."""
+
+
+class TransactionAbortedError(BarnabasError):
+    """The transaction was aborted before the record was delivered."""
+
+
+class TransactionFailedError(BarnabasError):
+    """A coordinator's answer leaves a transactional producer no way on; the message contains it."""
+
+    fatal = True

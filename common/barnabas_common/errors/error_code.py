@@ -10,23 +10,28 @@ from enum import IntEnum
 # The advice to a sender: send the same request again, or refresh the metadata first.
 _RETRY = "retry"
 _REFRESH = "refresh, then retry"
+# The advice to a transactional producer: nothing that it does can succeed any more.
+_CLOSE = "close"
 
 
 class ErrorCode(IntEnum):
     """One code of Kafka's protocol; `NONE` means success.
 
     `retriable` says whether the same request may succeed when it is sent again. `stale_metadata`
-    says that the sender's metadata are out of date and must be refreshed before.
+    says that the sender's metadata are out of date and must be refreshed before. `fatal` says that
+    a transactional producer can only be closed.
     """
 
     retriable: bool
     stale_metadata: bool
+    fatal: bool
 
     def __new__(cls, number: int, advice: str = "") -> "ErrorCode":
         code = int.__new__(cls, number)
         code._value_ = number
-        code.retriable = advice != ""
+        code.retriable = advice in (_RETRY, _REFRESH)
         code.stale_metadata = advice == _REFRESH
+        code.fatal = advice == _CLOSE
         return code
 
     UNKNOWN_SERVER_ERROR = -1
@@ -61,11 +66,11 @@ class ErrorCode(IntEnum):
     INVALID_COMMIT_OFFSET_SIZE = 28
     TOPIC_AUTHORIZATION_FAILED = 29
     GROUP_AUTHORIZATION_FAILED = 30
-    CLUSTER_AUTHORIZATION_FAILED = 31
+    CLUSTER_AUTHORIZATION_FAILED = 31, _CLOSE
     INVALID_TIMESTAMP = 32
     UNSUPPORTED_SASL_MECHANISM = 33
     ILLEGAL_SASL_STATE = 34
-    UNSUPPORTED_VERSION = 35
+    UNSUPPORTED_VERSION = 35, _CLOSE
     TOPIC_ALREADY_EXISTS = 36
     INVALID_PARTITIONS = 37
     INVALID_REPLICATION_FACTOR = 38
@@ -80,10 +85,10 @@ class ErrorCode(IntEnum):
     INVALID_PRODUCER_EPOCH = 47
     INVALID_TXN_STATE = 48
     INVALID_PRODUCER_ID_MAPPING = 49
-    INVALID_TRANSACTION_TIMEOUT = 50
+    INVALID_TRANSACTION_TIMEOUT = 50, _CLOSE
     CONCURRENT_TRANSACTIONS = 51, _RETRY
     TRANSACTION_COORDINATOR_FENCED = 52
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, _CLOSE
     SECURITY_DISABLED = 54
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56, _REFRESH
@@ -120,7 +125,7 @@ class ErrorCode(IntEnum):
     INVALID_RECORD = 87
     UNSTABLE_OFFSET_COMMIT = 88, _RETRY
     THROTTLING_QUOTA_EXCEEDED = 89, _RETRY
-    PRODUCER_FENCED = 90
+    PRODUCER_FENCED = 90, _CLOSE
     RESOURCE_NOT_FOUND = 91
     DUPLICATE_RESOURCE = 92
     UNACCEPTABLE_CREDENTIAL = 93

@@ -11,10 +11,13 @@ from barnabas_common.errors.error_code import ErrorCode as _Code
 class BarnabasError(Exception):
     """The base class of all errors that Barnabas raises on purpose.
 
-    `retriable` says whether the same request may succeed when it is sent again.
+    `retriable` says whether the same request may succeed when it is sent again. `fatal` says that a
+    transactional producer that meets the error can only be closed. If an error is neither, the
+    producer can abort its transaction and begin another.
     """
 
     retriable: ClassVar[bool] = False
+    fatal: ClassVar[bool] = False
 
 
 class KafkaError(BarnabasError):
@@ -26,6 +29,7 @@ class KafkaError(BarnabasError):
         if code is not None:
             cls.code = code
             cls.retriable = code.retriable
+            cls.fatal = code.fatal
 
     def __init__(self, message: str = "") -> None:
         self.message = message

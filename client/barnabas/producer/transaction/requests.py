@@ -1,0 +1,206 @@
+"""The requests of a transactional producer: each is sent until its coordinator has decided.
+
+What is raised says by its class what the producer can do (see `outcomes`). A producer speaks
+transaction version 2 (KIP-890): the answer to EndTxn carries the epoch of the next transaction.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from barnabas_common.errors import (
+    BarnabasError,
+    KafkaError,
+    NotApplied,
+    TransactionAbortedError,
+)
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.groups import GROUP_KEY, TRANSACTION_KEY
+from barnabas_common.messages.producer_ids import InitProducerIdRequest
+from barnabas_common.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTransaction,
+    EndTxnRequest,
+    TransactionPartition,
+    TxnOffsetCommitPartition,
+    TxnOffsetCommitRequest,
+)
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.cluster import Cluster
+from barnabas.cluster.coordinator import Coordinator
+from barnabas.group.offsets import ConsumerGroupMetadata, Offsets
+from barnabas.producer.producer_id import ProducerIdAndEpoch
+from barnabas.producer.transaction.outcomes import (
+    ADD_OFFSETS,
+    ADD_PARTITIONS,
+    END_TXN,
+    INIT_PRODUCER_ID,
+    TXN_OFFSET_COMMIT,
+    Table,
+    next_attempt,
+    raised,
+)
+
+TRANSACTION_VERSION = 2
+# The previous transaction is only being completed: Kafka's ADD_PARTITIONS_RETRY_BACKOFF_MS.
+_FIRST_IN_TRANSACTION = {int(ErrorCode.CONCURRENT_TRANSACTIONS): 0.02}
+# The coordinator has refused without writing anything.
+_NOT_DONE = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
+_NO_PRODUCER = ProducerIdAndEpoch(-1, -1)
+
+
+class Addition:
+    """A request to add something to the transaction, which may be given up between two attempts.
+
+    `maybe_done`: the coordinator may have begun the transaction with it. That must be known: the
+    coordinator refuses the end of a transaction that has not begun as that of a fenced producer,
+    while it completes the one before.
+    """
+
+    def __init__(self, given_up: Callable[[], bool]) -> None:
+        self.maybe_done = False
+        self._given_up = given_up
+
+    def failed(self, failure: BarnabasError) -> None:
+        """Note a failed attempt; raises `TransactionAbortedError` if it was the last."""
+        code = failure.code if isinstance(failure, KafkaError) else None
+        if code not in _NOT_DONE and not isinstance(failure, NotApplied):
+            self.maybe_done = True
+        unknown = code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # may last forever
+        if self._given_up() and (unknown or not self.maybe_done):
+            raise TransactionAbortedError(f"the transaction was aborted; last failure: {failure}")
+
+
+class TransactionRequests:
+    """One transactional id at its coordinator, and groups at theirs."""
+
+    def __init__(
+        self, cluster: Cluster, transactional_id: str, timeout_ms: int, client_id: str
+    ) -> None:
+        self.coordinator = Coordinator(cluster, transactional_id, TRANSACTION_KEY, client_id)
+        self._cluster = cluster
+        self._transactional_id = transactional_id
+        self._timeout_ms = timeout_ms
+        self._client_id = client_id
+        self._groups: dict[str, Coordinator] = {}
+
+    async def init_producer_id(self, current: ProducerIdAndEpoch | None) -> ProducerIdAndEpoch:
+        """An id and epoch that fence every earlier producer; `current` is what this one has."""
+        request = InitProducerIdRequest(
+            self._transactional_id, self._timeout_ms, *(current or _NO_PRODUCER)
+        )
+        response = await self._ask(request, INIT_PRODUCER_ID)
+        return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
+
+    async def add_partitions(
+        self,
+        producer: ProducerIdAndEpoch,
+        partitions: Iterable[TopicPartition],
+        first: bool,
+        addition: Addition,
+    ) -> None:
+        """Make partitions part of the transaction; `first`: it has none yet."""
+        named = [TransactionPartition(*partition) for partition in partitions]
+        transaction = AddPartitionsToTxnTransaction(
+            self._transactional_id,
+            *producer,
+            partitions=named,
+            transaction_version=TRANSACTION_VERSION,
+        )
+        request = AddPartitionsToTxnRequest([transaction])
+        await self._ask(
+            request,
+            ADD_PARTITIONS,
+            short_pauses=_FIRST_IN_TRANSACTION if first else {},
+            on_failure=addition.failed,
+        )
+        addition.maybe_done = True
+
+    async def add_offsets(
+        self, producer: ProducerIdAndEpoch, group_id: str, first: bool, addition: Addition
+    ) -> None:
+        """Make the committed offsets of a group part of the transaction."""
+        request = AddOffsetsToTxnRequest(
+            self._transactional_id, *producer, group_id, TRANSACTION_VERSION
+        )
+        await self._ask(
+            request,
+            ADD_OFFSETS,
+            short_pauses=_FIRST_IN_TRANSACTION if first else {},
+            on_failure=addition.failed,
+        )
+        addition.maybe_done = True
+
+    async def commit_offsets(
+        self, producer: ProducerIdAndEpoch, offsets: Offsets, group: ConsumerGroupMetadata
+    ) -> None:
+        """Leave the offsets with the group's coordinator until the transaction is complete."""
+        request = TxnOffsetCommitRequest(
+            self._transactional_id,
+            group.group_id,
+            *producer,
+            group.generation_id,
+            group.member_id,
+            group.group_instance_id,
+            [
+                TxnOffsetCommitPartition(*tp, value.offset, value.leader_epoch, value.metadata)
+                for tp, value in offsets.items()
+            ],
+        )
+        coordinator = self._groups.get(group.group_id)
+        if coordinator is None:
+            coordinator = Coordinator(self._cluster, group.group_id, GROUP_KEY, self._client_id)
+            self._groups[group.group_id] = coordinator
+        await self._ask(request, TXN_OFFSET_COMMIT, coordinator=coordinator)
+
+    async def end(self, producer: ProducerIdAndEpoch, committed: bool) -> ProducerIdAndEpoch:
+        """Decide the transaction; returns the id and epoch of the next one."""
+        request = EndTxnRequest(self._transactional_id, *producer, committed, TRANSACTION_VERSION)
+        response = await self._ask(request, END_TXN)
+        return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
+
+    async def _ask(
+        self,
+        request: Any,
+        table: Table,
+        coordinator: Coordinator | None = None,
+        **options: Any,
+    ) -> Any:
+        """The answer of a request that succeeded; raises the error that ends the attempts."""
+        asked = coordinator or self.coordinator
+        response = await asked.ask_until(
+            request, None, _codes, lambda code: next_attempt(table, code), **options
+        )
+        code = _worst(_codes(response))
+        if code != ErrorCode.NONE:
+            raise raised(table, code, self._explain(asked, code, response))
+        return response
+
+    def _explain(self, asked: Coordinator, code: int, response: Any) -> str:
+        if code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+            return (
+                f"transaction_timeout_ms ({self._timeout_ms}) must be at most the brokers' "
+                "transaction.max.timeout.ms"
+            )
+        return getattr(response, "error_message", "") or asked.name
+
+
+def _codes(response: Any) -> list[int]:
+    """The error codes of any of the answers."""
+    if hasattr(response, "error_code"):
+        return [response.error_code]
+    results = getattr(response, "results", None)
+    partitions = response.partitions if results is None else results[0].partitions
+    return [item.error_code for item in partitions]
+
+
+def _worst(codes: list[int]) -> int:
+    """The code that says most: one that was not attempted says nothing about why."""
+    failed = [code for code in codes if code != ErrorCode.NONE]
+    reasons = [code for code in failed if code != ErrorCode.OPERATION_NOT_ATTEMPTED]
+    return (reasons or failed or [int(ErrorCode.NONE)])[0]
