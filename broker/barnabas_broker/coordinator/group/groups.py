@@ -50,6 +50,7 @@ class Groups:
         self._partitions: dict[str, int] = {}
         self._owned: dict[int, int] = {}
         self._loading: dict[int, int] = {}
+        self._loaded_to: dict[int, int] = {}
         self._deleted_meanwhile: set[TopicPartition] = set()
         self._learning = False
         self._active = True
@@ -150,6 +151,12 @@ class Groups:
         """The partition that holds a group that is here."""
         return TopicPartition(GROUP_METADATA_TOPIC, self._partitions[group.group_id])
 
+    def is_committed(self, group: Group) -> bool:
+        """Whether what was read is committed, so that no later coordinator is without it."""
+        key = self.partition_of(group)
+        end = self._loaded_to.get(key.partition, 0)
+        return self._log.is_committed(key, self.leader_epoch(key), end)
+
     def leader_epoch(self, partition: TopicPartition) -> int:
         """The epoch under which this broker coordinates the groups of an owned partition."""
         return self._owned[partition.partition]
@@ -190,6 +197,7 @@ class Groups:
 
     def _unload(self, partition: int, why: str) -> None:
         was_loading = self._loading.pop(partition, None)
+        self._loaded_to.pop(partition, None)
         self._forget_deleted()
         if self._owned.pop(partition, None) is None and was_loading is None:
             return
@@ -228,14 +236,15 @@ class Groups:
         """Read until it succeeds; None once a change of role has overtaken this load."""
         reported = False
         while True:
-            loaded, error = LoadedGroups(), None
+            loaded, error, end = LoadedGroups(), None, 0
             try:
                 await self.topic.learn()
-                await self._log.load(key, leader_epoch, loaded.take)
+                end = await self._log.load(key, leader_epoch, loaded.take)
             except KafkaError as failure:
                 error = failure
             if self._loading.get(key.partition) != leader_epoch:
                 return None
+            self._loaded_to[key.partition] = end
             if error is None:
                 return loaded
             # As in Kafka: better some groups than none while there is no other copy.

@@ -37,6 +37,10 @@ class CoordinatorReads:
         log = self._partitions.hosted(key).lead(leader_epoch).log
         return LogRange(log.log_start_offset, log.log_end_offset)
 
+    def is_committed(self, key: TopicPartition, leader_epoch: int, end: int) -> bool:
+        """Whether everything below `end` is committed."""
+        return self._partitions.hosted(key).lead(leader_epoch).log.high_watermark >= end
+
     async def until_committed(self, key: TopicPartition, leader_epoch: int, end: int) -> None:
         """Wait until everything below `end` is committed, or cannot be for lack of replicas."""
         while True:
