@@ -65,7 +65,8 @@ class ReadBack:
     `lost`: acknowledged rows of which no copy was read. `misplaced`: acknowledged rows at another
     offset than acknowledged. `altered`: records that differ from every sent row. `reordered`: rows
     behind a later row of their partition. `duplicated`: further copies of a row, which a retry
-    leaves if the broker had stored the batch and its answer was lost.
+    would leave if the broker had stored the batch, its answer was lost, and the producer was not
+    idempotent.
     """
 
     records: int = 0
@@ -78,8 +79,9 @@ class ReadBack:
 
     @property
     def good(self) -> bool:
-        """Whether nothing acknowledged is missing or wrong; duplicates are only counted."""
-        return not (self.lost or self.misplaced or self.altered or self.reordered)
+        """Whether nothing acknowledged is missing or wrong, and nothing is there twice."""
+        wrong = self.lost or self.misplaced or self.altered or self.reordered
+        return not (wrong or self.duplicated)
 
 
 def compare(

@@ -184,7 +184,7 @@ async def _read_everything(bootstrap: str) -> list[ConsumerRecord]:
 
 
 def _check_spark(cluster: LocalCluster, flights: Flights, screen: Screen) -> bool:
-    screen.say("Spark reads the topic, drops duplicates, computes the mean delay by carrier")
+    screen.say("Spark reads the topic, computes the mean delay by carrier")
     began = time.monotonic()
     rows, delays = spark_mean_delay(cluster.bootstrap, TOPIC, cluster.directory / "spark.log")
     same = agrees(flights.frame, rows, delays)

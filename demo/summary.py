@@ -38,7 +38,8 @@ def summary(
         "acknowledged, at another offset": _should_be_zero(read_back.misplaced),
         "altered or never sent": _should_be_zero(read_back.altered),
         "out of order": _should_be_zero(read_back.reordered),
-        "duplicated by a retry": f"{read_back.duplicated:,} (idempotence will prevent these)",
+        "duplicated by a retry": f"{_should_be_zero(read_back.duplicated)}"
+        " (the leaders recognize a retry by its producer id and sequence)",
         "longest gap between acks, by partition": "   ".join(gaps),
         "killed, and the election after it": f"broker {run.victim}; {run.election or 'not seen'}",
         "back in sync": f"{run.in_sync_again:.1f} s after its restart",

@@ -4,7 +4,6 @@ Plain functions on plain data, used by every fault test and themselves tested on
 (`tests/unit/test_delivery_checker.py`).
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +13,8 @@ from barnabas_common.topic_partition import TopicPartition
 
 @dataclass
 class History:
-    """What a producer sent to one partition: values in order, and the acknowledged offsets."""
+    """What a producer sent to one partition: values in order, and the acknowledged offsets, -1 for
+    those that the leader did not know."""
 
     sent: list[bytes] = field(default_factory=list)
     acked: dict[bytes, int] = field(default_factory=dict)
@@ -22,27 +22,29 @@ class History:
 
 @dataclass
 class Verdict:
-    """Every list is empty in a good run. Retries without idempotence may have `duplicated`."""
+    """Every list is empty in a good run; without idempotence, a retry may have `repeated` some."""
 
     lost: list[str] = field(default_factory=list)
     moved: list[str] = field(default_factory=list)
     reordered: list[str] = field(default_factory=list)
     never_sent: list[str] = field(default_factory=list)
-    duplicated: int = 0
+    repeated: list[str] = field(default_factory=list)
     acked: int = 0
 
-    def assert_good(self) -> None:
+    @property
+    def duplicated(self) -> int:
+        """How many records are further copies of another."""
+        return len(self.repeated)
+
+    def assert_good(self, once: bool = True) -> None:
         """Fail with the first findings of each kind, or if nothing was acknowledged."""
-        self.assert_nothing_wrong()
+        self.assert_nothing_wrong(once)
         assert self.acked > 0, "nothing was acknowledged: the run proves nothing"
 
-    def assert_nothing_wrong(self) -> None:
-        """Fail with the first findings of each kind."""
-        problems = {
-            name: found[:5]
-            for name in ("lost", "moved", "reordered", "never_sent")
-            if (found := getattr(self, name))
-        }
+    def assert_nothing_wrong(self, once: bool = True) -> None:
+        """Fail with the first findings of each kind; repeated records are one if `once`."""
+        kinds = ("lost", "moved", "reordered", "never_sent", *(("repeated",) if once else ()))
+        problems = {name: found[:5] for name in kinds if (found := getattr(self, name))}
         assert not problems, f"of {self.acked} acknowledged records: {problems}"
 
 
@@ -67,6 +69,7 @@ def judge(
         _judge_partition(partition, history, found, verdict, partial(may_be_gone, partition))
         every = found if appended is None else appended.get(partition, [])
         _judge_order(partition, history, every, verdict)
+        _judge_copies(partition, history, every, verdict)
     return verdict
 
 
@@ -78,15 +81,14 @@ def _judge_partition(
     may_be_gone: Callable[[int, bytes], bool],
 ) -> None:
     at_offset = dict(records)
-    counts = Counter(value for _, value in records)
+    values = set(at_offset.values())
     verdict.acked += len(history.acked)
-    verdict.duplicated += sum(count - 1 for count in counts.values())
     for value, offset in history.acked.items():
         if offset not in at_offset and may_be_gone(offset, value):
             continue
-        if value not in counts:
+        if value not in values:
             verdict.lost.append(f"{partition}@{offset} {value!r}")
-        elif at_offset.get(offset) != value:
+        elif offset >= 0 and at_offset.get(offset) != value:
             found = at_offset.get(offset)
             verdict.moved.append(f"{partition}@{offset} acked {value!r}, found {found!r}")
     sent = set(history.sent)
@@ -115,3 +117,15 @@ def _judge_order(
         if position[value] < highest:
             verdict.reordered.append(f"{partition}@{offset} {value!r}")
         highest = max(highest, position[value])
+
+
+def _judge_copies(
+    partition: TopicPartition,
+    history: History,
+    records: list[tuple[int, bytes]],
+    verdict: Verdict,
+) -> None:
+    sent, first = set(history.sent), dict[bytes, int]()
+    for offset, value in records:
+        if value in sent and first.setdefault(value, offset) != offset:
+            verdict.repeated.append(f"{partition}@{offset} {value!r}, first at {first[value]}")

@@ -167,6 +167,10 @@ def test_every_life_of_a_producer_is_judged() -> None:
         assert_delivered(histories | silent, {tp: {}}, {tp: [(0, b"p/0")]})
     with pytest.raises(AssertionError, match="reordered"):
         assert_delivered(histories, {tp: {}}, {tp: list(enumerate([b"p/0", b"p/2", b"p/1"]))})
+    twice = {tp: list(enumerate([b"p/0", b"p/1", b"p/1"]))}
+    assert_delivered(histories, {tp: {}}, twice, once=False)
+    with pytest.raises(AssertionError, match="repeated"):
+        assert_delivered(histories, {tp: {}}, twice)
 
 
 def test_a_replay_tells_its_story(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from barnabas_broker.config import LogConfig
-from barnabas_broker.log.validation import check_produced
+from barnabas_broker.log.validation import check_produced, verified
 from barnabas_common.errors import KafkaError
 from barnabas_common.record.batch import batches, check_crc, stamp
 from barnabas_common.record.builder import BatchBuilder
@@ -140,7 +140,8 @@ def test_kafka_reads_to_its_end_whatever_passes_the_exact_validation(tmp_path: P
         if what == "header's name is 0c":
             continue  # a form feed, which the dump prints as it is
         try:
-            (checked,) = check_produced(mutant, LogConfig(record_validation="exact"), NOW)
+            config = LogConfig(record_validation="exact")
+            (checked,) = check_produced(verified(mutant), config, NOW)
         except KafkaError:
             continue
         log += stamp(offset, 0, checked.header.batch_length) + checked.data[16:]

@@ -28,6 +28,7 @@ FAILS = {
     "hw-advance": "its high watermark is 2",
     "isr-shrink": "acks=all still works with two replicas",
     "acks": "acks=all was not: no follower has the record",
+    "idempotence": "the record is there once",
     "broker-failover": "in vain until the producer goes on",
     "leader-epoch": "broker 1 has the leader's log",
     "data-loss": "the acknowledged record is there",
@@ -60,6 +61,7 @@ PATIENCE_OF_GROUPS = {
 MISTAKES = {
     "hw-advance": "leader_commits_alone",
     "acks": "acks_all_at_once",
+    "idempotence": "producers_not_idempotent",
     "broker-failover": "epoch_not_bumped",
     "leader-epoch": "epochs_never_differ",
     "split-brain": "acks_all_at_once",

@@ -186,7 +186,14 @@ ZNODES = Section(
             "    if False:\n",
             "simulation/test_bad_partition_states.py::test_by_a_state_that_cannot_be_true_no_one_is_elected",
         ),
-        NoOpposite("`/latest_producer_id_block`, `/feature`", "not built"),
+        opposite(
+            "A block of 1000 producer ids",
+            "store/producer_ids.py",
+            "encode_block(block), stat.version)",
+            "encode_block(block), -1)",
+            "simulation/test_idempotent_appends.py::test_every_broker_gives_out_ids_and_none_twice",
+        ),
+        NoOpposite("`/feature`", "not built"),
     ),
 )
 

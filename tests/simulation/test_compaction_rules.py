@@ -334,7 +334,7 @@ def test_what_only_a_client_was_told_of_must_be_there_too() -> None:
     truth.expose(log_of(at(2, 3)), 4)
     truth.high_watermark = 5
     assert truth.missing_from(log_of(at(3, 4)), 0) is None
-    assert truth.missing_from(log_of(at(2, 3)), 0) == (4, 4, -1, 0, 0, None)
+    assert truth.missing_from(log_of(at(2, 3)), 0) == (4, 4, -1, 0, 0, None, None)
 
 
 # ---- the judge of what is read at the end
@@ -344,7 +344,7 @@ def judge(found: Labels, seen: Labels | None = None, is_compacted: bool = True) 
     history = History(sent=list(ALL), acked={label: offset for offset, label in enumerate(ALL)})
     every = {TP: dict(enumerate(ALL))} if is_compacted else None
     records = {TP: sorted(found.items())}
-    assert_delivered({"p": {TP: history}}, {TP: seen or {}}, records, every)
+    assert_delivered({"p": {TP: history}}, {TP: seen or {}}, records, every, once=False)
 
 
 def test_the_judge_lets_go_what_is_superseded_and_tombstones() -> None:
@@ -372,11 +372,13 @@ def test_the_judge_finds_what_compaction_may_not_do(found: Labels, seen: Labels)
 
 
 def test_the_judge_knows_the_order_although_the_first_of_two_copies_is_gone() -> None:
-    """What a retry repeats is appended again, behind what was sent later."""
+    """What a retry repeats without idempotence is appended behind what was sent later."""
     repeated = [*enumerate(ALL), (5, A0), (6, B1)]
     history = History(sent=list(ALL), acked={B1: 1})
     found = {TP: [(3, B3), (4, A4), (5, A0), (6, B1)]}
-    assert_delivered({"p": {TP: history}}, {TP: {}}, found, {TP: dict(repeated)})
+    assert_delivered({"p": {TP: history}}, {TP: {}}, found, {TP: dict(repeated)}, once=False)
+    with pytest.raises(AssertionError, match="repeated"):
+        assert_delivered({"p": {TP: history}}, {TP: {}}, found, {TP: dict(repeated)})
     with pytest.raises(AssertionError, match="reordered"):
         assert_delivered({"p": {TP: history}}, {TP: {}}, found, {TP: {}})
 

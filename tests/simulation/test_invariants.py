@@ -10,6 +10,7 @@ import pytest
 from barnabas_broker.log.checkpoint.checkpoint_file import encode_offsets
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.control import StopReplicaRequest, UpdateMetadataRequest
+from barnabas_common.messages.produce import ProducePartition, ProduceRequest
 from barnabas_common.record.batch import stamp
 from barnabas_common.runtime import Address, Service
 from barnabas_controller.store import znodes
@@ -18,6 +19,7 @@ from barnabas_simulator.invariants import Invariants, InvariantViolation
 from barnabas_simulator.loop import run
 
 from tests.support.cluster_schedules import create_topic, started_cluster
+from tests.support.idempotent import sent
 from tests.support.raw import batch
 from tests.support.replication_world import TP, ReplicationWorld
 from tests.support.seeded_bugs import SEEDED_BUGS
@@ -127,6 +129,25 @@ async def no_global_loss(world: ReplicationWorld, _: Invariants) -> None:
 
 async def consistent_read(_: ReplicationWorld, checker: Invariants) -> None:
     checker.consumed(TP, 1, b"something else")
+
+
+async def send_in_sequence(world: ReplicationWorld) -> None:
+    request = ProduceRequest(-1, 5000, [ProducePartition(*TP, sent(b"3"))])
+    manager = world.incarnations[world.states[TP].leader].manager
+    response = await world.on(world.states[TP].leader, manager.produces.produce(request))
+    assert response is not None and response.partitions[0].error_code == ErrorCode.NONE
+    await world.until_equal(1, 2, 3)
+
+
+async def producers_forgotten(world: ReplicationWorld, _: Invariants) -> None:
+    await send_in_sequence(world)
+    world.log(3).producers.entries.clear()
+
+
+async def sequence_twice(world: ReplicationWorld, _: Invariants) -> None:
+    await send_in_sequence(world)
+    world.log(world.states[TP].leader).producers.entries.clear()
+    await send_in_sequence(world)
 
 
 async def disk(world: ReplicationWorld, _: Invariants) -> None:
@@ -260,6 +281,8 @@ TAMPERED: list[tuple[str, Tamper]] = [
     ("I8 EpochMonotone", record_epochs_rise),
     ("I9 NoGlobalLoss", no_global_loss),
     ("I12 ConsistentRead", consistent_read),
+    ("I13 Idempotence", producers_forgotten),
+    ("I13 Idempotence", sequence_twice),
     ("I20 Disk", disk),
     ("I21 RecoveryPointIsFlushed", recovery_point),
     ("I22 TrueHighWatermark", high_watermark_of_a_follower),

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from barnabas import Admin
+from barnabas import Admin, Producer
 from barnabas_common.errors import BarnabasError
 from barnabas_controller.store import znodes
 from barnabas_controller.zookeeper.session import EventType, WatchEvent
@@ -60,6 +60,24 @@ async def quick_bounce() -> None:
     await cluster.serving()
     await asyncio.sleep(2.0)
     cluster.reunite_with_zookeeper(controller)
+    await checker.at_rest()
+
+
+async def answer_lost_with_the_leader() -> None:
+    """A leader dies when its followers have a batch and the producer has no answer."""
+    cluster, checker = await started_cluster()
+    leader = 1
+    await create_topic(cluster, leader)
+    runtime = cluster.client_runtime("producer")
+    async with Producer(cluster.bootstrap, runtime=runtime) as producer:
+        await producer.send_and_wait(TP.topic, b"before", partition=0)
+        cluster.network.cut(f"broker-{leader}", "producer")
+        handle = await producer.send(TP.topic, b"unanswered", partition=0)
+        await asyncio.sleep(1.0)
+        cluster.kill(leader)
+        await handle
+    cluster.start_broker(leader)
+    await cluster.serving()
     await checker.at_rest()
 
 

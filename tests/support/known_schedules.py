@@ -61,6 +61,7 @@ KNOWN_SCHEDULES = {
             "Double controller", whole.double_controller, "M6", ("I10 ControllerFencing",)
         ),
         KnownSchedule("Quick bounce", whole.quick_bounce, "M7", ("I11 BrokerEpoch",)),
+        KnownSchedule("Answer lost", whole.answer_lost_with_the_leader, "M8", ("I13 Idempotence",)),
         KnownSchedule("Torn checkpoint", whole.torn_checkpoint, "M11", ("I20 Disk",)),
         KnownSchedule("Deposed leader", replication.deposed_leader, "M12", ("I1 TypeOk",)),
         KnownSchedule(

@@ -9,6 +9,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas_common.errors import (
+    InvalidProducerEpochError,
+    KafkaError,
+    MessageTooLargeError,
+    OutOfOrderSequenceNumberError,
+    RecordListTooLargeError,
+)
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.fetch import FetchedPartition, FetchRequest, FetchResponse
 from barnabas_common.messages.metadata import (
@@ -27,7 +34,8 @@ from barnabas_common.messages.offsets import (
     OffsetForLeaderEpochResponse,
 )
 from barnabas_common.messages.produce import ProducedPartition, ProduceRequest, ProduceResponse
-from barnabas_common.record.batch import STAMP_SIZE, batches, stamp
+from barnabas_common.messages.producer_ids import InitProducerIdRequest, InitProducerIdResponse
+from barnabas_common.record.batch import STAMP_SIZE, BatchHeader, batches, stamp
 from barnabas_common.record.reader import Record, records_from
 from barnabas_common.runtime import (
     Address,
@@ -47,6 +55,14 @@ Fault = Callable[[int, Any], Awaitable[Any]]
 
 
 @dataclass
+class ScriptedProducer:
+    """The last five batches of a producer id: base sequence, next sequence, base offset."""
+
+    epoch: int
+    window: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+@dataclass
 class ScriptedLog:
     """One partition: its leadership, and its bytes as on disk."""
 
@@ -57,14 +73,66 @@ class ScriptedLog:
     data: bytearray = field(default_factory=bytearray)
     epoch_ends: dict[int, int] = field(default_factory=dict)
     max_batch: int = 1 << 30
+    max_append: int = 1 << 30
+    producers: dict[int, ScriptedProducer] = field(default_factory=dict)
 
     def append(self, records: bytes) -> int:
-        base = self.end
+        """The offset of the first record, or of its first copy; raises a refusal."""
+        headers = [header for _, header in batches(records)]
+        count, known = self._known(headers)
+        if count == len(headers):
+            return known
+        self._check_sizes(headers[count:])
+        self._note(headers[count:])
+        base = self.end if count == 0 else known
         for position, header in batches(records):
+            if position < sum(header.size for header in headers[:count]):
+                continue
             self.data += stamp(self.end, self.epoch, header.batch_length)
             self.data += records[position + STAMP_SIZE : position + header.size]
             self.end += header.last_offset_delta + 1
         return base
+
+    def _check_sizes(self, headers: list[BatchHeader]) -> None:
+        if any(header.size > self.max_batch for header in headers):
+            raise MessageTooLargeError("a batch")
+        if sum(header.size for header in headers) > self.max_append:
+            raise RecordListTooLargeError("the batches together")
+
+    def _known(self, headers: list[BatchHeader]) -> tuple[int, int]:
+        """Kafka's rules for sequences: how many of the batches are stored already, and where."""
+        first = headers[0]
+        if first.producer_id < 0:
+            return 0, -1
+        state = self.producers.get(first.producer_id)
+        if state is not None and first.producer_epoch < state.epoch:
+            raise InvalidProducerEpochError(f"epoch {first.producer_epoch}")
+        same_epoch = state is not None and first.producer_epoch == state.epoch
+        if state is not None and same_epoch:
+            kept = {sequence: offset for sequence, _, offset in state.window}
+            for count in range(len(headers), 0, -1):
+                last = headers[count - 1].base_sequence
+                if last in kept and (count == len(headers) or last == state.window[-1][0]):
+                    before = sum(h.last_offset_delta + 1 for h in headers[: count - 1])
+                    return count, kept[last] - before
+        expected = state.window[-1][1] if state is not None and same_epoch else 0
+        if state is not None and first.base_sequence != expected:
+            raise OutOfOrderSequenceNumberError(f"{first.base_sequence}, not {expected}")
+        return 0, -1
+
+    def _note(self, headers: list[BatchHeader]) -> None:
+        first = headers[0]
+        if first.producer_id < 0:
+            return
+        state = self.producers.get(first.producer_id)
+        if state is None or state.epoch != first.producer_epoch:
+            state = self.producers[first.producer_id] = ScriptedProducer(first.producer_epoch)
+        offset = self.end
+        for header in headers:
+            records = header.last_offset_delta + 1
+            after = (header.base_sequence + records) % 2**31
+            state.window = [*state.window[-4:], (header.base_sequence, after, offset)]
+            offset += records
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         read = bytearray()
@@ -83,7 +151,7 @@ class ScriptedLog:
 class ScriptedBrokers:
     """Three brokers by default, ids from 1; broker n listens on `broker-n:9092`."""
 
-    services = (Service.DATA, Service.ADMIN)
+    services = (Service.DATA, Service.ADMIN, Service.COORDINATOR)
 
     def __init__(self, partitions: int = 1, brokers: int = 3, topic: str = "flights") -> None:
         self.network = MemoryNetwork()
@@ -99,6 +167,8 @@ class ScriptedBrokers:
         self.metadata_requests = 0
         self.asked_for_metadata: set[int] = set()
         self.faults: list[Fault] = []
+        self.id_faults: list[Fault] = []
+        self.given_ids: list[int] = []
         self.fetch_faults: list[Fault] = []
         self.change = asyncio.Event()
         self._listeners: dict[int, Listener] = {}
@@ -162,6 +232,10 @@ class ScriptedBrokers:
             self.metadata_requests += 1
             self.asked_for_metadata.add(broker_id)
             return self.metadata(request)
+        if isinstance(request, InitProducerIdRequest):
+            answer = await self._fault(self.id_faults, broker_id, request)
+            self.given_ids.append(1_000 + len(self.given_ids))
+            return answer or InitProducerIdResponse(0, self.given_ids[-1], 0)
         if isinstance(request, ListOffsetsRequest):
             return self._list_offsets(broker_id, request)
         assert isinstance(request, OffsetForLeaderEpochRequest)
@@ -179,13 +253,20 @@ class ScriptedBrokers:
             if log.leader != broker_id:
                 answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 answer.current_leader_id, answer.current_leader_epoch = log.leader, log.epoch
-            elif any(header.size > log.max_batch for _, header in batches(part.records)):
-                answer.error_code = ErrorCode.MESSAGE_TOO_LARGE
             else:
-                answer.base_offset = log.append(part.records)
+                answer.log_start_offset = log.start
+                try:
+                    answer.base_offset = log.append(part.records)
+                except KafkaError as error:
+                    answer.error_code = error.code
             answers.append(answer)
         self.changed()
         return ProduceResponse(answers) if request.acks else None
+
+    async def append_and_fall_silent(self, broker_id: int, request: Any) -> None:
+        """A fault: the records are stored, and the answer is lost."""
+        self.produce(broker_id, request)
+        await asyncio.Event().wait()
 
     def changed(self) -> None:
         """Wake the parked fetches."""

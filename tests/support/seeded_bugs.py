@@ -15,6 +15,7 @@ from typing import Any
 
 from barnabas_broker.log.checkpoint.checkpoint_file import CheckpointFile
 from barnabas_broker.log.epochs.leader_epoch_cache import UNDEFINED, EpochEnd, LeaderEpochCache
+from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica import controller_fence, roles
 from barnabas_broker.replica.follower import follower
 from barnabas_broker.replica.follower.truncation import Truncation, TruncationPolicy
@@ -22,6 +23,7 @@ from barnabas_broker.replica.leader import isr_changes, last_replica
 from barnabas_broker.replica.leader.in_sync import InSyncReplicas
 from barnabas_broker.replica.partition import partition
 from barnabas_broker.replica.serve import follower_fetch
+from barnabas_common.record.batch import Buffer
 from barnabas_common.runtime import Offload
 from barnabas_controller.partitions import alter_partition
 from barnabas_controller.store import fenced_store, znodes
@@ -202,6 +204,21 @@ def _take_ambiguous_for_failed() -> list[Patch]:
     return [(FencedStore, "_holds", holds)]
 
 
+def _know_no_producers_of_the_leader() -> list[Patch]:
+    """M8: a follower does not read the producers in what it fetches, nor when it becomes leader
+    (KIP-98)."""
+    append_as_follower = UnifiedLog.append_as_follower
+
+    def append(self: UnifiedLog, records: Buffer) -> None:
+        note, self.producers.note = self.producers.note, lambda header: None  # type: ignore[method-assign]
+        try:
+            append_as_follower(self, records)
+        finally:
+            self.producers.note = note  # type: ignore[method-assign]
+
+    return [(UnifiedLog, "append_as_follower", append)]
+
+
 SEEDED_BUGS = {
     bug.name: bug
     for bug in (
@@ -212,6 +229,7 @@ SEEDED_BUGS = {
         SeededBug("M5", "KIP-497", _ignore_proposed_members),
         SeededBug("M6", "controller epoch", _ignore_controller_epoch),
         SeededBug("M7", "KIP-380", _ignore_broker_epoch),
+        SeededBug("M8", "KIP-98", _know_no_producers_of_the_leader),
         SeededBug("M11", "atomic checkpoints", _checkpoint_in_place),
         SeededBug("M12", "KIP-101", _keep_epochs_of_what_was_cut),
         SeededBug("M13", "ZooKeeper's watches", _arm_watch_after_read),

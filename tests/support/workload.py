@@ -8,6 +8,7 @@ import asyncio
 from typing import Any
 
 from barnabas import Consumer, Producer
+from barnabas.producer import ProducerMetrics
 from barnabas_common.errors import BarnabasError
 from barnabas_common.topic_partition import TopicPartition
 
@@ -24,6 +25,7 @@ class Workload:
         self.partitions = [TopicPartition(topic, p) for p in range(partitions)]
         self.histories = {partition: History() for partition in self.partitions}
         self.failed: list[BarnabasError] = []
+        self.metrics = ProducerMetrics()
         self._bootstrap = bootstrap
         self._pause = pause
         self._options: dict[str, Any] = {"acks": "all", "retry_backoff_ms": 50} | options
@@ -77,6 +79,7 @@ class Workload:
                 await asyncio.sleep(self._pause)
             await producer.flush()
             await asyncio.gather(*pending)
+            self.metrics = producer.metrics()
 
     async def _await(self, partition: TopicPartition, value: bytes, handle: Any) -> None:
         try:

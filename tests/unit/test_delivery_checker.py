@@ -38,6 +38,13 @@ def test_a_record_under_another_offset_is_found():
     assert judge(history(), {TP: [(i + 1, value) for i, value in records()]}).moved
 
 
+def test_an_unknown_offset_is_allowed_and_a_record_lost_there_is_found():
+    histories = history()
+    histories[TP].acked[b"v4"] = -1
+    judge(histories, {TP: records()}).assert_good()
+    assert judge(histories, {TP: records()[:4]}).lost
+
+
 def test_a_changed_value_is_found():
     changed = [*records()[:4], (4, b"other")]
     verdict = judge(history(), {TP: changed})
@@ -53,11 +60,13 @@ def test_repeated_offsets_are_found():
     assert judge(history(), {TP: [*records(), (4, b"v4")]}).reordered
 
 
-def test_a_run_repeated_by_a_retry_is_counted_and_allowed():
+def test_a_run_repeated_by_a_retry_is_found_and_may_be_allowed():
     repeated = [*records(), (5, b"v3"), (6, b"v4")]
     verdict = judge(history(), {TP: repeated})
-    verdict.assert_good()
+    verdict.assert_good(once=False)
     assert verdict.duplicated == 2
+    with pytest.raises(AssertionError, match="repeated.*v3.*first at 3"):
+        verdict.assert_good()
 
 
 def test_a_record_that_was_sent_but_never_acked_may_be_there_or_not():

@@ -11,11 +11,11 @@ from barnabas_common.errors import (
     CorruptMessageError,
     InvalidRecordError,
     InvalidTimestampError,
+    InvalidTxnStateError,
     KafkaError,
     KafkaStorageError,
     MessageTooLargeError,
     RecordListTooLargeError,
-    UnknownProducerIdError,
     UnsupportedCompressionTypeError,
 )
 from barnabas_common.record.batch import (
@@ -99,8 +99,8 @@ BATCH = produced(b"some", b"records", step_ms=10)
         (changed(BATCH, record_count=3), InvalidRecordError),
         (changed(BATCH, record_count=0, last_offset_delta=-1), InvalidRecordError),
         (changed(BATCH, attributes=CONTROL), InvalidRecordError),
-        (changed(BATCH, attributes=TRANSACTIONAL), UnknownProducerIdError),
-        (changed(BATCH, producer_id=1, producer_epoch=0, base_sequence=0), UnknownProducerIdError),
+        (changed(BATCH, attributes=TRANSACTIONAL), InvalidTxnStateError),
+        (changed(BATCH, producer_id=1, producer_epoch=0, base_sequence=-1), InvalidRecordError),
         (changed(BATCH, attributes=6), UnsupportedCompressionTypeError),
         (changed(BATCH, attributes=8), InvalidTimestampError),
         (produced(b"x" * 2000), MessageTooLargeError),

@@ -71,7 +71,8 @@ async def test_the_old_files_are_removed_and_nothing_else_is_left(world: Manager
     await compact(manager, log, world.passes)
     await asyncio.sleep(0.01)
     names = {name.partition(".")[2] for name in world.disk.list("/data/t-0")}
-    assert names <= {"log", "index", "timeindex", "metadata", "", "leader-epoch-checkpoint"}
+    files = {"log", "index", "timeindex", "snapshot"}
+    assert names <= {*files, "metadata", "", "leader-epoch-checkpoint"}
     assert len([name for name in world.disk.list("/data/t-0") if name.endswith(".log")]) == 2
 
 

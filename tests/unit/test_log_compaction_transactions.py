@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from barnabas_broker.log.compaction.transactions import PRODUCER_EXPIRATION_MS
+from barnabas_broker.config import keys
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.record.batch import (
@@ -22,7 +22,7 @@ from tests.support.log_world import NOW, read_all
 
 ABORT, COMMIT = struct.pack(">hh", 0, 0), struct.pack(">hh", 0, 1)
 RETENTION_MS = 1000
-OUT_OF_USE = NOW - PRODUCER_EXPIRATION_MS - 1
+OUT_OF_USE = NOW - keys.PRODUCER_ID_EXPIRATION_MS.default - 1
 
 
 @pytest.fixture

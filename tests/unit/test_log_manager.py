@@ -60,6 +60,7 @@ async def test_the_files_of_a_directory_are_kafkas() -> None:
         "00000000000000000000.index",
         "00000000000000000000.log",
         "00000000000000000000.timeindex",
+        "00000000000000000002.snapshot",
         "leader-epoch-checkpoint",
         "partition.metadata",
     ]

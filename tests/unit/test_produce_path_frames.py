@@ -17,6 +17,7 @@ from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.router import handlers_of
 from barnabas_broker.config import DynamicConfig
 from barnabas_broker.coordinator.group.coordinator import CoordinatorContext, GroupCoordinator
+from barnabas_broker.coordinator.producer_ids import ProducerIdManager
 from barnabas_broker.disk.posix_disk import PosixDisk
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
@@ -33,7 +34,7 @@ from barnabas_common.transport.codec import REQUESTS, RESPONSES
 from tests.support.raw import batch
 
 MOST_FRAMES = 8
-MOST_FILES = 17
+MOST_FILES = 21
 BROKER = "barnabas_broker" + os.sep
 
 
@@ -79,8 +80,9 @@ async def leader_of_one_partition(directory: Path) -> BrokerParts:
     groups = GroupCoordinator(
         CoordinatorContext(runtime, config, manager, cache, events, read_shape)
     )
+    producer_ids = ProducerIdManager(1, lambda: None)
     return BrokerParts(
-        1, config, runtime, cache, manager, groups, lambda: None, lambda: None, "",
+        1, config, runtime, cache, manager, groups, producer_ids, lambda: None, lambda: None, "",
         asyncio.Event(), events, lambda *_: None,
     )  # fmt: skip
 

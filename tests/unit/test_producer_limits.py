@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from barnabas import Producer
+from barnabas.producer import ProducerConfig
 from barnabas_common.errors import (
     BufferExhaustedError,
     ClientError,
@@ -34,6 +35,10 @@ from tests.support.scripted_brokers import ScriptedBrokers
         ({"buffer_memory": 10}, "buffer_memory"),
         ({"retries": -1}, "retries"),
         ({"client_id": 5}, "client_id"),
+        ({"enable_idempotence": 1}, "enable_idempotence"),
+        ({"enable_idempotence": True, "acks": 1}, 'needs acks="all", not 1'),
+        ({"enable_idempotence": True, "retries": 0}, "needs retries above 0"),
+        ({"enable_idempotence": True, "max_in_flight": 6}, "needs max_in_flight of at most 5"),
         ({"delivery_timeout_ms": 1000}, "delivery_timeout_ms"),
         ({"linger": 5}, "did you mean 'linger_ms'"),
     ],
@@ -47,6 +52,25 @@ def test_bad_option_is_named(options: Any, named: str) -> None:
 def test_bad_bootstrap_address_is_refused(address: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="bootstrap_servers"):
         Producer(address or [])
+
+
+@pytest.mark.parametrize(
+    ("options", "idempotent"),
+    [
+        ({}, True),
+        ({"acks": "all", "max_in_flight": 1}, True),
+        ({"acks": 1}, False),
+        ({"acks": 0}, False),
+        ({"retries": 0}, False),
+        ({"max_in_flight": 6}, False),
+        ({"enable_idempotence": False}, False),
+        ({"enable_idempotence": False, "acks": 1}, False),
+    ],
+)
+def test_a_producer_is_idempotent_unless_an_option_excludes_it(
+    options: Any, idempotent: bool
+) -> None:
+    assert ProducerConfig.of(options).enable_idempotence is idempotent
 
 
 def test_delivery_timeout_follows_a_longer_request_timeout() -> None:

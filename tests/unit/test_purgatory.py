@@ -129,3 +129,15 @@ def test_a_consumer_that_left_is_not_woken() -> None:
         assert not leaving.done()
 
     virtual.run(scenario())
+
+
+def test_a_retry_that_waits_for_an_earlier_append_is_not_kept_by_later_ones() -> None:
+    async def scenario() -> list[bool]:
+        heap, operations = deadlines(), DelayedOperations()
+        produces = [DelayedProduce(heap, 5.0) for _ in range(3)]
+        for offset, produce in zip((10, 12, 5), produces, strict=True):
+            operations.park_produce(offset, produce)
+        operations.high_watermark_moved(10, ErrorCode.NONE)
+        return [produce.waiter.done() for produce in produces]
+
+    assert virtual.run(scenario()) == [True, False, True]

@@ -9,7 +9,7 @@ import pytest
 from barnabas_broker.config import LogConfig
 from barnabas_broker.log.record_validation import validate_records
 from barnabas_broker.log.unified_log import UnifiedLog
-from barnabas_broker.log.validation import check_produced
+from barnabas_broker.log.validation import check_produced, verified
 from barnabas_common.errors import InvalidRecordError, InvalidTimestampError, KafkaError
 from barnabas_common.record.batch import (
     HEADER_SIZE,
@@ -35,7 +35,7 @@ EXACT = LogConfig(record_validation="exact")
 def accepted(batch: bytes, config: LogConfig) -> bool:
     """Whether the batch is accepted; any error that is not meant for clients is raised."""
     try:
-        (checked,) = check_produced(batch, config, NOW)
+        (checked,) = check_produced(verified(batch), config, NOW)
     except KafkaError:
         return False
     return bytes(checked.data) == batch
@@ -110,7 +110,7 @@ def test_a_record_of_a_compacted_topic_has_a_key() -> None:
     refuse(one_without, "record 1 has no key", require_keys=True)
     compacted = replace(CONFIG, cleanup_policy="compact,delete")
     with pytest.raises(InvalidRecordError, match="record 1 has no key"):
-        check_produced(one_without, compacted, NOW)
+        check_produced(verified(one_without), compacted, NOW)
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
@@ -125,12 +125,12 @@ def test_a_batch_that_unpacks_to_too_much_is_refused(codec: str) -> None:
 def test_every_timestamp_is_held_against_the_topics_limits() -> None:
     config = replace(CONFIG, message_timestamp_before_max_ms=1000)
     fine = plain_codec.build([(NOW, None, b"", []), (NOW - 1000, None, b"", [])])
-    check_produced(fine, config, NOW)
+    check_produced(verified(fine), config, NOW)
     early = plain_codec.build(
         [(NOW, None, b"", []), (NOW - 1001, None, b"", []), (NOW, None, b"", [])]
     )
     with pytest.raises(InvalidTimestampError, match=f"timestamp {NOW - 1001} is more than"):
-        check_produced(early, config, NOW)
+        check_produced(verified(early), config, NOW)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -5,6 +5,7 @@ from barnabas.producer.send_error_action import (
     SendErrorAction,
     makes_metadata_stale,
     send_error_action,
+    sequence_error_action,
 )
 from barnabas_common.errors import BarnabasError, MaybeApplied, NotApplied, error_for
 from barnabas_common.errors.error_code import ErrorCode
@@ -31,6 +32,35 @@ def test_verdict(
     failure: BarnabasError, batches: int, splittable: bool, action: SendErrorAction
 ) -> None:
     assert send_error_action(failure, batches, splittable) is action
+
+
+OUT_OF_ORDER = error_for(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+UNKNOWN_PRODUCER = error_for(ErrorCode.UNKNOWN_PRODUCER_ID)
+
+
+@pytest.mark.parametrize(
+    ("failure", "earliest", "may_be_forgotten", "log_start_offset", "action"),
+    [
+        (error_for(ErrorCode.DUPLICATE_SEQUENCE_NUMBER), False, False, 0, SendErrorAction.STORED),
+        (OUT_OF_ORDER, False, True, 0, SendErrorAction.RETRY),
+        (OUT_OF_ORDER, True, True, 0, SendErrorAction.WIDEN),
+        (OUT_OF_ORDER, True, False, 0, SendErrorAction.RENUMBER),
+        (UNKNOWN_PRODUCER, False, False, 5, SendErrorAction.RETRY),
+        (UNKNOWN_PRODUCER, True, False, -1, SendErrorAction.RETRY),
+        (UNKNOWN_PRODUCER, True, False, 5, SendErrorAction.RENUMBER),
+        (TOO_LARGE, True, True, 0, None),
+        (MaybeApplied("no answer"), True, True, 0, None),
+    ],
+)
+def test_what_a_refused_sequence_leads_to(
+    failure: BarnabasError,
+    earliest: bool,
+    may_be_forgotten: bool,
+    log_start_offset: int,
+    action: SendErrorAction | None,
+) -> None:
+    found = sequence_error_action(failure, earliest, may_be_forgotten, log_start_offset)
+    assert found is action
 
 
 @pytest.mark.parametrize(

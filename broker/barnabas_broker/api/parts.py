@@ -11,6 +11,7 @@ from barnabas_controller.store.store import Store
 
 from barnabas_broker.config import DynamicConfig
 from barnabas_broker.coordinator.group.coordinator import GroupCoordinator
+from barnabas_broker.coordinator.producer_ids import ProducerIdManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.replica_manager import ReplicaManager
 
@@ -31,6 +32,7 @@ class BrokerParts:
     metadata_cache: MetadataCache
     replica_manager: ReplicaManager
     groups: GroupCoordinator
+    producer_ids: ProducerIdManager
     controller: Callable[[], Controller | None]
     store: Callable[[], Store | None]
     cluster_id: str

@@ -28,6 +28,7 @@ from barnabas_common.messages import (
     FindCoordinatorRequest,
     HeartbeatRequest,
     IncrementalAlterConfigsRequest,
+    InitProducerIdRequest,
     JoinGroupRequest,
     LeaderAndIsrRequest,
     LeaveGroupRequest,
@@ -53,6 +54,7 @@ from barnabas_broker.api.coordinator.groups import (
     handle_describe_groups,
     handle_list_groups,
 )
+from barnabas_broker.api.coordinator.init_producer_id import handle_init_producer_id
 from barnabas_broker.api.coordinator.membership import handle_join_group
 from barnabas_broker.api.coordinator.offsets import (
     handle_offset_commit,
@@ -137,6 +139,7 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
         ListGroupsRequest: handle_list_groups,
         DescribeGroupsRequest: handle_describe_groups,
         DeleteGroupsRequest: handle_delete_groups,
+        InitProducerIdRequest: handle_init_producer_id,
     },
     Service.REPLICA: {
         FetchRequest: handle_replica_fetch,

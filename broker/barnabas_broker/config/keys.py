@@ -195,6 +195,18 @@ LOG_CLEANER_DELETE_RETENTION_MS = dynamic(
     86400000,
     "How long a tombstone stays after the first pass that meets it, ms.",
 )
+PRODUCER_ID_EXPIRATION_MS = dynamic(
+    "producer.id.expiration.ms",
+    integer(1, MAX_INT),
+    86400000,
+    "A partition forgets an idempotent producer that has not written for so long, ms.",
+)
+PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS = Key(
+    "producer.id.expiration.check.interval.ms",
+    integer(1, MAX_INT),
+    600000,
+    "Time between scans for producers to forget, ms.",
+)
 LOG_RECORD_VALIDATION = dynamic(
     "log.record.validation",
     one_of("readable", "exact"),

@@ -15,6 +15,7 @@ from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.epochs.leader_epoch_file import LeaderEpochFile
 from barnabas_broker.log.flush_plan import FlushPlan
+from barnabas_broker.log.producers.producer_state_manager import ProducerStateManager
 from barnabas_broker.log.segment.segment import Segment
 
 
@@ -25,6 +26,7 @@ class HostedLog(Protocol):
     directory: str
     config: LogConfig
     epoch_file: LeaderEpochFile
+    producers: ProducerStateManager
 
     @property
     def is_failed(self) -> bool: ...
@@ -44,7 +46,9 @@ class LogHost:
         """No file descriptor was left; the log is unchanged and remains usable."""
 
     def rolled(self, log: HostedLog) -> None:
-        """A segment was sealed: the log should be flushed up to the base of the new one."""
+        """A segment was sealed: the log should be flushed up to the base of the new one, and the
+        snapshots of the producers be written."""
+        log.producers.write_pending()
 
     def epochs_changed(self, log: HostedLog) -> None:
         """The epoch file should be written soon."""

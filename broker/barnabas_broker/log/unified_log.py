@@ -17,20 +17,19 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from barnabas_common.errors import CorruptMessageError, KafkaStorageError, OffsetOutOfRangeError
-from barnabas_common.record.batch import STAMP_SIZE, Buffer, CorruptBatch, stamp
+from barnabas_common.errors import OffsetOutOfRangeError
+from barnabas_common.record.batch import BatchHeader, Buffer, CorruptBatch
 
 from barnabas_broker.config.log_config import LogConfig
-from barnabas_broker.disk.disk import is_out_of_descriptors
 from barnabas_broker.log.appended import Appended
 from barnabas_broker.log.checkpoint.partition_metadata import read_topic_id, write_topic_id
 from barnabas_broker.log.epochs.leader_epoch_cache import EpochEnd
 from barnabas_broker.log.epochs.leader_epoch_file import LeaderEpochFile
-from barnabas_broker.log.errors import OutOfDescriptorsError
 from barnabas_broker.log.flush_plan import FlushPlan
 from barnabas_broker.log.index.time_index import NO_TIMESTAMP
 from barnabas_broker.log.local_log import LocalLog
 from barnabas_broker.log.log_context import LogContext
+from barnabas_broker.log.producers.producer_state_manager import ProducerStateManager
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder, load
 from barnabas_broker.log.retention import Deletion, segments_to_delete
 from barnabas_broker.log.segment.replacement import Replacement
@@ -40,7 +39,9 @@ from barnabas_broker.log.segment.timestamp_lookup import (
     first_at_or_after,
     first_of_largest,
 )
-from barnabas_broker.log.validation import by_segment, check_produced, check_replicated
+from barnabas_broker.log.stamping import stamped
+from barnabas_broker.log.storage_guard import StorageGuard
+from barnabas_broker.log.validation import by_segment, check_produced, check_replicated, verified
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +73,9 @@ class UnifiedLog:
         # A truncation by a killed process may be in the page cache only.
         self._durable_truncations = 0 if checkpoint.is_clean else -1
         self._durable_names = 0
-        self._failure: OSError | None = None
+        self._guard = StorageGuard(self, context.host)
+        self.producers = ProducerStateManager(folder.disk, folder.path, folder.topic_partition)
+        self.producers.load(loaded.segments, self.log_end_offset, checkpoint.is_clean)
 
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"
@@ -111,24 +114,26 @@ class UnifiedLog:
     def append_as_leader(self, records: Buffer, leader_epoch: int, now_ms: int) -> Appended:
         """Append a producer's batches atomically, under the next offsets and `leader_epoch`.
 
-        Raises the errors of `check_produced`, and KafkaStorageError if the disk failed.
+        Batches that an idempotent producer sends again are not appended: the answer is that of the
+        first time. Raises the errors of `verified`, `ProducerStateManager.check` and
+        `check_produced`, and KafkaStorageError if the disk failed.
         """
-        self._check_usable()
-        batches = check_produced(records, self.config, now_ms)
-        first_offset = offset = self.log_end_offset
-        buffers: list[Buffer] = []
-        placed: list[PlacedBatch] = []
-        for header, data in batches:
-            buffers.append(stamp(offset, leader_epoch, header.batch_length))
-            buffers.append(data[STAMP_SIZE:])
-            offset += header.last_offset_delta + 1
-            placed.append(PlacedBatch(offset - 1, header.size, header.max_timestamp))
-        with self._storage("append"):
+        self._guard.check_usable()
+        sent = verified(records)
+        known = self.producers.check([batch.header for batch in sent])
+        if known.batches == len(sent):
+            return Appended(known.first_offset, known.last_offset, known.timestamp)
+        batches = check_produced(sent[known.batches :], self.config, now_ms)
+        first_offset = self.log_end_offset
+        buffers, placed, headers, last_offset = stamped(batches, first_offset, leader_epoch)
+        with self._guard.io("append"):
             rolled = self._local.append(buffers, placed, first_offset, self.config, now_ms)
         self.assign_epoch(leader_epoch, first_offset)
+        self._note_producers(headers, rolled)
         self._after_append(rolled)
         append_time = self.config.message_timestamp_type == "LogAppendTime"
-        return Appended(first_offset, offset - 1, now_ms if append_time else NO_TIMESTAMP)
+        first_offset = known.first_of_all(first_offset)
+        return Appended(first_offset, last_offset, now_ms if append_time else NO_TIMESTAMP)
 
     def append_as_follower(self, records: Buffer) -> None:
         """Append the leader's batches with their offsets, epochs and timestamps.
@@ -140,7 +145,7 @@ class UnifiedLog:
             UnexpectedAppendOffset: the first offset is below the end of this log.
             KafkaStorageError: the disk failed; the first batches may have been appended.
         """
-        self._check_usable()
+        self._guard.check_usable()
         batches = check_replicated(records, self.log_end_offset)
         now_ms = self._context.clock.wall_ms()
         room = self.config.segment_bytes - self._local.segments.active.size
@@ -149,27 +154,36 @@ class UnifiedLog:
             placed = [PlacedBatch(h.last_offset, h.size, h.max_timestamp) for h, _ in group]
             data: list[Buffer] = [batch.data for batch in group]
             first_offset = group[0].header.base_offset
-            with self._storage("append"):
+            with self._guard.io("append"):
                 rolled = self._local.append(data, placed, first_offset, self.config, now_ms)
             any_rolled |= rolled
             for header, _ in group:
                 self.assign_epoch(header.partition_leader_epoch, header.base_offset)
+            self._note_producers([header for header, _ in group], rolled)
         self._after_append(any_rolled)
+
+    def _note_producers(self, headers: Sequence[BatchHeader], rolled: bool) -> None:
+        """Take over what was appended; the snapshot of a new segment has what came before it."""
+        if rolled:
+            self.producers.take_snapshot(self.active_segment_offset)
+        for header in headers:
+            self.producers.note(header)
 
     def _after_append(self, rolled: bool) -> None:
         """Flush after the epochs are assigned: the recovery point must not pass unsaved epochs."""
         if rolled:
             self._context.host.rolled(self)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
-            with self._storage("flush"):
+            with self._guard.io("flush"):
                 self.flush()
 
     def roll(self) -> None:
         """Start a new segment at the log end offset, unless the active one is empty."""
-        self._check_usable()
+        self._guard.check_usable()
         if self._local.segments.active.size > 0:
-            with self._storage("roll"):
+            with self._guard.io("roll"):
                 self._local.roll(self.log_end_offset, self.config, "asked to")
+            self.producers.take_snapshot(self.log_end_offset)
             self._context.host.rolled(self)
 
     # ---- reading
@@ -186,10 +200,10 @@ class UnifiedLog:
         KafkaStorageError if it failed.
         """
         self.check_in_range(offset)
-        self._check_usable()
+        self._guard.check_usable()
         if offset >= end_offset or offset == self.log_end_offset:
             return b""
-        with self._storage("read"):
+        with self._guard.io("read"):
             return self._local.read(offset, max_bytes, end_offset, min_one_batch)
 
     def check_in_range(self, offset: int) -> None:
@@ -202,14 +216,14 @@ class UnifiedLog:
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """The first record with this timestamp or a later one, or None."""
-        self._check_usable()
-        with self._storage("read"):
+        self._guard.check_usable()
+        with self._guard.io("read"):
             return first_at_or_after(self._local.segments, timestamp_ms, self.log_start_offset)
 
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
         """The first record with the largest timestamp, or None without timestamps."""
-        self._check_usable()
-        with self._storage("read"):
+        self._guard.check_usable()
+        with self._guard.io("read"):
             return first_of_largest(self._local.segments)
 
     # ---- epochs
@@ -228,7 +242,7 @@ class UnifiedLog:
             self._epochs_changed()
 
     def _epochs_changed(self) -> None:
-        with self._storage("write the epochs"):
+        with self._guard.io("write the epochs"):
             self._context.host.epochs_changed(self)
 
     # ---- watermarks
@@ -274,7 +288,7 @@ class UnifiedLog:
         A batch with `offset` in its middle is removed as a whole. Epochs without records are
         removed in any case.
         """
-        self._check_usable()
+        self._guard.check_usable()
         if offset < 0:
             raise ValueError(f"{self.topic_partition}: cannot truncate to {offset}")
         if offset >= self.log_end_offset:
@@ -284,7 +298,7 @@ class UnifiedLog:
         if offset < self._local.segments.first.base_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        with self._storage("read"):
+        with self._guard.io("read"):
             border = self._local.border_at(offset)
         epoch = self.leader_epochs.epoch_for_offset(border.end - 1)
         with self._truncating(border.unchanged_below):
@@ -293,8 +307,9 @@ class UnifiedLog:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove all records and start an empty log at `offset`."""
-        self._check_usable()
+        self._guard.check_usable()
         with self._truncating(offset):
+            self.producers.clear()
             self._context.host.discard(self, self._local.restart_at(offset, self.config))
             self.log_start_offset = offset
             self.leader_epochs.clear()
@@ -303,10 +318,12 @@ class UnifiedLog:
     def _truncating(self, offset: int) -> Iterator[None]:
         """Lower the checkpoints before a truncation; adjust to the new log end after it."""
         self.truncations += 1
-        with self._storage("truncate"):
+        with self._guard.io("truncate"):
             self._context.host.before_truncation(self, offset)
+            self.producers.begin_truncation(offset)
             try:
                 yield
+                self.producers.end_truncation(self.segments(), self.log_end_offset)
             except CorruptBatch as error:  # truncated in part, so not usable
                 self.fail(OSError(errno.EIO, str(error)))
                 raise
@@ -319,8 +336,8 @@ class UnifiedLog:
 
     def delete_old_segments(self, now_ms: int) -> int:
         """Delete the segments that retention does not keep; return their number."""
-        self._check_usable()
-        with self._storage("look at the segments"):
+        self._guard.check_usable()
+        with self._guard.io("look at the segments"):
             facts = list(self._local.facts())
         deletions = segments_to_delete(
             facts, self.log_start_offset, self.high_watermark, self.config, now_ms
@@ -342,7 +359,8 @@ class UnifiedLog:
             start,
         )
         self.maybe_increment_log_start_offset(start)
-        with self._storage("delete segments"):
+        with self._guard.io("delete segments"):
+            self.producers.remove_snapshots_below(self._local.segments.first.base_offset)
             self._context.host.discard(self, removed)
 
     # ---- compaction
@@ -353,18 +371,20 @@ class UnifiedLog:
 
     def begin_replacement(self, old: Sequence[Segment], cleaned: Segment) -> Replacement:
         """Announce a compacted segment; see `Replacement` for the steps that follow."""
-        self._check_usable()
+        self._guard.check_usable()
         return self._local.begin_replacement(old, cleaned)
 
     def use(self, replacement: Replacement) -> bool:
         """Read from the compacted segment; False if an old one has gone in the meantime."""
-        self._check_usable()
+        self._guard.check_usable()
         return self._local.use(replacement)
 
     def end_replacement(self, replacement: Replacement) -> None:
         """Complete it if the compacted segment is in use; remove that segment if not."""
-        with self._storage("replace segments"):
+        with self._guard.io("replace segments"):
             self._local.end_replacement(replacement)
+            if replacement.is_in_use:
+                self.producers.remove_snapshots(replacement.merged_bases)
         if replacement.is_in_use:
             self._context.host.discard(self, replacement.old)
 
@@ -415,36 +435,15 @@ class UnifiedLog:
 
     @property
     def is_failed(self) -> bool:
-        return self._failure is not None
+        return self._guard.failure is not None
 
     def close(self) -> None:
-        """Save the indexes durably and close the files, after `flush`. Raises OSError."""
-        self._local.close(save_indexes=self._failure is None)
+        """Save indexes and producers durably and close the files, after `flush`. Raises OSError."""
+        if not self.is_failed:
+            self.producers.close(self.log_end_offset)
+        self._local.close(save_indexes=not self.is_failed)
         self.fail(OSError(errno.EBADF, "the log is closed"))
 
     def fail(self, error: OSError) -> None:
         """Refuse all further use."""
-        self._failure = self._failure or error
-
-    @contextmanager
-    def _storage(self, what: str) -> Iterator[None]:
-        """Surround I/O: raise its errors as Kafka's. After an OSError the log is not used again,
-        unless only a file descriptor was lacking."""
-        try:
-            yield
-        except CorruptBatch as error:
-            raise CorruptMessageError(f"{self.topic_partition}: {error}") from error
-        except OSError as error:
-            if is_out_of_descriptors(error):
-                self._context.host.out_of_descriptors(self, error)
-                raise OutOfDescriptorsError(
-                    f"{self.topic_partition}: could not {what}: {error}"
-                ) from error
-            logger.error("%s: could not %s: %s", self.topic_partition, what, error)
-            self.fail(error)
-            self._context.host.log_failed(self, error)
-            raise KafkaStorageError(f"{self.topic_partition}: could not {what}: {error}") from error
-
-    def _check_usable(self) -> None:
-        if self._failure is not None:
-            raise KafkaStorageError(f"{self.topic_partition}: cannot be used: {self._failure}")
+        self._guard.fail(error)

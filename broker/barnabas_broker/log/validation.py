@@ -13,9 +13,9 @@ from barnabas_common.errors import (
     CorruptMessageError,
     InvalidRecordError,
     InvalidTimestampError,
+    InvalidTxnStateError,
     MessageTooLargeError,
     RecordListTooLargeError,
-    UnknownProducerIdError,
     UnsupportedCompressionTypeError,
 )
 from barnabas_common.record.batch import (
@@ -47,22 +47,40 @@ class CheckedBatch(NamedTuple):
     data: memoryview
 
 
-def check_produced(records: Buffer, config: LogConfig, now_ms: int) -> list[CheckedBatch]:
-    """Check a producer's batches and fit them to the topic; either all may be appended or none.
+def verified(records: Buffer) -> list[CheckedBatch]:
+    """The batches of a producer, whose headers and checksums are right; there is at least one.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE,
-            RECORD_LIST_TOO_LARGE, UNKNOWN_PRODUCER_ID or UNSUPPORTED_COMPRESSION_TYPE.
+        KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, INVALID_TXN_STATE or
+            UNSUPPORTED_COMPRESSION_TYPE.
     """
     view = memoryview(records)
-    checked = []
+    found = []
     for position, header in _verified_batches(view):
-        data = view[position : position + header.size]
-        _check_header(header, config)
+        _check_header(header)
+        found.append(CheckedBatch(header, view[position : position + header.size]))
+    if not found:
+        raise InvalidRecordError("a produce request must carry at least one batch")
+    return found
+
+
+def check_produced(
+    batches: Iterable[CheckedBatch], config: LogConfig, now_ms: int
+) -> list[CheckedBatch]:
+    """Check verified batches and fit them to the topic; either all may be appended or none.
+
+    Not for batches that were appended earlier: the topic's settings may have changed since.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE or
+            RECORD_LIST_TOO_LARGE.
+    """
+    checked = []
+    for header, data in batches:
+        if header.size > config.max_message_bytes:
+            raise _too_large(header.size, config)
         _check_timestamps(header, _check_records(header, data, config), config, now_ms)
         checked.append(_fit_to_topic(header, data, config, now_ms))
-    if not checked:
-        raise InvalidRecordError("a produce request must carry at least one batch")
     total = sum(len(batch.data) for batch in checked)
     if total > config.segment_bytes:
         raise RecordListTooLargeError(
@@ -138,9 +156,7 @@ def _verified_batches(view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
         position += header.size
 
 
-def _check_header(header: BatchHeader, config: LogConfig) -> None:
-    if header.size > config.max_message_bytes:
-        raise _too_large(header.size, config)
+def _check_header(header: BatchHeader) -> None:
     if header.base_offset != 0:
         raise InvalidRecordError(f"a producer's batch has base offset {header.base_offset}, not 0")
     if not header.has_consecutive_offsets:
@@ -149,8 +165,8 @@ def _check_header(header: BatchHeader, config: LogConfig) -> None:
         )
     if header.is_control:
         raise InvalidRecordError("only brokers write control batches")
-    if header.is_transactional or header.producer_id >= 0:
-        raise UnknownProducerIdError(f"producer id {header.producer_id} is unknown")
+    if header.is_transactional:
+        raise InvalidTxnStateError("transactions are not supported")
     if header.compression not in Compression.__members__.values():
         raise UnsupportedCompressionTypeError(f"codec {header.compression} is unknown")
     if header.timestamp_type == 1:

@@ -62,15 +62,12 @@ class DelayedOperations:
         self.followers: dict[int, CachedPartition] = {}
 
     def park_produce(self, required_offset: int, produce: DelayedProduce) -> None:
-        """Wait until the high watermark reaches `required_offset`, the last record's plus 1.
-
-        Appends come in offset order, so the queue is always sorted.
-        """
-        self._produces.append(_ProduceWaiter(required_offset, produce, produce.expect()))
+        """Wait until the high watermark reaches `required_offset`, the last record's plus 1."""
+        _enqueue(self._produces, _ProduceWaiter(required_offset, produce, produce.expect()))
 
     def park_flush(self, required_offset: int, produce: DelayedProduce) -> None:
         """Wait until the records below `required_offset` are durable, or need not be."""
-        self._flushes.append(_ProduceWaiter(required_offset, produce, produce.expect()))
+        _enqueue(self._flushes, _ProduceWaiter(required_offset, produce, produce.expect()))
 
     def park_consumer(self, waiter: Waiter) -> None:
         """Have `waiter` woken once when the high watermark or the leader changes."""
@@ -114,6 +111,15 @@ class DelayedOperations:
             consumers, self._consumers = self._consumers, {}
             for waiter in consumers:
                 wake(waiter)
+
+
+def _enqueue(produces: deque[_ProduceWaiter], waiter: _ProduceWaiter) -> None:
+    """Keep the queue sorted. Appends come in offset order; only a producer's retry of what was
+    appended before waits for less."""
+    position = len(produces)
+    while position and produces[position - 1].required_offset > waiter.required_offset:
+        position -= 1
+    produces.insert(position, waiter)
 
 
 def _complete(produces: deque[_ProduceWaiter], up_to: int, outcome: ErrorCode) -> None:

@@ -23,6 +23,7 @@ from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.router import handlers_of
 from barnabas_broker.config import Config, DynamicConfig, keys
 from barnabas_broker.coordinator.group.coordinator import CoordinatorContext, GroupCoordinator
+from barnabas_broker.coordinator.producer_ids import ProducerIdManager
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
@@ -194,6 +195,7 @@ class Broker:
             metadata_cache=self.metadata_cache,
             replica_manager=self.replica_manager,
             groups=self.groups,
+            producer_ids=ProducerIdManager(self.broker_id, lambda: self.membership.store),
             controller=lambda: self.membership.controller,
             store=lambda: self.membership.store,
             cluster_id=cluster_id,

@@ -20,6 +20,7 @@ from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.configs import DescribeConfigsRequest
 from barnabas_common.messages.groups import FindCoordinatorRequest
 from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas_common.messages.producer_ids import InitProducerIdRequest
 from barnabas_common.messages.reassignments import ListPartitionReassignmentsRequest
 from barnabas_common.runtime import Address, Channel, Message, Runtime, Service, TaskScope
 from barnabas_common.topic_partition import TopicPartition
@@ -36,10 +37,12 @@ ASK_TIMEOUT = 3.0
 # How long a topic may be unknown before that is final: brokers learn of a new topic one by one.
 UNKNOWN_TOPIC_GRACE = 2.0
 # Requests that change nothing: they are sent to another broker if one does not answer soon.
+# (InitProducerId takes a new id; a lost answer wastes it.)
 _READING = (
     MetadataRequest,
     DescribeConfigsRequest,
     FindCoordinatorRequest,
+    InitProducerIdRequest,
     ListPartitionReassignmentsRequest,
 )
 

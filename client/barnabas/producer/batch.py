@@ -7,12 +7,15 @@ it.
 from enum import Enum
 
 from barnabas_common.errors import BarnabasError
+from barnabas_common.record.batch import stamp_producer
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.record.reader import read_batch
 from barnabas_common.record.record import Headers
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.producer.handle import BatchResult, DeliveryHandle, OnDelivery
+from barnabas.producer.prebuilt import Measured, with_producer
+from barnabas.producer.producer_id import ProducerIdAndEpoch
 
 
 class BatchState(Enum):
@@ -41,11 +44,16 @@ class ProducerBatch:
     Once the batch is closed, `payload` has its bytes, and `offsets` the number of offsets that they
     take up in the log. `reserved` is how many bytes of the producer's buffer the batch holds.
     `lingered` is set when its linger time is over. `solo` is set if it must be its partition's only
-    batch in a request.
+    batch in a request. `maybe_stored`: an attempt ended without an answer that says it was refused.
+
+    An idempotent producer numbers the batch when it is first sent: `producer` is then in its
+    header, with the sequence of its first record. `record_batches` is how many headers it has, one
+    unless it was built elsewhere. `share` is the same for the batches that were in one request.
     """
 
-    __slots__ = ("_builder", "_compression", "attempts", "count", "created", "last_failure",
-                 "lingered", "offsets", "payload", "reserved", "result", "size", "solo", "state",
+    __slots__ = ("_builder", "_compression", "attempts", "base_sequence", "count", "created",
+                 "last_failure", "lingered", "maybe_stored", "offsets", "payload", "producer",
+                 "record_batches", "reserved", "result", "share", "size", "solo", "state",
                  "topic_partition")  # fmt: skip
 
     def __init__(self, topic_partition: TopicPartition, compression: str, created: float) -> None:
@@ -54,8 +62,12 @@ class ProducerBatch:
         self.state = BatchState.OPEN
         self.result = BatchResult(topic_partition)
         self.size = self.count = self.offsets = self.reserved = self.attempts = 0
-        self.payload = b""
-        self.lingered = self.solo = False
+        self.payload: bytes | bytearray = b""
+        self.lingered = self.solo = self.maybe_stored = False
+        self.producer: ProducerIdAndEpoch | None = None
+        self.base_sequence = -1
+        self.share = 0
+        self.record_batches = 1
         self.last_failure: BarnabasError | None = None
         self._compression: str | None = compression
         self._builder = BatchBuilder(compression)
@@ -65,17 +77,17 @@ class ProducerBatch:
         cls,
         topic_partition: TopicPartition,
         payload: bytes,
-        count: int,
-        offsets: int,
+        measured: Measured,
         created: float,
     ) -> "ProducerBatch":
-        """A closed batch of bytes that the caller built: they are sent as they are, never split."""
+        """A closed batch of bytes that the caller built: their records are never split."""
         batch = cls(topic_partition, "none", created)
         batch._compression = None
         batch.payload = payload
         batch.size = batch.reserved = len(payload)
-        batch.count = count
-        batch.offsets = offsets
+        batch.count = measured.records
+        batch.offsets = measured.offsets
+        batch.record_batches = measured.batches
         batch.state = BatchState.CLOSED
         return batch
 
@@ -107,9 +119,18 @@ class ProducerBatch:
     def close(self) -> None:
         """Take no more records, and build the payload."""
         self._enter(BatchState.CLOSED)
-        self.payload = self._builder.build()
+        self.payload = self._builder.build_buffer()
         self.offsets = self.count
         del self._builder
+
+    def number(self, producer: ProducerIdAndEpoch, base_sequence: int) -> None:
+        """Write the producer and the sequence of the first record into the header."""
+        self.producer = producer
+        self.base_sequence = base_sequence
+        if isinstance(self.payload, bytearray):  # built here, and no request refers to it
+            stamp_producer(self.payload, *producer, base_sequence)
+        else:
+            self.payload = with_producer(self.payload, *producer, base_sequence)
 
     def sent(self) -> None:
         """Count the attempt: the batch is part of a request now."""

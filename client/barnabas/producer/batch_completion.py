@@ -11,20 +11,24 @@ from barnabas_common.messages.produce import ProducedPartition
 from barnabas_common.runtime import Clock
 
 from barnabas.cluster import Cluster
-from barnabas.producer.batch import ProducerBatch
+from barnabas.producer.batch import BatchState, ProducerBatch
 from barnabas.producer.config import ProducerConfig
 from barnabas.producer.handle import BatchResult
 from barnabas.producer.metrics import ProducerMetrics
-from barnabas.producer.record_accumulator import PartitionQueue, RecordAccumulator
+from barnabas.producer.queues import PartitionQueue
+from barnabas.producer.record_accumulator import RecordAccumulator
 from barnabas.producer.send_error_action import (
     SendErrorAction,
     makes_metadata_stale,
+    maybe_stored,
     send_error_action,
+    sequence_error_action,
 )
 
 logger = logging.getLogger(__name__)
 
 _UNOBSERVED_KEPT = 1_000
+_AFTER_A_PAUSE = (SendErrorAction.RETRY, SendErrorAction.WIDEN, SendErrorAction.RENUMBER)
 
 
 class BatchCompletion:
@@ -62,38 +66,43 @@ class BatchCompletion:
         self._cluster.learn_leader(
             queue.topic_partition, answer.current_leader_id, answer.current_leader_epoch
         )
-        self.on_failure(queue, batches, error_for(answer.error_code, answer.error_message))
+        failure = error_for(answer.error_code, answer.error_message)
+        self.on_failure(queue, batches, failure, answer.log_start_offset)
 
     def on_failure(
-        self, queue: PartitionQueue, batches: Sequence[ProducerBatch], failure: BarnabasError
+        self,
+        queue: PartitionQueue,
+        batches: Sequence[ProducerBatch],
+        failure: BarnabasError,
+        log_start_offset: int = -1,
     ) -> None:
         """Handle a request that was refused for these batches of one partition, or was lost."""
         pending = [batch for batch in batches if not batch.done]
         for batch in pending:
             batch.last_failure = failure
+            batch.maybe_stored = batch.maybe_stored or maybe_stored(failure)
         if makes_metadata_stale(failure):
             self._cluster.request_refresh()
-        if failure.retriable:
-            for batch in pending:
-                if self._is_spent(batch):
-                    self.give_up(batch, self._exhausted(batch))
-            pending = [batch for batch in pending if not batch.done]
+        queue.requests -= 1
         if pending:
-            # The error may be that of a batch in the request that was given up meanwhile.
-            action = send_error_action(failure, len(batches), pending[0].splittable)
+            action = self._action(queue, pending, len(batches), failure, log_start_offset)
+            if action is SendErrorAction.RENUMBER:
+                queue.sequences.gap = True
+            if action in _AFTER_A_PAUSE:
+                pending = self._without_spent(pending, counted=failure.retriable)
             self._act(queue, pending, action, failure)
-        queue.in_flight = False
-        self._accumulator.on_ready(queue)
+        self._go_on(queue)
 
     def give_up(self, batch: ProducerBatch, error: BarnabasError) -> None:
         """Fail every record of the batch with the error; other batches are not affected."""
         self._metrics.batches_failed += 1
         self._metrics.records_failed += batch.count
-        self._accumulator.withdraw(batch)
+        queue = self._accumulator.withdraw(batch)
         logger.error("gave up %d records for %s: %s", batch.count, batch.topic_partition, error)
         batch.fail(error)
         if not batch.result.observed:
             self.unobserved.append(batch.result)
+        self._go_on(queue)
 
     def expire(self) -> float:
         """Give up batches that are too old, even if their request is unanswered (KIP-91).
@@ -117,17 +126,65 @@ class BatchCompletion:
         answer: ProducedPartition,
     ) -> None:
         queue.failures = 0
-        queue.in_flight = False
+        queue.requests -= 1
         offset = answer.base_offset
         for batch in batches:
-            if not batch.done:
-                self._metrics.batches_acked += 1
-                self._metrics.records_acked += batch.count
-                self._accumulator.deallocate(batch)
-                batch.complete(offset, answer.log_append_time_ms)
+            self._complete(queue, batch, offset, answer.log_append_time_ms)
             if offset >= 0:
                 offset += batch.offsets
+        self._go_on(queue)
+
+    def _complete(
+        self, queue: PartitionQueue, batch: ProducerBatch, offset: int, append_time: int
+    ) -> None:
+        queue.sequences.delivered(batch)
+        if batch.done:  # given up before this answer
+            return
+        self._metrics.batches_acked += 1
+        self._metrics.records_acked += batch.count
+        self._accumulator.deallocate(batch)
+        batch.complete(offset, append_time)
+
+    def _go_on(self, queue: PartitionQueue) -> None:
+        """Send the next batches of a partition, under a new epoch if one was given up unstored."""
+        ids = self._accumulator.ids
+        if ids is not None and queue.sequences.needs_epoch():
+            logger.info("%s: the producer starts a new epoch", queue.topic_partition)
+            ids.start_epoch(beyond=queue.sequences.producer)
+            queue.sequences.restart()
+            self._metrics.epochs_started = ids.epochs_started
         self._accumulator.on_ready(queue)
+
+    def _action(
+        self,
+        queue: PartitionQueue,
+        pending: Sequence[ProducerBatch],
+        sent: int,
+        failure: BarnabasError,
+        log_start_offset: int,
+    ) -> SendErrorAction:
+        """The action for the batches of one request that are not done, of `sent` that were in it.
+
+        The error may be that of a batch in the request that was given up meanwhile.
+        """
+        first, last = pending[0], pending[-1]
+        if first.producer is not None:
+            earliest = queue.sequences.unanswered[0] is first
+            forgotten = queue.sequences.may_be_forgotten(last)
+            action = sequence_error_action(failure, earliest, forgotten, log_start_offset)
+            if action is not None:
+                return action
+        return send_error_action(failure, sent, first.splittable)
+
+    def _without_spent(self, batches: list[ProducerBatch], counted: bool) -> list[ProducerBatch]:
+        """The batches that may be sent once more; the others are given up.
+
+        An attempt that failed only because of an earlier batch is not `counted`.
+        """
+        for batch in batches:
+            if self._is_spent(batch, counted):
+                self.give_up(batch, self._exhausted(batch))
+        return [batch for batch in batches if not batch.done]
 
     def _act(
         self,
@@ -136,17 +193,23 @@ class BatchCompletion:
         action: SendErrorAction,
         failure: BarnabasError,
     ) -> None:
-        if action is SendErrorAction.RETRY:
-            self._pause(queue, failure)
-            self._accumulator.reenqueue(queue, batches)
-        elif action is SendErrorAction.ISOLATE:
+        if action in _AFTER_A_PAUSE:
+            if batches:
+                self._pause(queue, failure)
+                if action is SendErrorAction.WIDEN:
+                    queue.widen(batches)
+                self._accumulator.reenqueue(queue, batches)
+        elif action is SendErrorAction.STORED:
             for batch in batches:
-                batch.solo = True
+                self._complete(queue, batch, -1, -1)
+        elif action is SendErrorAction.ISOLATE:
+            queue.separate(batches)
             self._accumulator.reenqueue(queue, batches)
         elif action is SendErrorAction.SPLIT:
             self._split(queue, batches[0])
         else:
-            self.give_up(batches[0], failure)
+            for batch in batches:
+                self.give_up(batch, failure)
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         logger.info(
@@ -157,6 +220,8 @@ class BatchCompletion:
         self._accumulator.split(queue, batch)
 
     def _pause(self, queue: PartitionQueue, failure: BarnabasError) -> None:
+        if self._clock.monotonic() < queue.not_before:
+            return  # another request failed just before, for the same reason
         queue.failures += 1
         pause = self._cluster.backoff.seconds(queue.failures)
         until = queue.not_before = self._clock.monotonic() + pause
@@ -168,17 +233,27 @@ class BatchCompletion:
             queue.not_before = 0.0
             self._accumulator.on_ready(queue)
 
-    def _is_spent(self, batch: ProducerBatch) -> bool:
+    def _is_spent(self, batch: ProducerBatch, counted: bool) -> bool:
         expired = self._clock.monotonic() >= batch.created + self._delivery_timeout
-        return expired or batch.attempts > self._retries
+        return expired or (counted and batch.attempts > self._retries)
 
     def _exhausted(self, batch: ProducerBatch) -> DeliveryTimeoutError:
-        cause = batch.last_failure or self._cluster.last_failure
+        ids = self._accumulator.ids
+        no_id = ids.last_failure if ids is not None else None
+        cause = batch.last_failure or no_id or self._cluster.last_failure
         waited = self._clock.monotonic() - batch.created
         attempts = "1 attempt" if batch.attempts == 1 else f"{batch.attempts} attempts"
         error = DeliveryTimeoutError(
             f"{batch.topic_partition}: not delivered after {attempts} "
-            f"in {waited:.1f} s; last failure: {cause or 'the partition had no leader'}"
+            f"in {waited:.1f} s; last failure: {cause or 'the partition had no leader'}; "
+            f"{_whereabouts(batch)}"
         )
         error.__cause__ = cause
         return error
+
+
+def _whereabouts(batch: ProducerBatch) -> str:
+    """Whether the records of a batch that is given up are in the log."""
+    if batch.maybe_stored or batch.state is BatchState.IN_FLIGHT:
+        return "its records may be in the log or not"
+    return "its records are not in the log"

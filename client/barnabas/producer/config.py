@@ -3,19 +3,23 @@
 One name is shorter: `max_in_flight` is Kafka's `max.in.flight.requests.per.connection`.
 """
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypedDict
 
 from barnabas_common.errors import InvalidArgumentError
 
 from barnabas.cluster import ClusterConfig
 from barnabas.cluster.options import (
+    check_bool,
     check_choice,
     check_str,
     config_of,
     parse_bootstrap_servers,
 )
+
+logger = logging.getLogger(__name__)
 
 Acks = Literal[0, 1, -1, "0", "1", "-1", "all"]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -23,6 +27,8 @@ Partitioner = Literal["sticky", "round-robin"]
 
 _ACKS: dict[object, int] = {0: 0, 1: 1, -1: -1, "0": 0, "1": 1, "-1": -1, "all": -1}
 _INT_MAX = 2**31 - 1
+# A leader remembers five batches of a producer, so no more may be unanswered.
+_MAX_IN_FLIGHT_FOR_IDEMPOTENCE = 5
 _BATCH_OVERHEAD = 61
 
 
@@ -30,6 +36,7 @@ class ProducerOptions(TypedDict, total=False):
     """The keyword options of `Producer`; see `ProducerConfig` for meaning and defaults."""
 
     acks: Acks
+    enable_idempotence: bool
     batch_size: int
     linger_ms: int
     max_in_flight: int
@@ -52,9 +59,13 @@ class ProducerConfig:
     """Sizes in bytes, times in milliseconds.
 
     `acks`: a record is confirmed never (0), by its leader (1), or by all in-sync replicas ("all").
+    `enable_idempotence`: a retry never writes twice, and the order is kept. It needs acks="all",
+    `retries` > 0 and `max_in_flight` <= 5; if it is not asked for by name, other values of these
+    switch it off, as in Kafka.
     `batch_size`: of one batch of a partition, before compression.
     `linger_ms`: how long a batch that is not full waits for more records.
-    `max_in_flight`: unanswered requests per broker; a partition is in one of them at a time.
+    `max_in_flight`: unanswered requests per broker. A partition is in one of them; with
+    idempotence in more, if much waits, with at most five batches in all.
     `buffer_memory`: of all undelivered records; while it is full, `send` waits for `max_block_ms`.
     `delivery_timeout_ms`: within this time after `send` every record is delivered or failed.
     `max_request_size`: of one request, and of one record before compression.
@@ -62,6 +73,7 @@ class ProducerConfig:
     """
 
     acks: Acks = "all"
+    enable_idempotence: bool = True
     batch_size: int = 16_384
     linger_ms: int = 0
     max_in_flight: int = 5
@@ -86,6 +98,7 @@ class ProducerConfig:
         """
         config = config_of(cls, options, _MINIMA)
         config._check()
+        config = config._with_idempotence_decided("enable_idempotence" in options)
         needed = config.linger_ms + config.request_timeout_ms
         if config.delivery_timeout_ms >= needed:
             return config
@@ -94,11 +107,11 @@ class ProducerConfig:
                 f"delivery_timeout_ms ({config.delivery_timeout_ms}) must be at least "
                 f"linger_ms + request_timeout_ms ({needed})"
             )
-        raised: ProducerOptions = {**options, "delivery_timeout_ms": needed}
-        return cls(**raised)
+        return replace(config, delivery_timeout_ms=needed)
 
     def _check(self) -> None:
         check_choice("acks", self.acks, tuple(_ACKS))
+        check_bool("enable_idempotence", self.enable_idempotence)
         check_choice("compression_type", self.compression_type, _COMPRESSIONS)
         check_choice("partitioner", self.partitioner, _PARTITIONERS)
         check_str("client_id", self.client_id)
@@ -107,6 +120,28 @@ class ProducerConfig:
                 f"buffer_memory ({self.buffer_memory}) must hold at least one batch "
                 f"of batch_size ({self.batch_size})"
             )
+
+    def _with_idempotence_decided(self, asked_for: bool) -> "ProducerConfig":
+        """Switch idempotence off where it cannot work; raise if it was asked for by name."""
+        obstacle = self._obstacle_to_idempotence() if self.enable_idempotence else None
+        if obstacle is None:
+            return self
+        if asked_for:
+            raise InvalidArgumentError(f"enable_idempotence=True needs {obstacle}")
+        logger.info("the producer is not idempotent: that needs %s", obstacle)
+        return replace(self, enable_idempotence=False)
+
+    def _obstacle_to_idempotence(self) -> str | None:
+        if self.acks_code != -1:
+            return f'acks="all", not {self.acks!r}'
+        if self.retries == 0:
+            return "retries above 0"
+        if self.max_in_flight > _MAX_IN_FLIGHT_FOR_IDEMPOTENCE:
+            return (
+                f"max_in_flight of at most {_MAX_IN_FLIGHT_FOR_IDEMPOTENCE}, "
+                f"not {self.max_in_flight}"
+            )
+        return None
 
     @property
     def acks_code(self) -> int:

@@ -15,8 +15,9 @@ logger = logging.getLogger(__name__)
 class RecordMetadata(NamedTuple):
     """Where a record was stored.
 
-    `offset` is -1 with acks=0, because the broker then sends no answer. `timestamp` (ms) is the
-    broker's if the topic has LogAppendTime, else the record's own.
+    `offset` is -1 with acks=0, because the broker then sends no answer, and for a retry if the
+    leader does not know where the first attempt was stored. `timestamp` (ms) is the broker's if the
+    topic has LogAppendTime, else the record's own.
     """
 
     topic: str

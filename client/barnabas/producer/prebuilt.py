@@ -1,20 +1,32 @@
-"""Checks of record batches that were built elsewhere, before they are sent."""
+"""Record batches as bytes: what they hold, and who they say produced them."""
 
 from typing import NamedTuple
 
 from barnabas_common.errors import CorruptMessageError
-from barnabas_common.record.batch import CorruptBatch, check_crc, parse_header
+from barnabas_common.record.batch import (
+    CorruptBatch,
+    batches,
+    check_crc,
+    parse_header,
+    stamp_producer,
+)
+
+# Sequences are non-negative int32 numbers.
+SEQUENCES = 2**31
 
 
 class Measured(NamedTuple):
     """`offsets` is how many offsets the batches take up: more than `records` after compaction.
 
-    `max_timestamp` is in ms, -1 if no batch has a timestamp.
+    `max_timestamp` is in ms, -1 if no batch has a timestamp. `names_producer`: a batch says who
+    produced it, because it was read from a log.
     """
 
+    batches: int
     records: int
     offsets: int
     max_timestamp: int
+    names_producer: bool
 
 
 def measure(payload: bytes) -> Measured:
@@ -22,20 +34,46 @@ def measure(payload: bytes) -> Measured:
 
     The broker checks again; here the caller gets the error immediately, not after all retries.
     """
-    position = records = offsets = 0
+    position = count = records = offsets = 0
     max_timestamp = -1
+    names_producer = False
     try:
         while position < len(payload) or not records:
             header = parse_header(payload, position)
             if position + header.size > len(payload):
                 raise CorruptBatch(f"the batch at byte {position} is cut short")
             check_crc(payload, position, header)
+            count += 1
             records += header.record_count
             offsets += header.last_offset_delta + 1
             max_timestamp = max(max_timestamp, header.max_timestamp)
+            names_producer = names_producer or header.producer_id >= 0
             position += header.size
             if not header.record_count:
                 raise CorruptBatch("an empty batch cannot be produced")
     except CorruptBatch as error:
         raise CorruptMessageError(str(error)) from error
-    return Measured(records, offsets, max_timestamp)
+    return Measured(count, records, offsets, max_timestamp, names_producer)
+
+
+def with_producer(
+    payload: bytes, producer_id: int, producer_epoch: int, base_sequence: int
+) -> bytes:
+    """The batches with this producer in their headers, and consecutive sequences.
+
+    The sequences count offsets, as the leader does; after 2^31 - 1 comes 0. With -1 for all three,
+    the batches name no producer.
+    """
+    numbered = []
+    for position, header in batches(payload):
+        batch = bytearray(memoryview(payload)[position : position + header.size])
+        stamp_producer(batch, producer_id, producer_epoch, base_sequence)
+        numbered.append(batch)
+        if base_sequence >= 0:
+            base_sequence = sequence_after(base_sequence, header.last_offset_delta + 1)
+    return b"".join(numbered)
+
+
+def sequence_after(sequence: int, records: int) -> int:
+    """The sequence that follows `records` records; after 2^31 - 1 comes 0."""
+    return (sequence + records) % SEQUENCES

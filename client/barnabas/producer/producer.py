@@ -39,8 +39,9 @@ from barnabas.producer.config import ProducerConfig, ProducerOptions
 from barnabas.producer.handle import DeliveryHandle, OnDelivery, RecordMetadata
 from barnabas.producer.metrics import ProducerMetrics
 from barnabas.producer.partitioner import next_round_robin, sticky_partition
-from barnabas.producer.prebuilt import measure
-from barnabas.producer.record_accumulator import PartitionQueue, RecordAccumulator, TopicQueues
+from barnabas.producer.prebuilt import measure, with_producer
+from barnabas.producer.queues import PartitionQueue, TopicQueues
+from barnabas.producer.record_accumulator import RecordAccumulator
 from barnabas.producer.sender import Sender
 
 logger = logging.getLogger(__name__)
@@ -161,9 +162,9 @@ class Producer(Client):
         queue = self._choose(queues, None, partition)
         await self._allocate(len(batch))
         now = self._runtime.clock.monotonic()
-        prebuilt = ProducerBatch.of_payload(
-            queue.topic_partition, batch, measured.records, measured.offsets, now
-        )
+        if measured.names_producer:  # of the log that the batches were read from
+            batch = with_producer(batch, -1, -1, -1)
+        prebuilt = ProducerBatch.of_payload(queue.topic_partition, batch, measured, now)
         self._accumulator.enqueue(queue, prebuilt)
         await asyncio.sleep(0)
         return DeliveryHandle(prebuilt.result, 0, measured.max_timestamp)

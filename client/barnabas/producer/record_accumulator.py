@@ -5,84 +5,22 @@ batch, or an open one that need not linger any more; the accumulator then offers
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 
-from barnabas_common.topic_partition import TopicPartition
-
-from barnabas.producer.batch import ProducerBatch
+from barnabas.producer.batch import BatchState, ProducerBatch
 from barnabas.producer.buffer_pool import BufferPool
 from barnabas.producer.config import ProducerConfig
-
-
-class PartitionQueue:
-    """The unsent batches of one partition.
-
-    While `in_flight`, none of its batches is put into another request, which keeps the order
-    through retries. A retry waits until `not_before` (monotonic seconds), or for a leader with an
-    epoch above `failed_epoch`.
-    """
-
-    __slots__ = ("closed", "failed_epoch", "failures", "in_flight", "not_before", "open", "topic",
-                 "topic_partition")  # fmt: skip
-
-    def __init__(self, topic: "TopicQueues", topic_partition: TopicPartition) -> None:
-        self.topic = topic
-        self.topic_partition = topic_partition
-        self.open: ProducerBatch | None = None
-        self.closed: deque[ProducerBatch] = deque()
-        self.in_flight = False
-        self.failures = 0
-        self.not_before = 0.0
-        self.failed_epoch = -1
-
-    @property
-    def unsent(self) -> int:
-        """How many batches wait."""
-        return len(self.closed) + (self.open is not None)
-
-
-class TopicQueues:
-    """The queues of one topic, and the present partition for records without a key.
-
-    `queues` and `has_leader` have an entry for every partition there ever was, `count` is how many
-    there are now: fewer once the topic was deleted and created again with fewer.
-    """
-
-    def __init__(self, topic: str, partition_count: int) -> None:
-        self.topic = topic
-        self.queues: list[PartitionQueue] = []
-        self.sticky: PartitionQueue | None = None
-        self.sticky_bytes = 0
-        self.last_partition = -1
-        self.has_leader: list[bool] = []
-        self.count = 0
-        self.resize(partition_count)
-
-    def given(self, queue: PartitionQueue, size: int, batch_size: int) -> None:
-        """Count a closed batch: after `batch_size` bytes the sticky partition changes."""
-        if self.sticky is queue:
-            self.sticky_bytes += size
-            if self.sticky_bytes >= batch_size:
-                self.sticky = None
-                self.sticky_bytes = 0
-
-    def resize(self, partition_count: int) -> None:
-        """Spread keys over this many partitions; new ones get queues."""
-        self.count = partition_count
-        if self.sticky is not None and self.sticky.topic_partition.partition >= partition_count:
-            self.sticky = None
-            self.sticky_bytes = 0
-        for number in range(len(self.queues), partition_count):
-            self.queues.append(PartitionQueue(self, TopicPartition(self.topic, number)))
-            self.has_leader.append(True)
+from barnabas.producer.producer_id import ProducerIds
+from barnabas.producer.queues import PartitionQueue, TopicQueues
+from barnabas.producer.sequences import UNLIMITED
 
 
 class RecordAccumulator:
     """All queues, and the memory they share.
 
-    The sender sets `on_ready(queue)`. `incomplete` has every batch that is not done, in the order
-    they were opened.
+    The sender sets `on_ready(queue)`, and `ids` if the producer is idempotent. `incomplete` has
+    every batch that is not done, in the order they were opened.
     """
 
     def __init__(self, config: ProducerConfig) -> None:
@@ -92,6 +30,7 @@ class RecordAccumulator:
         self.topics: dict[str, TopicQueues] = {}
         self.incomplete: dict[ProducerBatch, None] = {}
         self.on_ready: Callable[[PartitionQueue], None] = lambda queue: None
+        self.ids: ProducerIds | None = None
         self.flushes = 0
 
     def open_batch(self, queue: PartitionQueue, reserved: int, now: float) -> ProducerBatch:
@@ -142,62 +81,82 @@ class RecordAccumulator:
         """Whether batches must not linger: a flush is in progress, or memory is short."""
         return self.flushes > 0 or self.pool.contended
 
-    def ready(self, queue: PartitionQueue) -> bool:
-        """Whether the queue has something to send."""
+    def has_records(self, queue: PartitionQueue) -> bool:
+        """Whether the queue has something to send, now or after an answer."""
         return bool(queue.closed) or self._open_is_due(queue)
 
-    def drain(self, queue: PartitionQueue, room: int, first: bool) -> list[ProducerBatch]:
-        """Take the oldest batches of a queue that fit into `room` bytes together, in order.
+    def ready(self, queue: PartitionQueue) -> bool:
+        """Whether the queue has something that may be sent now."""
+        if queue.closed and queue.closed[0].producer is not None:
+            return queue.sequences.admits_retry(queue.closed[0])
+        if queue.closed:
+            admitted = self._admitted(queue)
+            return admitted > 0 and (queue.requests == 0 or self._worth_it(queue, admitted))
+        # While an answer is awaited, a batch that is not full takes more records.
+        return queue.requests == 0 and self._open_is_due(queue)
 
-        If the partition is the `first` of a request, its oldest batch is taken even if it is
-        larger: it would otherwise never be sent. The broker appends all batches of a partition in a
-        request or none, so a batch marked `solo`, which was refused together with others, is taken
-        alone.
+    def drain(self, queue: PartitionQueue, room: int, first: bool) -> list[ProducerBatch]:
+        """Take the oldest batches of a `ready` queue that fit into `room` bytes together, in order.
+
+        If the partition is the `first` of a request, they are taken even if one alone, or a retry,
+        is larger: it would otherwise never be sent.
         """
-        if queue.open is not None and queue.open.count and self._open_is_due(queue):
+        due = queue.open if queue.requests == 0 and self._open_is_due(queue) else None
+        if due is not None and due.count:
             self.close_open(queue)
-        taken: list[ProducerBatch] = []
-        while queue.closed:
-            batch = queue.closed[0]
-            if batch.done:
-                queue.closed.popleft()
-                continue
-            size = len(batch.payload)
-            alone = first and not taken
-            if (size > room and not alone) or (taken and batch.solo):
-                break
-            taken.append(queue.closed.popleft())
-            batch.sent()
-            room -= size
-            if batch.solo:
-                break
-        return taken
+        current = None if self.ids is None else self.ids.current
+        share = queue.retry() or queue.fresh(self._admitted(queue), room, first)
+        if sum(len(batch.payload) for batch in share) > room and not first:
+            return []
+        queue.take(share, current)
+        return share
+
+    def _admitted(self, queue: PartitionQueue) -> int:
+        """How many batches that were never sent may be sent now."""
+        if self.ids is None:
+            return 0 if queue.requests else UNLIMITED
+        return queue.sequences.room(self.ids.current)
+
+    def _worth_it(self, queue: PartitionQueue, count: int) -> bool:
+        """Whether to send `count` batches before earlier ones are answered.
+
+        Each request costs time. After the answer all that waits goes into one; so another is sent
+        before only if much waits.
+        """
+        waiting = sum(len(batch.payload) for batch in islice(queue.closed, count))
+        return waiting >= self.config.max_request_size // 2
 
     def reenqueue(self, queue: PartitionQueue, batches: Sequence[ProducerBatch]) -> None:
         """Queue batches that were in flight again, before everything else of the partition."""
         for batch in batches:
             batch.reenqueued()
-        queue.closed.extendleft(reversed(batches))
+        queue.put_in_front(batches)
 
     def split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         """Queue two batches with half the records each in place of `batch`."""
         parts = batch.split()
+        queue.sequences.split(batch, parts)
         self.incomplete.pop(batch, None)
         self.incomplete.update(dict.fromkeys(parts))
-        queue.closed.extendleft(reversed(parts))
+        queue.separate(parts)
+        queue.put_in_front(parts)
 
     def deallocate(self, batch: ProducerBatch) -> None:
         """Return the memory of a batch that is done."""
         if self.incomplete.pop(batch, True) is None:
             self.pool.deallocate(batch.reserved)
 
-    def withdraw(self, batch: ProducerBatch) -> None:
-        """Release a batch that is given up; no record may join it any more."""
+    def withdraw(self, batch: ProducerBatch) -> PartitionQueue:
+        """Release a batch that is given up; no record may join it any more. Returns its queue."""
         topic, partition = batch.topic_partition
         queue = self.topics[topic].queues[partition]
         if queue.open is batch:
             queue.open = None
+        elif batch.state is BatchState.CLOSED:
+            queue.closed.remove(batch)
+        queue.sequences.given_up(batch)
         self.deallocate(batch)
+        return queue
 
     def hurry(self) -> None:
         """Offer every queue that has records to the sender now."""

@@ -1,8 +1,10 @@
 """Sends ready batches to the leaders of their partitions: one loop for each broker.
 
-A partition is in one request at a time. Together with putting failed batches back in front, that
-keeps its records in order. Records that accumulate while requests are in flight are sent together
-in the next one, so requests grow by themselves when the broker is the slower side.
+A partition is in one request at a time, and failed batches are put back in front: that keeps its
+records in order. An idempotent producer may send a second request behind a first one, because the
+leader takes its batches only in their order. Records that accumulate
+while requests are in flight are sent together in the next one, so requests grow by themselves when
+the broker is the slower side.
 """
 
 import asyncio
@@ -20,11 +22,13 @@ from barnabas_common.runtime import Clock, Service, TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster import Cluster
-from barnabas.producer.batch import ProducerBatch
+from barnabas.producer.batch import BatchState, ProducerBatch
 from barnabas.producer.batch_completion import BatchCompletion
 from barnabas.producer.config import ProducerConfig
 from barnabas.producer.metrics import ProducerMetrics
-from barnabas.producer.record_accumulator import PartitionQueue, RecordAccumulator
+from barnabas.producer.producer_id import ProducerIds
+from barnabas.producer.queues import PartitionQueue
+from barnabas.producer.record_accumulator import RecordAccumulator
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +36,8 @@ logger = logging.getLogger(__name__)
 class Sender:
     """Gives each ready queue to the loop of the broker that leads its partition.
 
-    Queues that cannot be sent now (no leader, or a pause before a retry) are parked.
+    Queues that cannot be sent now (no leader, no producer id yet, or a pause before a retry) are
+    parked.
     """
 
     def __init__(
@@ -56,8 +61,13 @@ class Sender:
     def start(self) -> None:
         """Take ready queues from the accumulator, and give up batches that are too old."""
         self.accumulator.on_ready = self.route
-        self.cluster.on_update(self._on_metadata)
+        self.cluster.on_update(self._route_parked)
         self.tasks.spawn(self._expire_batches(), "expiry")
+        if self.config.enable_idempotence:
+            ids = self.accumulator.ids = ProducerIds(
+                self.cluster, self._route_parked, self._fail_waiting
+            )
+            self.tasks.spawn(ids.run(), "producer id")
 
     async def close(self) -> None:
         """Stop sending. Batches that are not done stay so: the producer fails them."""
@@ -66,24 +76,49 @@ class Sender:
 
     def route(self, queue: PartitionQueue) -> None:
         """Give a queue with something to send to its leader's loop, or park it."""
-        if queue.in_flight or not self.accumulator.ready(queue):
-            return
-        leader = self.cluster.metadata.leader(queue.topic_partition)
-        if leader is None:
+        ids = self.accumulator.ids
+        if ids is not None and ids.current is None and self.accumulator.has_records(queue):
             self._parked[queue] = None
-            self.cluster.request_refresh()
-        elif self._clock.monotonic() < queue.not_before and leader.epoch <= queue.failed_epoch:
+            ids.request()
+            return
+        if not self.accumulator.ready(queue):
+            return
+        broker_id = self.destination(queue)
+        if broker_id is None:
             self._parked[queue] = None
         else:
             self._parked.pop(queue, None)
-            self._broker(leader.broker_id).offer(queue)
+            self._broker(broker_id).offer(queue)
+
+    def destination(self, queue: PartitionQueue) -> int | None:
+        """The broker to send to; None while there is no leader, or a pause before a retry.
+
+        A new leader gets no new batch before the old one has answered: it may not have stored what
+        must precede the batch.
+        """
+        leader = self.cluster.metadata.leader(queue.topic_partition)
+        if leader is None:
+            self.cluster.request_refresh()
+            return None
+        if self._clock.monotonic() < queue.not_before and leader.epoch <= queue.sent_epoch:
+            return None
+        retried = queue.closed and queue.closed[0].producer is not None
+        if queue.requests and leader.epoch != queue.sent_epoch and not retried:
+            return None
+        return leader.broker_id
 
     async def _expire_batches(self) -> None:
         while True:
             wait = self.completion.expire()
             await asyncio.sleep(max(wait, 0.001))
 
-    def _on_metadata(self) -> None:
+    def _fail_waiting(self, error: BarnabasError) -> None:
+        """Give up what cannot be sent because no broker gives the producer an id."""
+        for batch in list(self.accumulator.incomplete):
+            if batch.state is not BatchState.IN_FLIGHT:
+                self.completion.give_up(batch, error)
+
+    def _route_parked(self) -> None:
         for queue in list(self._parked):
             self.route(queue)
 
@@ -103,7 +138,7 @@ class _Load(NamedTuple):
 
 
 class BrokerSender:
-    """Sends to one broker: at most `max_in_flight` requests, each with its own partitions."""
+    """Sends to one broker: at most `max_in_flight` requests are unanswered."""
 
     def __init__(self, broker_id: int, sender: Sender) -> None:
         self.broker_id = broker_id
@@ -138,25 +173,22 @@ class BrokerSender:
         loads: list[_Load] = []
         room = self._config.max_request_size
         for queue in list(self._ready):
-            if queue.in_flight or not self._leads(queue):
+            accumulator = self._sender.accumulator
+            if self._sender.destination(queue) != self.broker_id or not accumulator.ready(queue):
                 del self._ready[queue]
                 self._sender.route(queue)
                 continue
-            batches = self._sender.accumulator.drain(queue, room, first=not loads)
+            batches = accumulator.drain(queue, room, first=not loads)
             if batches:
-                del self._ready[queue]
-                queue.in_flight = True
+                metadata = self._sender.cluster.metadata.partition(queue.topic_partition)
+                queue.sent_epoch = metadata.leader_epoch if metadata is not None else -1
                 loads.append(_Load(queue, batches))
                 room -= sum(len(batch.payload) for batch in batches)
-            elif not queue.closed:
-                del self._ready[queue]  # nothing left that is due
+            if not accumulator.ready(queue):
+                self._ready.pop(queue, None)  # what is left waits for an answer, or to be due
             if room <= 0:
                 break
         return loads
-
-    def _leads(self, queue: PartitionQueue) -> bool:
-        leader = self._sender.cluster.metadata.leader(queue.topic_partition)
-        return leader is not None and leader.broker_id == self.broker_id
 
     async def _deliver(self, loads: list[_Load]) -> None:
         self._count(loads)
@@ -219,8 +251,6 @@ class BrokerSender:
         metrics.requests_sent += 1
         metrics.requests_in_flight += 1
         for load in loads:
-            metadata = self._sender.cluster.metadata.partition(load.queue.topic_partition)
-            load.queue.failed_epoch = metadata.leader_epoch if metadata is not None else -1
             for batch in load.batches:
                 metrics.batches_sent += 1
                 metrics.bytes_sent += len(batch.payload)

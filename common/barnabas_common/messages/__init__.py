@@ -61,6 +61,7 @@ from barnabas_common.messages.offsets import (
     OffsetForLeaderEpochResponse,
 )
 from barnabas_common.messages.produce import ProduceRequest, ProduceResponse
+from barnabas_common.messages.producer_ids import InitProducerIdRequest, InitProducerIdResponse
 from barnabas_common.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -112,6 +113,8 @@ __all__ = [
     "HeartbeatResponse",
     "IncrementalAlterConfigsRequest",
     "IncrementalAlterConfigsResponse",
+    "InitProducerIdRequest",
+    "InitProducerIdResponse",
     "JoinGroupRequest",
     "JoinGroupResponse",
     "LeaderAndIsrRequest",
@@ -176,6 +179,7 @@ SERVICES: dict[Service, dict[type[Any], type[Any]]] = {
         ListGroupsRequest: ListGroupsResponse,
         DescribeGroupsRequest: DescribeGroupsResponse,
         DeleteGroupsRequest: DeleteGroupsResponse,
+        InitProducerIdRequest: InitProducerIdResponse,
     },
     Service.REPLICA: {
         FetchRequest: FetchResponse,

@@ -60,6 +60,8 @@ _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMP = struct.Struct(">q")
 _MAX_TIMESTAMP_POSITION = 35
+_PRODUCER = struct.Struct(">qhi")
+_PRODUCER_POSITION = 43
 
 
 class CorruptBatch(BarnabasError, ValueError):
@@ -232,6 +234,14 @@ def stamp_log_append_time(batch: bytearray, timestamp_ms: int) -> None:
     (attributes,) = _ATTRIBUTES.unpack_from(batch, CRC_START)
     _ATTRIBUTES.pack_into(batch, CRC_START, attributes | LOG_APPEND_TIME)
     _TIMESTAMP.pack_into(batch, _MAX_TIMESTAMP_POSITION, timestamp_ms)
+    seal(batch)
+
+
+def stamp_producer(
+    batch: bytearray, producer_id: int, producer_epoch: int, base_sequence: int
+) -> None:
+    """Say in the header of one batch, in place, who produced it (KIP-98)."""
+    _PRODUCER.pack_into(batch, _PRODUCER_POSITION, producer_id, producer_epoch, base_sequence)
     seal(batch)
 
 

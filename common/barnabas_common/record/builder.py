@@ -78,12 +78,16 @@ class BatchBuilder:
         Raises:
             InvalidArgumentError: there is no record, or the first is too large for any batch.
         """
+        return bytes(self.build_buffer())
+
+    def build_buffer(self) -> bytearray:
+        """As `build`, for a producer that completes the header later; the bytes are not copied."""
         if not self.count:
             raise InvalidArgumentError("a batch needs at least one record")
         self._check_size()
         if self._codec == Compression.NONE:
-            return bytes(self._build())
-        return bytes(recompress(self._build(), self._codec))
+            return self._build()
+        return recompress(self._build(), self._codec)
 
     def _check_size(self) -> None:
         """Raise InvalidArgumentError for a batch that no reader would accept."""

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class CoordinatorRequest(_message.Message):
-    __slots__ = ("correlation_id", "find_coordinator", "join_group", "sync_group", "heartbeat", "leave_group", "offset_commit", "offset_fetch", "offset_delete", "list_groups", "describe_groups", "delete_groups")
+    __slots__ = ("correlation_id", "find_coordinator", "join_group", "sync_group", "heartbeat", "leave_group", "offset_commit", "offset_fetch", "offset_delete", "list_groups", "describe_groups", "delete_groups", "init_producer_id")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     FIND_COORDINATOR_FIELD_NUMBER: _ClassVar[int]
     JOIN_GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -21,6 +21,7 @@ class CoordinatorRequest(_message.Message):
     LIST_GROUPS_FIELD_NUMBER: _ClassVar[int]
     DESCRIBE_GROUPS_FIELD_NUMBER: _ClassVar[int]
     DELETE_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    INIT_PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     find_coordinator: FindCoordinatorRequest
     join_group: JoinGroupRequest
@@ -33,10 +34,11 @@ class CoordinatorRequest(_message.Message):
     list_groups: ListGroupsRequest
     describe_groups: DescribeGroupsRequest
     delete_groups: DeleteGroupsRequest
-    def __init__(self, correlation_id: _Optional[int] = ..., find_coordinator: _Optional[_Union[FindCoordinatorRequest, _Mapping]] = ..., join_group: _Optional[_Union[JoinGroupRequest, _Mapping]] = ..., sync_group: _Optional[_Union[SyncGroupRequest, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatRequest, _Mapping]] = ..., leave_group: _Optional[_Union[LeaveGroupRequest, _Mapping]] = ..., offset_commit: _Optional[_Union[OffsetCommitRequest, _Mapping]] = ..., offset_fetch: _Optional[_Union[OffsetFetchRequest, _Mapping]] = ..., offset_delete: _Optional[_Union[OffsetDeleteRequest, _Mapping]] = ..., list_groups: _Optional[_Union[ListGroupsRequest, _Mapping]] = ..., describe_groups: _Optional[_Union[DescribeGroupsRequest, _Mapping]] = ..., delete_groups: _Optional[_Union[DeleteGroupsRequest, _Mapping]] = ...) -> None: ...
+    init_producer_id: InitProducerIdRequest
+    def __init__(self, correlation_id: _Optional[int] = ..., find_coordinator: _Optional[_Union[FindCoordinatorRequest, _Mapping]] = ..., join_group: _Optional[_Union[JoinGroupRequest, _Mapping]] = ..., sync_group: _Optional[_Union[SyncGroupRequest, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatRequest, _Mapping]] = ..., leave_group: _Optional[_Union[LeaveGroupRequest, _Mapping]] = ..., offset_commit: _Optional[_Union[OffsetCommitRequest, _Mapping]] = ..., offset_fetch: _Optional[_Union[OffsetFetchRequest, _Mapping]] = ..., offset_delete: _Optional[_Union[OffsetDeleteRequest, _Mapping]] = ..., list_groups: _Optional[_Union[ListGroupsRequest, _Mapping]] = ..., describe_groups: _Optional[_Union[DescribeGroupsRequest, _Mapping]] = ..., delete_groups: _Optional[_Union[DeleteGroupsRequest, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerIdRequest, _Mapping]] = ...) -> None: ...
 
 class CoordinatorResponse(_message.Message):
-    __slots__ = ("correlation_id", "find_coordinator", "join_group", "sync_group", "heartbeat", "leave_group", "offset_commit", "offset_fetch", "offset_delete", "list_groups", "describe_groups", "delete_groups", "failure")
+    __slots__ = ("correlation_id", "find_coordinator", "join_group", "sync_group", "heartbeat", "leave_group", "offset_commit", "offset_fetch", "offset_delete", "list_groups", "describe_groups", "delete_groups", "init_producer_id", "failure")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     FIND_COORDINATOR_FIELD_NUMBER: _ClassVar[int]
     JOIN_GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +51,7 @@ class CoordinatorResponse(_message.Message):
     LIST_GROUPS_FIELD_NUMBER: _ClassVar[int]
     DESCRIBE_GROUPS_FIELD_NUMBER: _ClassVar[int]
     DELETE_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    INIT_PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     find_coordinator: FindCoordinatorResponse
@@ -62,8 +65,9 @@ class CoordinatorResponse(_message.Message):
     list_groups: ListGroupsResponse
     describe_groups: DescribeGroupsResponse
     delete_groups: DeleteGroupsResponse
+    init_producer_id: InitProducerIdResponse
     failure: _failure_pb2.Failure
-    def __init__(self, correlation_id: _Optional[int] = ..., find_coordinator: _Optional[_Union[FindCoordinatorResponse, _Mapping]] = ..., join_group: _Optional[_Union[JoinGroupResponse, _Mapping]] = ..., sync_group: _Optional[_Union[SyncGroupResponse, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatResponse, _Mapping]] = ..., leave_group: _Optional[_Union[LeaveGroupResponse, _Mapping]] = ..., offset_commit: _Optional[_Union[OffsetCommitResponse, _Mapping]] = ..., offset_fetch: _Optional[_Union[OffsetFetchResponse, _Mapping]] = ..., offset_delete: _Optional[_Union[OffsetDeleteResponse, _Mapping]] = ..., list_groups: _Optional[_Union[ListGroupsResponse, _Mapping]] = ..., describe_groups: _Optional[_Union[DescribeGroupsResponse, _Mapping]] = ..., delete_groups: _Optional[_Union[DeleteGroupsResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
+    def __init__(self, correlation_id: _Optional[int] = ..., find_coordinator: _Optional[_Union[FindCoordinatorResponse, _Mapping]] = ..., join_group: _Optional[_Union[JoinGroupResponse, _Mapping]] = ..., sync_group: _Optional[_Union[SyncGroupResponse, _Mapping]] = ..., heartbeat: _Optional[_Union[HeartbeatResponse, _Mapping]] = ..., leave_group: _Optional[_Union[LeaveGroupResponse, _Mapping]] = ..., offset_commit: _Optional[_Union[OffsetCommitResponse, _Mapping]] = ..., offset_fetch: _Optional[_Union[OffsetFetchResponse, _Mapping]] = ..., offset_delete: _Optional[_Union[OffsetDeleteResponse, _Mapping]] = ..., list_groups: _Optional[_Union[ListGroupsResponse, _Mapping]] = ..., describe_groups: _Optional[_Union[DescribeGroupsResponse, _Mapping]] = ..., delete_groups: _Optional[_Union[DeleteGroupsResponse, _Mapping]] = ..., init_producer_id: _Optional[_Union[InitProducerIdResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
 
 class FindCoordinatorRequest(_message.Message):
     __slots__ = ("key_type", "coordinator_keys", "client_id")
@@ -520,3 +524,27 @@ class DeleteGroupsResponse(_message.Message):
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[DeletedGroup]
     def __init__(self, results: _Optional[_Iterable[_Union[DeletedGroup, _Mapping]]] = ...) -> None: ...
+
+class InitProducerIdRequest(_message.Message):
+    __slots__ = ("transactional_id", "transaction_timeout_ms", "producer_id", "producer_epoch")
+    TRANSACTIONAL_ID_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    transactional_id: str
+    transaction_timeout_ms: int
+    producer_id: int
+    producer_epoch: int
+    def __init__(self, transactional_id: _Optional[str] = ..., transaction_timeout_ms: _Optional[int] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ...) -> None: ...
+
+class InitProducerIdResponse(_message.Message):
+    __slots__ = ("error_code", "producer_id", "producer_epoch", "error_message")
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    error_code: int
+    producer_id: int
+    producer_epoch: int
+    error_message: str
+    def __init__(self, error_code: _Optional[int] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., error_message: _Optional[str] = ...) -> None: ...

@@ -28,9 +28,10 @@ ASSIGNORS = (
 class Options:
     """All but the faults. Seconds are virtual; `pause` is the mean time between two sends.
 
-    `tombstones` is the part of the records of a compacted topic that have no value; 0 as a lag or
-    as bytes per second is no limit. `groups` is how many consumer groups read the topic, each with
-    `members`, of which the first `static_members` are static.
+    `idempotent`: no retry of a producer may write a record twice. `tombstones` is the part of the
+    records of a compacted topic that have no value; 0 as a lag or as bytes per second is no limit.
+    `groups` is how many consumer groups read the topic, each with `members`, of which the first
+    `static_members` are static.
     """
 
     seed: int
@@ -59,6 +60,7 @@ class Options:
     cleanup_policy: str = "delete"
     keys: int = 0
     tombstones: float = 0.0
+    idempotent: bool = True
     delete_retention_ms: int = 86_400_000
     dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
@@ -110,6 +112,8 @@ class Options:
             delete_topics=pick([True, True, True, True, False]),
             elr_wait_ms=pick([2_000, 10_000, 30_000]),
         )
+        # Of its own, so that the other options of a seed stay what they were.
+        drawn = replace(drawn, idempotent=random.Random(f"idempotence {seed}").random() < 0.8)
         policy = pick(["delete", "delete", "delete", "compact", "compact,delete"])
         drawn = drawn if policy == "delete" else drawn._compacted(policy, chance)
         return drawn._with_groups(random.Random(f"groups {seed}"))
@@ -237,7 +241,8 @@ class Options:
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> "Options":
-        """Read options, without those that no longer exist."""
+        """Read options, without those that no longer exist; old files have no idempotence."""
         known = {field.name for field in fields(cls)}
         given = {name: value for name, value in plain.items() if name in known}
+        given.setdefault("idempotent", False)
         return cls(**{**given, "mode": Mode(given.get("mode", "safety"))})

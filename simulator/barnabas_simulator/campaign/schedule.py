@@ -151,7 +151,9 @@ class _Schedule:
             nemesis.close()
             self._count(nemesis, workload)
         committed = invariants.committed() if options.is_compacted else None
-        assert_delivered(workload.histories, workload.seen, records, committed)
+        assert_delivered(
+            workload.histories, workload.seen, records, committed, self.options.idempotent
+        )
         assert not self.tracebacks.found, f"tracebacks: {self.tracebacks.found[:3]}"
 
     async def _chaos(self, nemesis: Nemesis) -> None:

@@ -31,6 +31,7 @@ from barnabas_simulator.invariants.findings import Broken, Findings
 from barnabas_simulator.invariants.groups.checks import GroupChecks
 from barnabas_simulator.invariants.log_rules import Held, log_matching, strong_isr
 from barnabas_simulator.invariants.logs.image import Images, LogImage
+from barnabas_simulator.invariants.producer_rules import check_producers
 from barnabas_simulator.invariants.seen import Seen
 from barnabas_simulator.invariants.truth import FaultBudget, Truth
 from barnabas_simulator.invariants.view import (
@@ -106,10 +107,10 @@ class Invariants:
         self._unresolved.get(partition, {}).pop(value, None)
 
     def acked(self, partition: TopicPartition, offset: int, value: bytes) -> None:
-        """Record that a producer with acks=all received an acknowledgement for this offset."""
+        """Record an acknowledgement with acks=all; -1 if the leader did not know the offset."""
         self.refused(partition, value)
         truth = self.truths.get(partition)
-        if truth is not None:
+        if truth is not None and offset >= 0:
             self._client_saw(truth, truth.acked, offset, value)
 
     def consumed(self, partition: TopicPartition, offset: int, value: bytes) -> None:
@@ -291,6 +292,7 @@ class Invariants:
             truth.unclean_epoch = None
             truth.lapsed.discard(replica.broker_id)
         self._hold(key, durability_rules.leader_completeness, replica, image, truth)
+        check_producers(self.findings, replica, partition, image)
 
     def _exposed(self, truth: Truth, replica: Replica, partition: Partition) -> None:
         """Take over the high watermark of the legitimate leader as the true one."""
@@ -317,10 +319,14 @@ class Invariants:
     # ---- logs against logs
 
     def compare_logs(self) -> None:
-        """Check I5, I6, I23 and the epochs of the records of all running replicas."""
+        """Check I5, I6, I13, I23 and the epochs of the records of all running replicas."""
         for running in self._view.running():
             for partition in running.partitions:
                 self._beliefs.check_followers(running, partition)
+                replica = replica_of(running, partition)
+                if replica is not None:
+                    image = self._image(running.broker_id, partition)
+                    check_producers(self.findings, replica, partition, image)
         for truth in self.truths.values():
             held = self._held(truth)
             for index, one in enumerate(held):

@@ -2,7 +2,6 @@
 
 from barnabas_tools.labs.framework.lab import Lab
 from barnabas_tools.labs.scenarios import (
-    acks,
     all_replicas_down,
     broker_failover,
     compaction,
@@ -25,6 +24,7 @@ from barnabas_tools.labs.scenarios.groups import (
     coordinator_failover,
     rebalance,
 )
+from barnabas_tools.labs.scenarios.producers import acks, idempotence
 
 LABS: dict[str, Lab] = {
     lab.name: lab
@@ -32,6 +32,7 @@ LABS: dict[str, Lab] = {
         hw_advance.LAB,
         isr_shrink.LAB,
         acks.LAB,
+        idempotence.LAB,
         broker_failover.LAB,
         leader_epoch.LAB,
         data_loss.LAB,

@@ -12,9 +12,6 @@ from typing import NamedTuple
 
 from barnabas_common.record.batch import BatchHeader
 
-PRODUCER_EXPIRATION_MS = 86_400_000
-"""Kafka's default of `producer.id.expiration.ms`: what a producer silent for longer did goes."""
-
 
 class Aborted(NamedTuple):
     """An aborted transaction; its marker is at `last_offset`."""
@@ -68,12 +65,12 @@ class ProducerScan:
         """Where the earliest transaction without a marker starts."""
         return min(self._open.values(), default=None)
 
-    def active(self, now_ms: int) -> dict[int, LastBatch]:
-        """The producers whose state Kafka would still have."""
+    def active(self, now_ms: int, expiration_ms: int) -> dict[int, LastBatch]:
+        """The producers that are not forgotten yet (`producer.id.expiration.ms`)."""
         return {
             producer_id: last
             for producer_id, last in self.last_batches.items()
-            if now_ms - last.timestamp < PRODUCER_EXPIRATION_MS
+            if now_ms - last.timestamp < expiration_ms
         }
 
 

@@ -15,6 +15,7 @@ from barnabas_broker.disk.disk import Disk, is_out_of_descriptors
 from barnabas_broker.log.log_context import HostedLog, LogHost
 from barnabas_broker.log.manager.descriptor_shortage import RETRY_SECONDS
 from barnabas_broker.log.manager.log_directory import LogDirectory
+from barnabas_broker.log.producers.producer_state_manager import PendingSnapshot
 from barnabas_broker.log.segment.segment import Segment
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,8 @@ class LogBackgroundWork(LogHost):
     def rolled(self, log: HostedLog) -> None:
         if not self._is_closed:
             self._tasks.spawn(self.flush(log, log.active_segment_offset), f"flush {log}")
+            for snapshot in log.producers.take_pending():
+                self._tasks.spawn(self._write_snapshot(log, snapshot), f"producers of {log}")
 
     def epochs_changed(self, log: HostedLog) -> None:
         if self._is_closed:
@@ -96,6 +99,17 @@ class LogBackgroundWork(LogHost):
                 if not log.is_failed:
                     log.complete_flush(plan)
                 return
+
+    async def _write_snapshot(self, log: HostedLog, snapshot: PendingSnapshot) -> None:
+        """The file gets its name on the event loop, where no truncation can come between."""
+        try:
+            write = log.producers.write_aside
+            await self._offload.run(self._directory_of(log).watched, write, snapshot)
+            if not log.is_failed:
+                log.producers.put_in_place(snapshot)
+        except OSError as error:
+            log.producers.give_up(snapshot)
+            self._failed(log, error, "write a snapshot of the producers")
 
     async def _save_epochs(self, log: HostedLog) -> None:
         try:

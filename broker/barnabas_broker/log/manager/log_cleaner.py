@@ -270,7 +270,7 @@ class LogCleaner:
             now_ms,
             log.config.delete_retention_ms,
             upper_bound,
-            cleaner.producers.active(now_ms),
+            cleaner.producers.active(now_ms, self._config[keys.PRODUCER_ID_EXPIRATION_MS]),
         )
         transactions = CleanedTransactions(cleaner.producers.aborted)
         await self._make_checkpoints_durable(work, end)

@@ -1,4 +1,4 @@
-"""The periodic tasks of all logs: retention, checkpoints, flushing by time."""
+"""The periodic tasks of all logs: retention, checkpoints, expiry of producers, flushing by time."""
 
 import asyncio
 import logging
@@ -16,6 +16,7 @@ from barnabas_broker.log.unified_log import UnifiedLog
 logger = logging.getLogger(__name__)
 
 _LONGEST_PAUSE_MS = 24 * 3600 * 1000
+_PRODUCERS_BETWEEN_PAUSES = 2_000
 
 
 class Logs(Protocol):
@@ -50,6 +51,8 @@ class PeriodicLogTasks:
             config[keys.LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS],
         )
         self._every(checkpoint, "checkpoints", self._logs.checkpoint_all_offsets)
+        expiration = config[keys.PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS] / 1000
+        self._tasks.repeat(self.expire_producers, expiration, "producers")
         self._tasks.spawn(self._flush_by_time(), "flush")
 
     async def close(self) -> None:
@@ -71,6 +74,16 @@ class PeriodicLogTasks:
             except KafkaError as error:
                 logger.error("%s: retention: %s", log.topic_partition, error)
             await asyncio.sleep(0)
+
+    async def expire_producers(self) -> None:
+        """Forget the producers that have not written for long; others get their turn between."""
+        expiration_ms = self._config[keys.PRODUCER_ID_EXPIRATION_MS]
+        for log in self._logs.logs():
+            producer_ids = list(log.producers.entries)
+            for start in range(0, len(producer_ids), _PRODUCERS_BETWEEN_PAUSES):
+                part = producer_ids[start : start + _PRODUCERS_BETWEEN_PAUSES]
+                log.producers.expire(part, self._clock.wall_ms(), expiration_ms)
+                await asyncio.sleep(0)
 
     # ---- flushing by time
 

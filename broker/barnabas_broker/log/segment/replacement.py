@@ -40,6 +40,11 @@ class Replacement:
         self._failure: OSError | None = None
         self._lock = threading.Lock()
 
+    @property
+    def merged_bases(self) -> set[int]:
+        """Where old segments began that the new one begins before."""
+        return {segment.base_offset for segment in self.old} - {self.cleaned.base_offset}
+
     def prepare(self) -> None:
         """After a lack of descriptors everything is as before."""
         with self._lock:

@@ -145,6 +145,8 @@ class Leadership:
             )
         end_before = self.log.log_end_offset
         appended = self.log.append_as_leader(records, self.epoch, now_ms)
+        if self.log.log_end_offset == end_before:  # a retry of what was appended before
+            return appended
         self._note_caught_up(end_before)
         self._durability.appended()
         self.advance_high_watermark()

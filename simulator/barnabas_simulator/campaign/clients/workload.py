@@ -203,6 +203,7 @@ class Workload:
                     delivery_timeout_ms=600_000,
                     batch_size=self._options.batch_size,
                     linger_ms=self._options.linger_ms,
+                    enable_idempotence=self._options.idempotent,
                     metadata_max_age_ms=METADATA_MAX_AGE_MS,
                 ).start()
             except NoBrokerReachableError as error:

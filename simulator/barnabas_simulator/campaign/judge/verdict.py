@@ -16,6 +16,7 @@ def assert_delivered(
     seen: Mapping[TopicPartition, dict[int, bytes]],
     records: Records,
     committed: Mapping[TopicPartition, Mapping[int, bytes]] | None = None,
+    once: bool = True,
 ) -> None:
     """Raise AssertionError with the first findings.
 
@@ -25,7 +26,8 @@ def assert_delivered(
     the previous. At least one record of each producer must have been acknowledged.
 
     `committed`: all records that were, if the topic is compacted. Those that a later one of their
-    key has superseded may be gone, and tombstones.
+    key has superseded may be gone, and tombstones. `once`: the producers were idempotent, so no
+    record may be there twice.
     """
     appended = {
         partition: sorted({*found, *(committed or {}).get(partition, {}).items()})
@@ -45,7 +47,7 @@ def assert_delivered(
             may_have_gone,
             None if committed is None else appended,
         )
-        verdict.assert_nothing_wrong()
+        verdict.assert_nothing_wrong(once)
         acked[name.partition(".")[0]] += verdict.acked
     mute = [producer for producer, count in acked.items() if not count]
     assert acked and not mute, f"nothing of {mute or 'any producer'} was acknowledged"

@@ -11,13 +11,14 @@ from math import inf
 from typing import NamedTuple
 
 from barnabas_broker.log.manager.log_folders import parse_folder_name
+from barnabas_broker.log.producers.producer_state import last_sequence_of
 from barnabas_broker.log.segment.segment import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
     SWAP_SUFFIX,
     Segment,
 )
-from barnabas_common.record.batch import CorruptBatch, check_crc, parse_header
+from barnabas_common.record.batch import BatchHeader, CorruptBatch, check_crc, parse_header
 from barnabas_common.record.reader import Record, read_batch
 from barnabas_common.topic_partition import TopicPartition
 
@@ -26,8 +27,18 @@ from barnabas_simulator.invariants.logs.held import Held
 from barnabas_simulator.labels import key_of, label_of
 
 
+class Sequenced(NamedTuple):
+    """What an idempotent producer wrote into the header of a batch."""
+
+    producer_id: int
+    producer_epoch: int
+    first_sequence: int
+    last_sequence: int
+
+
 class Batch(NamedTuple):
-    """`delete_horizon_ms`: when compaction may remove its tombstones, None unless it was set."""
+    """`delete_horizon_ms`: when compaction may remove its tombstones, None unless it was set.
+    `sequenced`: None unless an idempotent producer sent it."""
 
     base_offset: int
     last_offset: int
@@ -35,6 +46,7 @@ class Batch(NamedTuple):
     crc: int
     size: int
     delete_horizon_ms: int | None = None
+    sequenced: Sequenced | None = None
 
 
 class Entry(NamedTuple):
@@ -80,6 +92,7 @@ class _Content:
                     header.crc,
                     header.size,
                     header.delete_horizon_ms,
+                    _sequenced(header),
                 )
             )
             self.positions.append(self._read)
@@ -92,6 +105,17 @@ class _Content:
             found = [Entry(r.offset, label_of(r), r.timestamp) for r in records]
             self._entries[index] = found
         return found
+
+
+def _sequenced(header: BatchHeader) -> Sequenced | None:
+    if header.producer_id < 0 or header.is_control:
+        return None
+    return Sequenced(
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        last_sequence_of(header),
+    )
 
 
 def _base(name: str) -> int:

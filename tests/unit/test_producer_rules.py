@@ -1,0 +1,114 @@
+"""I13 on planted logs and states: what may be passes, and each thing that must not is found."""
+
+from collections.abc import Mapping
+
+import pytest
+from barnabas_broker.log.producers.producer_state import MAX_SEQUENCE, after_batch
+from barnabas_common.record.batch import batches
+from barnabas_simulator.disk import MemoryDisk
+from barnabas_simulator.invariants.logs.image import LogImage
+from barnabas_simulator.invariants.producer_rules import sequences_follow, state_is_the_logs
+from barnabas_simulator.invariants.view import Replica
+
+from tests.support.idempotent import sent
+
+PATH = "/data/t-0"
+Sent = tuple[int, int, int]
+"""Producer id, epoch and first sequence of a batch of two records."""
+
+
+def written(*parts: Sent, start: int = 0) -> bytes:
+    data = b""
+    for number, (producer_id, epoch, sequence) in enumerate(parts):
+        batch = sent(b"a", b"b", producer_id=producer_id, epoch=epoch, sequence=sequence)
+        data += (start + number * 2).to_bytes(8, "big") + batch[8:]
+    return data
+
+
+def image_of(data: bytes, is_compacted: bool = False) -> LogImage:
+    disk = MemoryDisk()
+    disk.make_directory(PATH)
+    disk.open(f"{PATH}/{0:020d}.log", create=True).append([data])
+    image = LogImage(disk, PATH, is_compacted)
+    image.update()
+    return image
+
+
+def state_of(data: bytes) -> dict[int, bytes]:
+    entries: dict[int, bytes] = {}
+    for _, header in batches(data):
+        entries[header.producer_id] = after_batch(entries.get(header.producer_id), header)
+    return entries
+
+
+def replica_of(image: LogImage) -> Replica:
+    return Replica(1, "1/1", 0, 0, 0, image.end, image.end, (), None, None)
+
+
+def follows(*parts: Sent, is_compacted: bool = False) -> bool:
+    image = image_of(written(*parts), is_compacted)
+    return sequences_follow.broken(replica_of(image), image) is None
+
+
+def agrees(data: bytes, entries: Mapping[int, bytes], is_compacted: bool = False) -> bool:
+    image = image_of(data, is_compacted)
+    return state_is_the_logs.broken(replica_of(image), image, entries) is None
+
+
+@pytest.mark.parametrize(
+    ("parts", "follow", "follow_compacted"),
+    [
+        ([(1, 0, 0), (2, 0, 0), (1, 0, 2), (2, 0, 2)], True, True),
+        ([(1, 0, 40), (1, 0, 42)], True, True),
+        ([(1, 0, 0), (1, 0, 0)], False, False),
+        ([(1, 0, 0), (1, 0, 2), (1, 0, 0)], False, False),
+        ([(1, 0, 0), (1, 0, 1)], False, False),
+        ([(1, 0, 0), (1, 0, 4)], False, True),
+        ([(1, 0, 0), (1, 1, 0)], True, True),
+        ([(1, 0, 0), (1, 1, 2)], False, True),
+        ([(1, 1, 0), (1, 0, 0)], False, False),
+        ([(1, 0, MAX_SEQUENCE), (1, 0, 1)], True, True),
+        ([(1, 0, MAX_SEQUENCE - 1), (1, 0, 0)], True, True),
+        ([(1, 0, MAX_SEQUENCE - 1), (1, 0, MAX_SEQUENCE - 1)], False, False),
+    ],
+)
+def test_sequences_follow(parts: list[Sent], follow: bool, follow_compacted: bool) -> None:
+    assert follows(*parts) is follow
+    assert follows(*parts, is_compacted=True) is follow_compacted
+
+
+LOG = written((1, 0, 0), (2, 0, 0), (1, 0, 2), (1, 0, 4))
+
+
+def test_a_replica_knows_what_its_log_has() -> None:
+    state = state_of(LOG)
+    assert agrees(LOG, state)
+    assert not agrees(LOG, {}), "nothing was read at a start"
+    assert not agrees(LOG, {1: state[1]}), "one is missing"
+    assert not agrees(LOG, state_of(LOG[: 3 * len(LOG) // 4])), "it is behind its log"
+    ahead = state_of(LOG + written((2, 0, 2), start=8))
+    assert not agrees(LOG, ahead), "a truncation was forgotten"
+
+
+def test_a_batch_that_is_not_in_the_log_is_found_in_the_window_too() -> None:
+    other = state_of(written((1, 0, 0), (2, 0, 0), (2, 0, 2), (1, 0, 2)))
+    same_end = state_of(written((1, 0, 0), (2, 0, 0), (3, 0, 0), (1, 0, 2)))
+    log = written((1, 0, 0), (2, 0, 0), (3, 0, 0), (1, 0, 2))
+    assert agrees(log, same_end)
+    entries = {**same_end, 2: other[2]}
+    assert not agrees(log, entries)
+
+
+def test_what_retention_deleted_may_be_known() -> None:
+    whole = written((1, 0, 0), (2, 0, 0), (1, 0, 2))
+    rest = whole[2 * len(whole) // 3 :]
+    assert agrees(rest, state_of(whole))
+    assert agrees(rest, state_of(rest))
+
+
+def test_compaction_may_take_older_batches_but_not_the_last() -> None:
+    size = len(LOG) // 4
+    compacted = LOG[size:]  # the first batch of producer 1 went
+    state = state_of(LOG)
+    assert agrees(compacted, state, is_compacted=True)
+    assert not agrees(LOG[: 3 * size], state, is_compacted=True)

@@ -1,0 +1,1 @@
+"""What a producer may rely on."""
