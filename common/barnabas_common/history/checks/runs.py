@@ -26,6 +26,9 @@ class Runs:
         at = bisect_right(runs, (offset, float("inf"))) - 1
         return at >= 0 and runs[at][0] <= offset <= runs[at][1]
 
+    def __len__(self) -> int:
+        return sum(last - first + 1 for first, last in self._merged())
+
     def _merged(self) -> list[tuple[int, int]]:
         if self._open is None:
             return self._runs
