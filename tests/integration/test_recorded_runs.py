@@ -5,7 +5,10 @@ each fault strikes twice: under settings that permit the loss, and under the saf
 """
 
 import asyncio
+import json
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import pytest
 from barnabas.producer.config import ProducerOptions
 from barnabas_common.history.checks.finding import Anomaly
 from barnabas_common.history.promise import PROFILES
+from barnabas_tools.chaos.report.__main__ import main as report
 from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.cluster_state import (
@@ -123,3 +127,48 @@ async def test_a_replica_outside_the_isr_is_all_that_is_left(
     else:
         assert safe.examples() == []
         assert safe.good
+
+
+def started(cluster: LocalCluster, folder: Path, role: str, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "barnabas_tools.chaos.clients", role, "--topic", "processes"]
+    command += ["--bootstrap", cluster.bootstrap, "--folder", str(folder), *options]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+async def grown(path: Path, lines: int, within: float = 60.0) -> None:
+    """Wait until a history has more lines."""
+    async with asyncio.timeout(within):
+        while not path.exists() or path.read_bytes().count(b"\n") < lines:
+            await asyncio.sleep(0.05)
+
+
+async def test_clients_are_processes_that_are_killed(cluster: LocalCluster, tmp_path: Path) -> None:
+    """A producer and a member are killed with -9, as is the leader; all of it is in the history."""
+    await create_topic(cluster.bootstrap, "processes", 2)
+    running = {
+        "producer": started(cluster, tmp_path, "producer", "--client", "producer"),
+        "observer": started(cluster, tmp_path, "observer", "--client", "observer"),
+    }
+    for name in ("member-1", "member-2"):
+        running[name] = started(cluster, tmp_path, "member", "--client", name)
+    await grown(tmp_path / "producer.1.jsonl", 500)
+    await grown(tmp_path / "member-1.1.jsonl", 10)
+    for name, role in (("producer", "producer"), ("member-1", "member")):
+        running[name].kill()
+        again = ("--client", name, "--incarnation", "2")
+        running[f"{name} again"] = started(cluster, tmp_path, role, *again)
+    leader = (await leaders(cluster.bootstrap, "processes"))[0]
+    await asyncio.to_thread(cluster.kill, leader)
+    await grown(tmp_path / "producer.2.jsonl", 500)
+    await asyncio.to_thread(cluster.restart, leader)
+    await wait_until_in_sync(cluster.bootstrap, "processes")
+    for process in running.values():
+        process.terminate()
+    codes = {name: await asyncio.to_thread(process.wait, 60) for name, process in running.items()}
+    assert {code for name, code in codes.items() if codes[name] != -signal.SIGKILL} == {0}
+    judge = started(cluster, tmp_path, "judge", "--client", "judge", "--within", "60")
+    assert await asyncio.to_thread(judge.wait, 120) == 0
+    assert report([str(tmp_path), "--profile", "safe"]) == 0
+    content = json.loads((tmp_path / "report.json").read_text())
+    assert content["acknowledged"] > 500
+    assert content["states"].keys() == {"processes-0", "processes-1"}

@@ -23,7 +23,7 @@ class Report:
     figures: Figures
 
     def as_json(self) -> dict[str, Any]:
-        judged, figures = self.judgement, asdict(self.figures)
+        judged, figures = self.judgement, self.figures
         permitted = judged.promise.permitted()
         anomalies = {
             str(anomaly): {
@@ -44,7 +44,10 @@ class Report:
             "read": judged.read,
             "unread": judged.unread,
             "anomalies": anomalies,
-            **figures,
+            **vars(figures),
+            "faults": [asdict(span) for span in figures.faults],
+            "states": {name: [asdict(each) for each in of] for name, of in figures.states.items()},
+            "longest_gap": {name: asdict(gap) for name, gap in figures.longest_gap.items()},
         }
 
     def write(self, folder: Path) -> None:
