@@ -24,8 +24,10 @@ _BY_UNCLEAN_ELECTIONS = _BY_LOSS | {
     Anomaly.LOST_COMMIT,
     Anomaly.MISSED_BY_GROUP,
 }
+# A record that a retry repeats supersedes itself: the first copy may go, and the order with it.
 _BY_COMPACTION = frozenset(
     {
+        Anomaly.NONMONOTONIC_SEND,
         Anomaly.LOST_WRITE,
         Anomaly.UNSEEN,
         Anomaly.VANISHED,
@@ -62,7 +64,6 @@ class Promise:
         return found
 
 
-# By the letter of the acceptance matrix.
 PROFILES = {
     "acks-1": Promise(acks_all=False),
     "safe": Promise(),
