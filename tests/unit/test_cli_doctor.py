@@ -29,8 +29,7 @@ def test_every_address_answers() -> None:
     "second, words",
     [
         (Tried("localhost:9093", ProbeResult.REFUSED), "nothing listens there; localhost is only"),
-        (Tried("localhost:9093", ProbeResult.SILENT), "no connection within 3 s; start the broker"),
-        (Tried("localhost:9093", ProbeResult.FAILED), "the name localhost is unknown here"),
+        (Tried("localhost:9093", ProbeResult.SILENT), "nothing listens there; localhost is only"),
         (Tried("localhost:9093", ProbeResult.ANSWERED, failure="HTTP"), "no broker answers (HTTP)"),
         (answered("localhost:9093", 1), "broker 1 answers, not broker 2"),
         (answered("localhost:9093", 2, cluster="d"), "a broker of another cluster answers"),
@@ -42,6 +41,22 @@ def test_a_wrong_advertised_address_is_named_with_its_broker(second: Tried, word
     assert words in result and "advertised.listeners of broker 2" in result
     assert "\n" not in result
     assert found["advertised by broker 1 localhost:9092"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "reached, words",
+    [
+        (ProbeResult.REFUSED, "nothing listens there; start the broker, or change"),
+        (ProbeResult.SILENT, "no connection within 3 s; start the broker, or change"),
+        (ProbeResult.FAILED, "the name broker1 is unknown here, or no route leads to it"),
+    ],
+)
+def test_a_name_of_another_host(reached: ProbeResult, words: str) -> None:
+    asked = Answer(1, "c", 1, {1: "broker1:9092"})
+    found = results(
+        Tried("localhost:9092", ProbeResult.ANSWERED, asked), Tried("broker1:9092", reached)
+    )
+    assert words in found["advertised by broker 1 broker1:9092"]
 
 
 def test_bootstrap_addresses_of_two_clusters() -> None:

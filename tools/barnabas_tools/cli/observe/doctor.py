@@ -130,9 +130,9 @@ def _fault_of_advertised(broker_id: int, tried: Tried, cluster: str) -> str | No
     change = f"change advertised.listeners of broker {broker_id}"
     if tried.answer is None:
         host = Address.parse(tried.address).host
-        if tried.reached is ProbeResult.REFUSED and host in _LOCAL:
+        if tried.reached is not ProbeResult.ANSWERED and host in _LOCAL:
             return (
-                f"{_unreached(tried)}; {host} is only right for clients on the broker's own host:"
+                f"nothing listens there; {host} is only right for clients on the broker's own host:"
                 f" use another listener of the brokers, or {change}"
             )
         return f"{_unreached(tried)}; start the broker, or {change}"
