@@ -118,7 +118,7 @@ def test_a_link_that_is_cut_leaves_the_others(tools: Toolbox) -> None:
     ends(fault)
 
 
-def test_an_isolated_broker_reaches_nobody_and_leads_nothing(
+def test_an_isolated_broker_reaches_no_other_and_leads_nothing(
     cluster: ComposeCluster, tools: Toolbox
 ) -> None:
     leader = cluster.leader(TOPIC, 0)

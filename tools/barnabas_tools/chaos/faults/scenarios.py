@@ -1,4 +1,4 @@
-"""Faults that follow the cluster's own state: whoever leads, whoever is controller, all in turn."""
+"""Faults that follow the cluster: its leader, its controller, each of its brokers in turn."""
 
 from collections.abc import Callable
 
