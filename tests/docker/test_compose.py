@@ -102,7 +102,7 @@ def test_a_broker_whose_process_ends_starts_again(compose: ComposeCluster) -> No
     before = compose.inspect("broker3")["RestartCount"]
     # Not `docker kill`, after which Docker would leave it stopped.
     process = compose.inspect("broker3")["State"]["Pid"]
-    as_root = ("--user", "root", "--pid", "host", "--privileged", "--entrypoint", "sh")
+    as_root = ("--user", "root", "--pid", "host", "--entrypoint", "sh")
     docker("run", "--rm", *as_root, "barnabas-broker", "-c", f"kill -9 {process}")
     deadline = time.monotonic() + 20
     while compose.inspect("broker3")["RestartCount"] == before:
