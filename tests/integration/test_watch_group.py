@@ -139,6 +139,21 @@ def test_a_terminal_that_cannot_be_redrawn_gets_lines(cluster: LocalCluster) -> 
     assert "\x1b" not in shown.seen
 
 
+async def test_once_prints_the_state_and_the_stored_events(cluster: LocalCluster) -> None:
+    await create_topic(cluster.bootstrap, "once-topic", 1)
+    shell = Shell(cluster.bootstrap)
+    assert "there is no such group yet" in shell.run("watch", "--group", "never", "--once").stdout
+    with Producer(cluster.bootstrap) as producer:
+        producer.send("once-topic", b"x")
+    read = shell.run("consume", "once-topic", "--group", "once", "--max-messages", "1",
+                     "--from-beginning")  # fmt: skip
+    assert read.returncode == 0, read.stderr
+    shown = shell.run("watch", "--group", "once", "--once")
+    assert shown.returncode == 0, shown.stderr
+    assert "Empty" in shown.stdout and "group-stable" in shown.stdout
+    assert "--events-only" in shell.run("watch", "--group", "once", "--events-only").stderr
+
+
 def test_without_a_cluster_it_says_so_at_once(cluster: LocalCluster) -> None:
     shell = Shell("localhost:1")
     result = shell.run("watch", "--group", "nothing")

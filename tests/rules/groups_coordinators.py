@@ -86,9 +86,16 @@ COORDINATOR = Section(
         opposite(
             "Groups are served when what was read is committed, or cannot be. Different",
             _PARTITION_LOG,
-            "await self._reads.until_committed(key, leader_epoch, end)",
+            "await self._reads.until_committed(key, leader_epoch, end, only_committed)",
             "pass",
             "simulation/test_group_coordinator_moves.py::test_a_coordinator_waits_until_what_it_has_read_is_committed",
+        ),
+        opposite(
+            "... in the second case no assignment is answered yet",
+            "coordinator/group/membership/sync.py",
+            "if group.state is GroupState.STABLE and not self._context.is_committed(group):",
+            "if False:",
+            "simulation/test_group_coordinator_moves.py::test_no_assignment_is_answered_from_a_generation_that_may_still_be_lost",
         ),
         opposite(
             "A load that a later role has overtaken is dropped",

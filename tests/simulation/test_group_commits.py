@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from barnabas import CommitFailedError, Consumer, OffsetAndMetadata
 from barnabas_common.errors import (
+    BarnabasError,
     OffsetMetadataTooLargeError,
     RebalanceInProgressError,
 )
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
+    HeartbeatRequest,
     OffsetCommitRequest,
 )
 
@@ -71,6 +73,33 @@ def test_a_commit_of_an_old_generation_fails_and_says_so() -> None:
                 PARTITIONS[0]: OffsetAndMetadata(3, "note"),
                 PARTITIONS[1]: None,
             }
+
+    story(scenario)
+
+
+def test_a_commit_that_waited_for_another_is_not_sent_in_a_later_generation() -> None:
+    """Its partition may be another member's by then."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        write(brokers, 5)
+        async with member(brokers, "a", enable_auto_commit=False) as consumer:
+            await settle(consumer)
+            held = brokers.hold(OffsetCommitRequest, lambda request: True)
+            outcomes: list[BarnabasError | None] = []
+            for offset in (1, 2):
+                consumer.commit_async({PARTITIONS[0]: offset}, lambda _, e: outcomes.append(e))
+            await held.reached.wait()
+            brokers.refusals[HeartbeatRequest] = [ErrorCode.UNKNOWN_MEMBER_ID]
+            before = consumer.health()[0]
+            while brokers.refusals[HeartbeatRequest] or consumer.health()[0] == before:
+                await consumer.poll(timeout_ms=50)
+            await settle(consumer)
+            held.release.set()
+            while len(outcomes) < 2:
+                await consumer.poll(timeout_ms=50)
+            assert isinstance(outcomes[1], CommitFailedError)
+            assert len(brokers.requests(OffsetCommitRequest)) == 1
+            await consumer.commit({PARTITIONS[0]: 3})
 
     story(scenario)
 

@@ -166,6 +166,33 @@ def test_without_enough_replicas_a_coordinator_serves_what_it_has_read() -> None
     in_cluster(story)
 
 
+def test_no_assignment_is_answered_from_a_generation_that_may_still_be_lost() -> None:
+    """A later coordinator without it would give its number to another generation."""
+
+    async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
+        (member,) = await group(coordinators, session_timeout_ms=600_000)
+        survivor = next(b for b in cluster.broker_ids if b != member.broker_id)
+        killed = [b for b in cluster.broker_ids if b != survivor]
+        for broker_id in killed:
+            cluster.kill(broker_id)
+        groups = cluster.broker(survivor).groups._groups
+        await until(lambda: groups.status("g") is ErrorCode.NONE)
+        member.broker_id = survivor
+        assert await member.heartbeat() is ErrorCode.NONE
+        refused = await member.sync()
+        assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        for broker_id in killed:
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        await until(lambda: all_in_sync(cluster))
+        member.broker_id = await coordinators.find("g")
+        await coordinators.describe("g")
+        answered = await member.sync()
+        assert (answered.error_code, answered.assignment) == (0, member.member_id.encode())
+
+    in_cluster(story)
+
+
 def test_a_group_that_is_loaded_over_its_size_limit_rebalances() -> None:
     async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
         members = await group(coordinators, 2, session_timeout_ms=60_000)

@@ -59,13 +59,17 @@ class Answers:
 
 
 class GroupWorld:
-    """One group, `g`. `store_error` is the outcome of writes; `hold_writes` delays them."""
+    """One group, `g`. `store_error` is the outcome of writes; `hold_writes` delays them.
+
+    `is_committed`: whether the group's log is.
+    """
 
     def __init__(self, max_size: int = 100, delay_ms: int = DELAY_MS) -> None:
         self.now = 0.0
         self.stored: list[dict[str, bytes]] = []
         self.store_error = ErrorCode.NONE
         self.hold_writes = False
+        self.is_committed = True
         self._held: list[Stored] = []
         self._timers: list[tuple[float, int, _Timer, Callable[[], None]]] = []
         self._sequence = itertools.count()
@@ -79,6 +83,7 @@ class GroupWorld:
             call_later=self._call_later,
             new_id=lambda: f"id{next(self._ids)}",
             store=self._store,
+            is_committed=lambda group: self.is_committed,
             events=self.events,
         )
         self.rebalances = Rebalances(context)

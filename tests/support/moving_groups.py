@@ -1,9 +1,10 @@
 """Groups whose coordinator moves: what their tests share."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from barnabas_common.events import EventKind
+from barnabas_common.record.batch import BatchHeader
 from barnabas_common.record.reader import Record
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
@@ -64,10 +65,15 @@ class SlowLog:
         self.groups._log.load = self.load  # type: ignore[method-assign]
 
     async def load(
-        self, key: TopicPartition, leader_epoch: int, take: Callable[[Record], None]
-    ) -> None:
+        self,
+        key: TopicPartition,
+        leader_epoch: int,
+        take: Callable[[BatchHeader, Sequence[Record]], None],
+        only_committed: bool,
+    ) -> int:
         await self.released.setdefault(leader_epoch, asyncio.Event()).wait()
-        await self._load(key, leader_epoch if self.read_under is None else self.read_under, take)
+        under = leader_epoch if self.read_under is None else self.read_under
+        return await self._load(key, under, take, only_committed)
 
     def release(self, leader_epoch: int | None = None) -> None:
         for epoch, event in self.released.items():

@@ -53,7 +53,7 @@ PIPELINED = {"max_request_size": 500, **SMALL}
 async def test_a_lost_answer_is_retried_and_the_first_offset_comes_back() -> None:
     async with ScriptedBrokers() as brokers:
         async with Producer(
-            brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=100, **FAST
+            brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=500, **FAST
         ) as producer:
             await producer.send_and_wait("flights", b"0")
             brokers.faults.append(brokers.append_and_fall_silent)
@@ -144,7 +144,7 @@ async def test_five_batches_are_in_flight_if_much_waits_behind_the_first() -> No
 async def test_many_batches_in_one_request_are_recognized_by_the_last() -> None:
     async with ScriptedBrokers() as brokers:
         async with Producer(
-            brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=100, **SMALL
+            brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=500, **SMALL
         ) as producer:
             await producer.send_and_wait("flights", b"first")
             release = asyncio.Event()
@@ -228,8 +228,8 @@ async def test_a_batch_that_expires_in_flight_is_followed_once_and_in_order(
             await asyncio.Event().wait()
 
         async with Producer(
-            brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=100,
-            delivery_timeout_ms=400, retries=1, **FAST,
+            brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=500,
+            delivery_timeout_ms=2_000, retries=1, **FAST,
         ) as producer:  # fmt: skip
             await producer.send_and_wait("flights", b"first")
             brokers.faults += [lose, lose]
@@ -318,7 +318,7 @@ async def test_batches_built_elsewhere_are_recognized_too() -> None:
     payload = builder.build() * 7
     async with ScriptedBrokers() as brokers:
         async with Producer(
-            brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=100, **FAST
+            brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=500, **FAST
         ) as producer:
             await producer.send_and_wait("flights", b"first")
             brokers.faults += [brokers.append_and_fall_silent] * 2

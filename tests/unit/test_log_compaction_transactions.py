@@ -92,6 +92,25 @@ async def test_aborted_records_supersede_nothing_and_go(world: ManagerWorld) -> 
     assert set(headers(log)) == {0, 2, 3, 4}, "both markers stay"
 
 
+async def test_the_last_batch_of_a_producer_is_one_that_cannot_be_truncated(
+    world: ManagerWorld,
+) -> None:
+    """If the batch above the high watermark goes, the one before carries the last sequence."""
+    manager, log = await opened(world)
+    append(log, 7, (b"a", b"1"), attributes=0, timestamp=NOW)
+    append(log, -1, (b"a", b"2"), attributes=0)
+    seal_log(log)
+    committed = log.high_watermark
+    append(log, 7, (b"b", b"3"), attributes=0, timestamp=NOW, sequence=1)
+    log.update_high_watermark(committed)
+    await compact(manager, log, world.passes)
+    assert headers(log)[0] == 0, "its record is superseded, its sequence is not"
+    log.update_high_watermark(log.log_end_offset)
+    seal_log(log)
+    await compact(manager, log, world.passes)
+    assert 0 not in headers(log)
+
+
 async def test_a_marker_goes_after_its_records_in_two_phases(world: ManagerWorld) -> None:
     manager, log = await opened(world)
     append(log, 1, (b"a", b"1"))

@@ -39,7 +39,13 @@ L = TypeVar("L", bound=Loaded)
 
 
 class OwnedPartitions(ABC, Generic[L]):
-    """Listens to the roles of `topic` (a `RoleListener`); `what` names its contents in events."""
+    """Listens to the roles of `topic` (a `RoleListener`); `what` names its contents in events.
+
+    `serves_only_committed`: a partition is loading until all that was read is committed, even while
+    there are too few replicas for that.
+    """
+
+    serves_only_committed = False
 
     def __init__(
         self, topic: InternalTopic, what: str, log: PartitionLog, events: EventLog
@@ -51,6 +57,7 @@ class OwnedPartitions(ABC, Generic[L]):
         self._tasks = TaskScope(f"coordinator of {what}")
         self._owned: dict[int, int] = {}
         self._loading: dict[int, int] = {}
+        self._loaded_to: dict[int, int] = {}
         self._learning = False
         self._active = True
 
@@ -120,6 +127,11 @@ class OwnedPartitions(ABC, Generic[L]):
         """The epoch under which this broker coordinates an owned partition."""
         return self._owned[partition.partition]
 
+    def is_load_committed(self, partition: TopicPartition) -> bool:
+        """Whether what was read of an owned partition is committed."""
+        end = self._loaded_to.get(partition.partition, 0)
+        return self._log.is_committed(partition, self.leader_epoch(partition), end)
+
     # ---- roles
 
     def became_leader(self, topic_partition: TopicPartition, leader_epoch: int) -> None:
@@ -147,6 +159,7 @@ class OwnedPartitions(ABC, Generic[L]):
 
     def _unload(self, partition: int, why: str) -> None:
         was_loading = self._loading.pop(partition, None)
+        self._loaded_to.pop(partition, None)
         was_owned = self._owned.pop(partition, None)
         gone = self._give_up(partition)
         if was_owned is None and was_loading is None:
@@ -178,14 +191,16 @@ class OwnedPartitions(ABC, Generic[L]):
         """Read until it succeeds; None once a change of role has overtaken this load."""
         reported = False
         while True:
-            loaded, error = self._new_load(), None
+            loaded, error, end = self._new_load(), None, 0
             try:
                 await self.topic.learn()
-                await self._log.load(key, leader_epoch, loaded.take_batch)
+                take, strict = loaded.take_batch, self.serves_only_committed
+                end = await self._log.load(key, leader_epoch, take, only_committed=strict)
             except KafkaError as failure:
                 error = failure
             if self._loading.get(key.partition) != leader_epoch:
                 return None
+            self._loaded_to[key.partition] = end
             if error is None:
                 return loaded
             # As in Kafka: better some of it than none while there is no other copy.

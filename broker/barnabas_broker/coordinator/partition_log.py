@@ -204,15 +204,24 @@ class PartitionLog:
         assert response is not None
         return response.partitions[0]
 
+    def is_committed(self, key: TopicPartition, leader_epoch: int, end: int) -> bool:
+        """Whether this broker leads under that epoch and everything below `end` is committed."""
+        try:
+            return self._reads.is_committed(key, leader_epoch, end)
+        except KafkaError:
+            return False
+
     async def load(
         self,
         key: TopicPartition,
         leader_epoch: int,
         take: Callable[[BatchHeader, Sequence[Record]], None],
-    ) -> None:
+        only_committed: bool = False,
+    ) -> int:
         """Call `take` with every batch of the partition, in order, markers of transactions too.
 
-        Returns when what was taken is committed, or cannot be for lack of replicas.
+        Returns the end of what was taken, when that is committed; unless `only_committed`, also
+        when it cannot be for lack of replicas.
 
         Raises:
             KafkaError: this broker no longer leads under that epoch, or its log cannot be read.
@@ -232,7 +241,8 @@ class PartitionLog:
             await asyncio.sleep(0)
         # If this leader died now, the next one might be without the last records: two generations
         # of a group would have one number.
-        await self._reads.until_committed(key, leader_epoch, end)
+        await self._reads.until_committed(key, leader_epoch, end, only_committed)
+        return end
 
 
 def _records(data: bytes, position: int) -> list[Record]:

@@ -30,7 +30,7 @@ from barnabas.group.offsets import (
     commit_once,
     fetch_committed,
 )
-from barnabas.group.states import COMMIT, MemberState, Reaction, reaction
+from barnabas.group.states import COMMIT, Generation, MemberState, Reaction, reaction
 
 logger = logging.getLogger(__name__)
 
@@ -40,9 +40,13 @@ _NOT_NOW = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 
 
 class _Wanted(NamedTuple):
-    """A commit in the queue; `timeout` None: a single attempt."""
+    """A commit in the queue, and the generation that it was made in.
+
+    `timeout` in seconds; None: a single attempt.
+    """
 
     offsets: Offsets
+    generation: Generation
     timeout: float | None
     outcome: asyncio.Future[BarnabasError | None]
 
@@ -107,7 +111,7 @@ class Commits:
         self, offsets: Offsets, timeout: float | None
     ) -> asyncio.Future[BarnabasError | None]:
         outcome = asyncio.get_running_loop().create_future()
-        self._queue.append(_Wanted(offsets, timeout, outcome))
+        self._queue.append(_Wanted(offsets, self._member.generation, timeout, outcome))
         if not self._working:
             self._working = True
             self._tasks.spawn(self._work(), "commit")
@@ -116,30 +120,36 @@ class Commits:
     async def _work(self) -> None:
         try:
             while self._queue:
-                offsets, timeout, outcome = self._queue[0]
+                wanted = self._queue[0]
                 failure: BarnabasError | None = None
                 try:
-                    if offsets:
-                        await self._send(offsets, timeout)
+                    if wanted.offsets:
+                        await self._send(wanted)
                 except BarnabasError as error:
                     failure = error
                 except Exception as error:  # a mistake here: the commits behind it go on
                     logger.exception("group %s: a commit failed", self._config.group_id)
                     failure = ClientError(f"the commit could not be sent: {error!r}")
                 self._queue.popleft()
-                if not outcome.done():
-                    outcome.set_result(failure)
+                if not wanted.outcome.done():
+                    wanted.outcome.set_result(failure)
         finally:
             self._working = False
 
-    async def _send(self, offsets: Offsets, timeout: float | None) -> None:
-        """One commit, with attempts for `timeout` seconds, or a single one."""
+    async def _send(self, wanted: _Wanted) -> None:
+        """One commit, with attempts for `timeout` seconds, or a single one.
+
+        It is sent under the generation it was made in, or not at all: in a later one its partitions
+        may be another member's.
+        """
+        offsets, sent, timeout, _ = wanted
         member, config = self._member, self._config
         if member.state in _NOT_NOW and not self.leaving:
             raise RebalanceInProgressError("poll() until the group has rebalanced, then commit")
-        sent = member.generation
-        if member.subscribed and sent.number < 0:
+        if member.subscribed and member.generation.number < 0:
             raise CommitFailedError(f"this consumer is no member of the group now: {member.why}")
+        if member.generation != sent:
+            raise CommitFailedError("the group has rebalanced since this commit was made")
         arguments = (
             self._coordinator, sent, config.group_instance_id, offsets, config.offsets_storage
         )  # fmt: skip

@@ -127,6 +127,7 @@ class GroupCoordinator:
             call_later=_call_later,
             new_id=lambda: java_uuid(runtime.randomness.randbytes(16)),
             store=self._log.store,
+            is_committed=self._groups.is_committed,
             events=self._context.events,
         )
 

@@ -93,6 +93,10 @@ class Groups(OwnedPartitions[LoadedGroups]):
         """The partition that holds a group that is here."""
         return TopicPartition(GROUP_METADATA_TOPIC, self._partitions[group.group_id])
 
+    def is_committed(self, group: Group) -> bool:
+        """Whether what was read is committed, so that no later coordinator is without it."""
+        return self.is_load_committed(self.partition_of(group))
+
     def partitions_deleted(self, deleted: Iterable[TopicPartition]) -> None:
         """Remember them for the groups that are still being read."""
         if self._loading:

@@ -19,6 +19,9 @@ class Transactions(OwnedPartitions[LoadedTransactions]):
     """`loaded(transaction)` is called for each transactional id that was read,
     `forgotten(transaction)` for each that goes with its partition."""
 
+    # A marker must not be written for a decision that the next coordinator may be without.
+    serves_only_committed = True
+
     def __init__(
         self,
         log: PartitionLog,

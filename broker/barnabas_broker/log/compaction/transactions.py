@@ -32,8 +32,13 @@ class LastBatch(NamedTuple):
 
 @dataclass
 class ProducerScan:
-    """Fed with every batch of a log in order."""
+    """Fed with every batch of a log in order.
 
+    A producer's last batch is looked for below `stable_offset`: what is above may be truncated, and
+    then the one before is the last.
+    """
+
+    stable_offset: int | None = None
     aborted: list[Aborted] = field(default_factory=list)
     last_batches: dict[int, LastBatch] = field(default_factory=dict)
     _open: dict[int, int] = field(default_factory=dict)
@@ -43,6 +48,8 @@ class ProducerScan:
             return
         if header.is_transactional:
             self._open.setdefault(header.producer_id, header.base_offset)
+        if not self._is_stable(header):
+            return
         self.last_batches[header.producer_id] = LastBatch(
             header.last_offset, header.producer_epoch, header.max_timestamp
         )
@@ -52,6 +59,8 @@ class ProducerScan:
         first = self._open.pop(producer_id, None)
         if is_abort and first is not None:
             self.aborted.append(Aborted(producer_id, first, header.last_offset))
+        if not self._is_stable(header):
+            return
         last = self.last_batches.get(producer_id)
         same_epoch = last is not None and last.producer_epoch == header.producer_epoch
         self.last_batches[producer_id] = LastBatch(
@@ -59,6 +68,9 @@ class ProducerScan:
             header.producer_epoch,
             header.max_timestamp,
         )
+
+    def _is_stable(self, header: BatchHeader) -> bool:
+        return self.stable_offset is None or header.last_offset < self.stable_offset
 
     def active(self, now_ms: int, expiration_ms: int) -> dict[int, LastBatch]:
         """The producers that are not forgotten yet (`producer.id.expiration.ms`)."""

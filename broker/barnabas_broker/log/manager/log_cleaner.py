@@ -34,7 +34,7 @@ from barnabas_broker.log.compaction.cleanable import (
 )
 from barnabas_broker.log.compaction.cleaner import Cleaner, Source
 from barnabas_broker.log.compaction.offset_map import OffsetMap, slots_within
-from barnabas_broker.log.compaction.transactions import CleanedTransactions
+from barnabas_broker.log.compaction.transactions import CleanedTransactions, ProducerScan
 from barnabas_broker.log.compaction.what_stays import PassRules
 from barnabas_broker.log.manager.compaction_pass import GivenUp, Pass, PassReport
 from barnabas_broker.log.manager.log_directory import LogDirectory
@@ -135,8 +135,7 @@ class LogCleaner:
             [one.first_timestamp() for one in segments],
             log.log_start_offset,
             log.log_end_offset,
-            # Only what is durable: a crash must not bring old records back under new ones.
-            min(log.last_stable_offset, log.recovery_point),
+            _stable_offset(log),
             self._directory_of(log).checkpoints.clean_offsets.get(log.topic_partition),
         )
         return cleanable(facts, log.config, self._runtime.clock.wall_ms())
@@ -249,6 +248,7 @@ class LogCleaner:
             log.config,
             work.sources,
             max(self._config[keys.LOG_CLEANER_IO_BUFFER_SIZE] // self._threads, 1),
+            ProducerScan(_stable_offset(log)),
         )
         work.counts = cleaner.counts
         await self._slices(work, cleaner.scan())
@@ -400,3 +400,9 @@ class LogCleaner:
     def _directory_of(self, log: UnifiedLog) -> LogDirectory:
         path = posixpath.dirname(log.directory)
         return next(one for one in self._logs.directories if one.path == path)
+
+
+def _stable_offset(log: UnifiedLog) -> int:
+    """The end of what is committed and durable: a crash must not bring old records back under new
+    ones."""
+    return min(log.last_stable_offset, log.recovery_point)

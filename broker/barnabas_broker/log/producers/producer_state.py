@@ -20,6 +20,7 @@ collector, and a snapshot is the first 46 bytes of each.
 
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from barnabas_common.errors import (
@@ -275,15 +276,15 @@ def _known(state: ProducerStateEntry, share: Share) -> Known | None:
     """The share as it was appended if its last batch is one of those kept, or its first batches if
     they end with the last batch kept. Of two batches with the same sequences, which only
     replication can bring, Kafka takes the older one."""
-    newest = state[2:6]
     if state.last_offset < 0:
         return None
-    for batch in (*reversed([*_BATCH.iter_unpack(state.older)]), newest):
+    kept = [*reversed([*_BATCH.iter_unpack(state.older)]), state[2:6]]
+    for number, batch in enumerate(kept, 1):
         if _is_same(batch, share.batches[-1]):
-            return _first_batches(share, len(share.batches), batch)
+            return _first_batches(share, len(share.batches), kept[:number])
     for count, header in enumerate(share.batches, 1):
-        if _is_same(newest, header):
-            return _first_batches(share, count, newest)
+        if _is_same(kept[-1], header):
+            return _first_batches(share, count, kept)
     return None
 
 
@@ -291,7 +292,15 @@ def _is_same(batch: tuple[int, ...], header: BatchHeader) -> bool:
     return batch[2] == header.last_offset_delta and batch[0] == last_sequence_of(header)
 
 
-def _first_batches(share: Share, count: int, last: tuple[int, ...]) -> Known:
-    """They were appended together, so their offsets end with those of the last one."""
-    offsets = sum(header.last_offset_delta + 1 for header in share.batches[:count])
-    return Known(count, last[1] - offsets + 1, last[1], last[3])
+def _first_batches(share: Share, count: int, kept: Sequence[tuple[int, ...]]) -> Known:
+    """They end with the last batch kept.
+
+    The first offset is unknown (-1) if a retry appended some of them later than the others, and
+    another producer wrote in between.
+    """
+    first = kept[-1][1] + 1 - sum(h.last_offset_delta + 1 for h in share.batches[:count])
+    of_share = kept[-count:]
+    for (_, last_offset, _, _), (_, next_last, next_delta, _) in pairwise(of_share):
+        if last_offset + 1 != next_last - next_delta:
+            first = NONE
+    return Known(count, first, kept[-1][1], kept[-1][3])

@@ -37,13 +37,20 @@ class CoordinatorReads:
         log = self._partitions.hosted(key).lead(leader_epoch).log
         return LogRange(log.log_start_offset, log.log_end_offset)
 
-    async def until_committed(self, key: TopicPartition, leader_epoch: int, end: int) -> None:
-        """Wait until everything below `end` is committed, or cannot be for lack of replicas."""
+    def is_committed(self, key: TopicPartition, leader_epoch: int, end: int) -> bool:
+        """Whether everything below `end` is committed."""
+        return self._partitions.hosted(key).lead(leader_epoch).log.high_watermark >= end
+
+    async def until_committed(
+        self, key: TopicPartition, leader_epoch: int, end: int, whatever_happens: bool
+    ) -> None:
+        """Wait until everything below `end` is committed; unless `whatever_happens`, not while it
+        cannot be for lack of replicas."""
         while True:
             partition = self._partitions.hosted(key)
             leadership = partition.lead(leader_epoch)
             too_few = len(leadership.isr.maximal) < leadership.min_in_sync
-            if too_few or leadership.log.high_watermark >= end:
+            if (too_few and not whatever_happens) or leadership.log.high_watermark >= end:
                 return
             waiter: Waiter = asyncio.get_running_loop().create_future()
             partition.delayed_operations.park_consumer(waiter)

@@ -35,7 +35,9 @@ def dump(
     compaction: Annotated[
         bool,
         typer.Option(
-            "--compaction", help="Print what compaction would do with each record now, and why."
+            "--compaction",
+            help="Print what a pass over all but the active segment would do with each record now,"
+            " and why. The topic's lag and the recovery point, which a broker heeds, do not count.",
         ),
     ] = False,
 ) -> None:

@@ -63,11 +63,14 @@ def watch(
         raise UsageFailed("--for wants a positive number of seconds")
     settings, names = settings_of(context), list(topics or [])
     if group is not None:
-        from barnabas_tools.cli.observe.watch_group import watch_group
+        from barnabas_tools.cli.observe.watch_group import show_group_once, watch_group
 
-        if names or once or events_only:
-            raise UsageFailed("--group is watched by itself: no topics, --once or --events-only")
-        run_until_interrupted(watch_group(settings, group, from_beginning, seconds))
+        if names or events_only:
+            raise UsageFailed("--group is watched by itself: no topics, no --events-only")
+        if once:
+            run_async(show_group_once(settings, group))
+        else:
+            run_until_interrupted(watch_group(settings, group, from_beginning, seconds))
     elif once:
         run_async(_once(settings, names, events_only))
     elif settings.json or events_only or not sys.stdout.isatty():

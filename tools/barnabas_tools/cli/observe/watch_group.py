@@ -58,6 +58,20 @@ async def watch_group(
             return
 
 
+async def show_group_once(settings: Settings, group: str) -> None:
+    """Print the group's present state and the stored events that concern it.
+
+    Raises the error of a coordinator that does not answer.
+    """
+    lines, watched = Lines(settings.json, group), Watched(group)
+    async with Admin(settings.bootstrap, default_api_timeout_ms=ANSWER_MS) as admin:
+        lines.show_state(await look_at(admin, watched))
+        answers = await admin.describe_events([])
+    events = [event for answer in answers for event in answer.events if watched.concerns(event)]
+    for event in sorted(events, key=lambda event: (event.time_ms, event.broker_id, event.sequence)):
+        lines.show_news(event)
+
+
 async def follow(admin: Admin, group: str, display: Display, from_beginning: bool) -> None:
     """Show the group until cancelled, whatever happens to its coordinator."""
     tasks = TaskScope("watch")

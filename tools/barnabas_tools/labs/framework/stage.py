@@ -192,7 +192,10 @@ class LabCluster:
         return None
 
     async def read(self, topic: str, partition: int = 0) -> list[bytes]:
-        """Return every record that a consumer can see now, from the beginning."""
+        """Return every record that a consumer can see now, from the beginning.
+
+        Raises TimeoutError if the log became shorter meanwhile.
+        """
         wanted = TopicPartition(topic, partition)
         values: list[bytes] = []
         async with Consumer(
@@ -201,8 +204,10 @@ class LabCluster:
             consumer.assign([wanted])
             await consumer.seek_to_beginning(wanted)
             end = (await consumer.end_offsets([wanted]))[wanted]
-            while await consumer.position(wanted) < end:
-                values += [record.value or b"" for record in await consumer.poll(timeout_ms=500)]
+            async with asyncio.timeout(self._patience):
+                while await consumer.position(wanted) < end:
+                    records = await consumer.poll(timeout_ms=500)
+                    values += [record.value or b"" for record in records]
         return values
 
     # ---- the state of things

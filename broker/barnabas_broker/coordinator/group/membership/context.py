@@ -31,7 +31,10 @@ class GroupLimits:
 
 @dataclass(frozen=True)
 class GroupContext:
-    """`now` is in seconds, `call_later` takes seconds. `new_id` makes the ids of members unique."""
+    """`now` is in seconds, `call_later` takes seconds. `new_id` makes the ids of members unique.
+
+    `is_committed`: whether no later coordinator can be without what is known of the group here.
+    """
 
     limits: GroupLimits
     now: Callable[[], float]
@@ -39,4 +42,5 @@ class GroupContext:
     call_later: Callable[[float, Callable[[], None]], Timer]
     new_id: Callable[[], str]
     store: StoreGroup
+    is_committed: Callable[[Group], bool]
     events: EventLog

@@ -36,6 +36,10 @@ class Syncs:
             answer(SyncGroupResponse(error))
             return
         member = group.members[request.member_id]
+        if group.state is GroupState.STABLE and not self._context.is_committed(group):
+            # The next coordinator may be without this generation, and give its number to another.
+            answer(SyncGroupResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return
         if group.state is GroupState.STABLE:
             self._rebalances.asked_for_assignment(group, member.member_id)
             answer(group.sync_response(member.assignment))
