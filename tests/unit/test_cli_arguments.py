@@ -64,9 +64,7 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         "watch",
         "zk",
     ]
-    assert used < 0.5 * 2, (
-        "CPU time: other tests may be running"
-    )
+    assert used < 0.5 * 2, "CPU time: other tests may be running"
 
 
 @pytest.mark.parametrize(

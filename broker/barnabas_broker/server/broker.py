@@ -114,6 +114,7 @@ class Broker:
             )
         )
         self.groups = GroupCoordinator(self._coordinator_context())
+        self._producer_ids = ProducerIdManager(self.broker_id, lambda: self.membership.store)
         self.config_changes = ConfigChanges(
             self.config, self.broker_id, self.events, self._config_listeners()
         )
@@ -162,6 +163,7 @@ class Broker:
         await self.log_manager.write_history(self.membership.unbroken_since)
         opened.push_async_callback(self.log_dir_stamps.close)
         await self.log_dir_stamps.start()
+        await self._producer_ids.take_first_block()
         logger.info("broker %d serves", self.broker_id)
 
     async def stop(self) -> None:
@@ -195,7 +197,7 @@ class Broker:
             metadata_cache=self.metadata_cache,
             replica_manager=self.replica_manager,
             groups=self.groups,
-            producer_ids=ProducerIdManager(self.broker_id, lambda: self.membership.store),
+            producer_ids=self._producer_ids,
             controller=lambda: self.membership.controller,
             store=lambda: self.membership.store,
             cluster_id=cluster_id,

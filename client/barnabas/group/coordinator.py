@@ -63,7 +63,7 @@ class GroupCoordinator:
             return self._address
         request = FindCoordinatorRequest(coordinator_keys=[self.group_id], client_id=self.client_id)
         response: FindCoordinatorResponse = await self.cluster.ask(
-            request, service=Service.COORDINATOR, rather_not=self._previous
+            request, service=Service.COORDINATOR, avoid=self._previous
         )
         for found in response.coordinators:
             if found.key == self.group_id and found.error_code == ErrorCode.NONE:

@@ -10,9 +10,7 @@ from barnabas_common.record.batch import (
     parse_header,
     stamp_producer,
 )
-
-# Sequences are non-negative int32 numbers.
-SEQUENCES = 2**31
+from barnabas_common.record.sequence import sequence_after
 
 
 class Measured(NamedTuple):
@@ -72,8 +70,3 @@ def with_producer(
         if base_sequence >= 0:
             base_sequence = sequence_after(base_sequence, header.last_offset_delta + 1)
     return b"".join(numbered)
-
-
-def sequence_after(sequence: int, records: int) -> int:
-    """The sequence that follows `records` records; after 2^31 - 1 comes 0."""
-    return (sequence + records) % SEQUENCES
