@@ -1,48 +1,87 @@
-# Two images from one base, built by `make image` (which fills build/docker first; see docker/stage.py):
+# The images, built from this checkout alone; `docker-compose.yml` names the stages.
 #
-#   barnabas-broker      Debian's Python and the project's wheel; no Java, no Spark
-#   barnabas-zookeeper   a JRE and the few jars that ZooKeeper needs
+#   broker      Debian's Python and this project; no Java, no Spark
+#   zookeeper   a JRE and the few jars that ZooKeeper needs
+#   faults      tools that cut networks and fill disks, for tests that break the cluster
+#
+# What changes seldom comes first: a change of the code downloads nothing again.
 
-FROM debian:bookworm-slim AS python
+ARG BASE=debian:bookworm-slim
+
+FROM ${BASE} AS python
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends python3-minimal python3 \
+    && apt-get install -y --no-install-recommends python3 \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /usr/share/doc /usr/share/man
 
-FROM python AS wheels
-RUN apt-get update && apt-get install -y --no-install-recommends python3-venv
-COPY build/docker/wheels /wheels
-RUN python3 -m venv --without-pip /opt/barnabas \
-    && python3 -m venv /tmp/tools \
-    && /tmp/tools/bin/pip --python /opt/barnabas/bin/python install --no-index --no-cache-dir \
-        --find-links /wheels "$(ls /wheels/barnabas-*.whl)[broker]" \
-    && find /opt/barnabas -name tests -type d -prune -exec rm -rf {} +
+FROM python AS builder
+# A base that brings its own certificate authorities keeps them.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends python3-venv binutils \
+    && { test -s /etc/ssl/certs/ca-certificates.crt \
+        || apt-get install -y --no-install-recommends ca-certificates; } \
+    && rm -rf /var/lib/apt/lists/*
+ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
+    SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt \
+    PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_DEFAULT_TIMEOUT=120
+RUN python3 -m venv /tmp/tools && /tmp/tools/bin/pip install --upgrade pip
+
+FROM builder AS dependencies
+RUN python3 -m venv --without-pip /opt/barnabas
+WORKDIR /src
+COPY pyproject.toml docker/requirements.py ./
+RUN python3 requirements.py build >build.txt && python3 requirements.py broker >broker.txt \
+    && /tmp/tools/bin/pip install --requirement build.txt \
+    && /tmp/tools/bin/pip --python /opt/barnabas/bin/python install --requirement broker.txt \
+    && find /opt/barnabas -name tests -type d -prune -exec rm -rf {} + \
+    && find /opt/barnabas -name '*.so' -exec strip --strip-unneeded {} +
+
+FROM dependencies AS project
+COPY README.md LICENSE ./
+COPY proto proto
+COPY common common
+COPY client client
+COPY controller controller
+COPY broker broker
+COPY tools tools
+COPY simulator simulator
+COPY spark spark
+RUN /tmp/tools/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
+    && /tmp/tools/bin/pip --python /opt/barnabas/bin/python install --no-deps --no-index /wheels/*.whl
 
 FROM python AS broker
-COPY --from=wheels /opt/barnabas /opt/barnabas
-ENV PATH=/opt/barnabas/bin:$PATH PYTHONUNBUFFERED=1
-RUN useradd --system --create-home barnabas \
+RUN useradd --system --create-home --uid 997 barnabas \
     && mkdir -p /var/lib/barnabas \
     && chown barnabas /var/lib/barnabas
+ENV PATH=/opt/barnabas/bin:$PATH PYTHONUNBUFFERED=1 BARNABAS_LOG_DIRS=/var/lib/barnabas
+COPY --from=project /opt/barnabas /opt/barnabas
+COPY docker/broker/start.sh /opt/barnabas/
 USER barnabas
-VOLUME /var/lib/barnabas
-ENV BARNABAS_LOG_DIRS=/var/lib/barnabas
-ENTRYPOINT ["barnabas"]
+ENTRYPOINT ["/opt/barnabas/start.sh"]
 CMD ["broker", "run", "--env"]
 
-FROM debian:bookworm-slim AS zookeeper
+FROM python AS faults
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends iptables iproute2 \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /usr/share/doc /usr/share/man
+CMD ["sleep", "infinity"]
+
+FROM builder AS jars
+ARG MAVEN=https://repo1.maven.org/maven2
+COPY docker/zookeeper/fetch_jars.py docker/zookeeper/jars.sha256 /src/
+RUN python3 /src/fetch_jars.py "$MAVEN" /src/jars.sha256 /jars
+
+FROM ${BASE} AS zookeeper
 # The JRE's package needs a directory that slim images lack.
 RUN mkdir -p /usr/share/man/man1 \
     && apt-get update \
     && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /usr/share/doc /usr/share/man
-COPY build/docker/zookeeper /opt/zookeeper
-RUN useradd --system --create-home zookeeper \
+RUN useradd --system --create-home --uid 998 zookeeper \
     && mkdir -p /var/lib/zookeeper \
     && chown zookeeper /var/lib/zookeeper
+COPY --from=jars /jars /opt/zookeeper/jars
+COPY docker/zookeeper/start.sh docker/zookeeper/log4j2.properties /opt/zookeeper/
 USER zookeeper
 VOLUME /var/lib/zookeeper
 EXPOSE 2181
-CMD ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", \
-     "-Dlog4j2.configurationFile=/opt/zookeeper/log4j2.properties", "-Dlog4j2.disableJmx=true", \
-     "-cp", "/opt/zookeeper/jars/*", \
-     "org.apache.zookeeper.server.ZooKeeperServerMain", "/opt/zookeeper/zoo.cfg"]
+CMD ["/opt/zookeeper/start.sh"]

@@ -57,11 +57,11 @@ simulate: $(STAMP) ## N=150 random schedules of whole clusters; SEED=... MODE=sa
 proto: $(STAMP) ## generate proto/barnabas_proto from the .proto files
 	$(PY) proto/generate.py
 
-image: $(STAMP) ## build the images barnabas-broker and barnabas-zookeeper
+image: ## build the images of docker-compose.yml, also where none can be pulled
 	DOCKER=$(IMAGE_DOCKER) docker/make-base.sh
-	$(PY) docker/stage.py
-	$(IMAGE_DOCKER) build --target broker --tag barnabas-broker .
-	$(IMAGE_DOCKER) build --target zookeeper --tag barnabas-zookeeper .
+	for target in broker zookeeper faults; do \
+		$(IMAGE_DOCKER) build --target $$target --tag barnabas-$$target . || exit 1; \
+	done
 
 clean: ## remove .venv, caches, builds and a stopped local cluster's folder
 	@if [ -e .barnabas/cluster.json ] && [ -x $(VENV)/bin/barnabas ]; then \

@@ -51,6 +51,7 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         "cluster",
         "config",
         "consume",
+        "doctor",
         "election",
         "explain",
         "group",

@@ -108,6 +108,19 @@ async def test_the_directory_of_another_is_refused(
     assert not world.disk.exists("/new/meta.properties")
 
 
+async def test_the_directory_of_a_later_release_is_refused() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    await manager.stop()
+    manager.unlock_directories()
+    text = world.text("/data/meta.properties").replace("version=0", "version=2")
+    world.disk.write_file("/data/meta.properties", text.encode())
+    manager = world.manager()
+    manager.lock_directories()
+    with pytest.raises(InconsistentDirectoryError, match="another release.* version 2"):
+        manager.check_identity("cluster-a")
+
+
 def test_the_kept_session() -> None:
     world = ManagerWorld()
     manager = world.manager()

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas_common.history.promise import Promise
+
 from barnabas_simulator.campaign.clients.workload import TOPIC, Workload
 from barnabas_simulator.campaign.faults.faults import Fault
 from barnabas_simulator.campaign.faults.nemesis import Nemesis
 from barnabas_simulator.campaign.judge.core import can_progress, choose_core
-from barnabas_simulator.campaign.judge.verdict import assert_delivered
+from barnabas_simulator.campaign.judge.verdict import assert_delivered, assert_promise_kept
 from barnabas_simulator.campaign.options import Mode, Options
 from barnabas_simulator.campaign.state import partition_states
 from barnabas_simulator.campaign.story import Story
@@ -154,6 +156,8 @@ class _Schedule:
         assert_delivered(
             workload.histories, workload.seen, records, committed, self.options.idempotent
         )
+        promise = Promise(compacted=options.is_compacted, idempotent=options.idempotent)
+        assert_promise_kept(workload.operations, promise)
         assert not self.tracebacks.found, f"tracebacks: {self.tracebacks.found[:3]}"
 
     async def _chaos(self, nemesis: Nemesis) -> None:

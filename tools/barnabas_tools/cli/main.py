@@ -33,6 +33,7 @@ _OWN_COMMANDS = {
     "cluster": "barnabas_tools.cli.cluster.cluster",
     "config": "barnabas_tools.cli.admin.config",
     "consume": "barnabas_tools.cli.records.consume",
+    "doctor": "barnabas_tools.cli.observe.doctor",
     "election": "barnabas_tools.cli.admin.election",
     "explain": "barnabas_tools.cli.observe.explain",
     "group": "barnabas_tools.cli.admin.group",

@@ -1,8 +1,8 @@
 """A local ZooKeeper server, from the jars inside the pyspark wheel.
 
-Used by `LocalCluster`, by tests, and by the image build, which copies the jars. The class path has
-only the jars that the server needs, so that it starts in half a second; with pyspark's whole jar
-folder it takes more than one. All functions block.
+Used by `LocalCluster` and by tests; the image fetches the same jars (`docker/zookeeper`). The class
+path has only the jars that the server needs, so that it starts in half a second; with pyspark's
+whole jar folder it takes more than one. All functions block.
 """
 
 import importlib.util
@@ -114,10 +114,10 @@ def zookeeper_jars() -> list[Path]:
     return jars
 
 
-def write_configuration(directory: Path, data: str, port: int, address: str = HOST) -> None:
+def write_configuration(directory: Path, data: str, port: int) -> None:
     """Write `zoo.cfg` and `log4j2.properties` into `directory`; `data` is the data folder."""
     directory.mkdir(parents=True, exist_ok=True)
-    text = _CONFIGURATION.format(data=data, port=port, address=address)
+    text = _CONFIGURATION.format(data=data, port=port, address=HOST)
     (directory / "zoo.cfg").write_text(text)
     (directory / "log4j2.properties").write_text(_LOGGING)
 

@@ -90,12 +90,17 @@ class LogDirectory:
         """Whether `meta.properties` exists; it then names this cluster and this broker.
 
         Raises:
-            InconsistentDirectoryError: it names another cluster or broker.
+            InconsistentDirectoryError: it names another cluster or broker, or has another version.
         """
         path = f"{self.path}/{_META_PROPERTIES}"
         if not self.disk.exists(path):
             return False
         properties = _parse_properties(self.disk.read_file(path))
+        if (version := properties.get("version", "0")) != "0":
+            raise InconsistentDirectoryError(
+                f"data directory {self.path} was written by another release: its"
+                f" {_META_PROPERTIES} has version {version}, and this release reads version 0"
+            )
         for name, ours in (("cluster.id", cluster_id), ("broker.id", str(broker_id))):
             theirs = properties.get(name)
             if theirs is not None and theirs != ours:

@@ -8,12 +8,16 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from barnabas import Consumer, OffsetAndMetadata, RebalanceListener
 from barnabas_common.errors import BarnabasError, CorruptMessageError
+from barnabas_common.history.operations import Assign, Commit, Operation, Poll, Revoke, Stage
+from barnabas_common.history.recorder import Recorder
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.campaign.clients.processes import kill, run_as, virtual_loop
+from barnabas_simulator.campaign.clients.recording import as_records, recorder
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.cluster import SimulatedCluster
@@ -29,7 +33,8 @@ ENOUGH_BYTES = 100_000  # never: an answer with all that has come, at the end of
 
 @dataclass(frozen=True)
 class GroupRun:
-    """The run that groups take part in. `errors` counts what members were told, by kind."""
+    """The run that groups take part in. `errors` counts what members were told, by kind;
+    `operations` is the history of the run."""
 
     cluster: SimulatedCluster
     options: Options
@@ -37,6 +42,7 @@ class GroupRun:
     checks: GroupChecks
     errors: Counter[str]
     note: Callable[[str], None]
+    operations: list[Operation]
 
 
 class GroupWork:
@@ -86,6 +92,7 @@ class _Member:
         self._present.set()
         self._working.set()
         name = self._name if self._started_count == 1 else f"{self._name}/{self._started_count}"
+        self._history = recorder(self._run.operations, name)
         self.task = run_as(name, self._live(name))
 
     # ---- faults
@@ -137,12 +144,14 @@ class _Member:
     async def _be_a_member(self, incarnation: str) -> None:
         async with self._consumer(incarnation) as consumer:
             done: dict[TopicPartition, int] = {}
-            listener = _Listener(done, lambda: self._commit(consumer, incarnation, done))
-            consumer.subscribe([self._run.topic], None if self._commits_itself else listener)
+            commit = None if self._commits_itself else partial(self._commit, consumer, incarnation)
+            listener = _Listener(done, self._history, self._group, commit)
+            consumer.subscribe([self._run.topic], listener)
             loop = asyncio.get_running_loop()
             committed_at = loop.time()
             while self._present.is_set():
                 records = await consumer.poll(timeout_ms=POLL_MS)
+                self._history.note(Poll, records=as_records(records), group=self._group)
                 await self._working.wait()
                 for record in records:
                     tp = record.topic_partition
@@ -164,11 +173,15 @@ class _Member:
         self._commits += 1
         metadata = f"{incarnation} {self._commits}"
         offsets = {tp: OffsetAndMetadata(offset, metadata) for tp, offset in done.items()}
+        sent = {str(tp): offset for tp, offset in done.items()}
+        commit = self._history.begin(Commit, group=self._group, offsets=sent)
         try:
             await consumer.commit(offsets)
         except BarnabasError as error:
+            self._history.end(commit, Stage.INFO, error=type(error).__name__)
             self._told(error)
             return
+        self._history.end(commit)
         for tp, committed in offsets.items():
             if done.get(tp) == committed.offset:
                 del done[tp]
@@ -205,16 +218,30 @@ class _Listener(RebalanceListener):
     """Commits what was done before its partitions go; what is lost is not committed any more."""
 
     def __init__(
-        self, done: dict[TopicPartition, int], commit: Callable[[], Awaitable[None]]
+        self,
+        done: dict[TopicPartition, int],
+        history: Recorder,
+        group: str,
+        commit: Callable[[dict[TopicPartition, int]], Awaitable[None]] | None,
     ) -> None:
         self._done = done
+        self._history = history
+        self._group = group
         self._commit = commit
 
+    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        self._history.note(Assign, partitions=[str(tp) for tp in partitions], group=self._group)
+
     async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        if self._done:
-            await self._commit()
-        self.on_partitions_lost(partitions)
+        if self._done and self._commit is not None:
+            await self._commit(self._done)
+        self._gone(partitions, lost=False)
 
     def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        self._gone(partitions, lost=True)
+
+    def _gone(self, partitions: Sequence[TopicPartition], lost: bool) -> None:
+        names = [str(tp) for tp in partitions]
+        self._history.note(Revoke, partitions=names, group=self._group, lost=lost)
         for tp in partitions:
             self._done.pop(tp, None)

@@ -7,17 +7,20 @@ read is recorded, and reported to the invariants immediately.
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from barnabas import Admin, Consumer, Producer
 from barnabas.producer.handle import DeliveryHandle
 from barnabas_common.errors import BarnabasError, CorruptMessageError, NoBrokerReachableError
+from barnabas_common.history.operations import Assign, FinalRead, Operation, Poll, Send
+from barnabas_common.history.recorder import Recorder
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.campaign.clients.admin_work import AdminWork
 from barnabas_simulator.campaign.clients.group_work import GroupRun, GroupWork
 from barnabas_simulator.campaign.clients.processes import kill, run_as
+from barnabas_simulator.campaign.clients.recording import as_records, recorder, text_of
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.cluster import SimulatedCluster
@@ -36,7 +39,8 @@ Read = dict[TopicPartition, list[tuple[int, bytes]]]
 
 class Workload:
     """`histories` by producer incarnation and partition; `seen` is what consumers have read. Both
-    name records by their labels."""
+    name records by their labels. `operations`: everything, as the checker of histories reads it.
+    """
 
     def __init__(
         self,
@@ -53,6 +57,7 @@ class Workload:
         self.reading: dict[str, dict[TopicPartition, tuple[int, int]]] = {}
         """Where the reader at the end is, and what it reads to."""
         self.errors: Counter[str] = Counter()
+        self.operations: list[Operation] = []
         self._cluster = cluster
         self._options = options
         self._invariants = invariants
@@ -63,7 +68,7 @@ class Workload:
         self._producing: dict[str, asyncio.Task[None]] = {}
         self._others: list[asyncio.Task[None]] = []
         self._groups = GroupWork(
-            GroupRun(cluster, options, TOPIC, invariants.groups, self.errors, note)
+            GroupRun(cluster, options, TOPIC, invariants.groups, self.errors, note, self.operations)
         )
         self._group_members = [n for g in options.group_ids for n in options.member_names(g)]
 
@@ -161,6 +166,7 @@ class Workload:
         """Send unique values to all partitions, at random intervals."""
         chance = random.Random(f"{incarnation} {self._options.seed}")
         histories, number = self.histories[sender], 0
+        history = recorder(self.operations, incarnation)
         waiting: list[asyncio.Task[None]] = []
         async with await self._started_producer(incarnation) as producer:
             await self._know_topic(producer)
@@ -169,8 +175,10 @@ class Workload:
                     label = self._label(b"%s/%d" % (sender.encode(), number), chance)
                     histories[partition].sent.append(label)
                     self._invariants.sent(partition, label)
+                    send = history.begin(Send, partition=str(partition), value=text_of(label))
                     handle = await self._send(producer, partition, label)
-                    ack = self._await(histories[partition], partition, label, handle)
+                    acked = partial(self._acked, histories[partition], partition, label)
+                    ack = self._await(handle, acked, partial(history.end, send))
                     waiting.append(asyncio.get_running_loop().create_task(ack))
                 number += 1
                 await asyncio.sleep(self._options.pause * chance.random() * 2)
@@ -222,19 +230,29 @@ class Workload:
                 return
 
     async def _await(
-        self, history: History, partition: TopicPartition, value: bytes, handle: DeliveryHandle
+        self,
+        handle: DeliveryHandle,
+        acked: Callable[[int], None],
+        record: Callable[..., None],
     ) -> None:
         metadata = await handle
-        history.acked[value] = metadata.offset
-        self._invariants.acked(partition, metadata.offset, value)
+        acked(metadata.offset)
+        record(offset=metadata.offset)
+
+    def _acked(
+        self, history: History, partition: TopicPartition, value: bytes, offset: int
+    ) -> None:
+        history.acked[value] = offset
+        self._invariants.acked(partition, offset, value)
 
     # ---- consumers
 
     async def _consume(self, name: str) -> None:
         """Read from the leaders, from the beginning; start again after an error."""
+        history = recorder(self.operations, name)
         while True:
             try:
-                await self._read_along(name)
+                await self._read_along(name, history)
             except CorruptMessageError:
                 raise  # no fault of a run damages written records: this is a violation
             except BarnabasError as error:
@@ -242,11 +260,14 @@ class Workload:
                 self._note(f"{name}: {type(error).__name__}: {error}")
                 await asyncio.sleep(0.5)
 
-    async def _read_along(self, name: str) -> None:
+    async def _read_along(self, name: str, history: Recorder) -> None:
         async with self._consumer(name) as consumer:
             consumer.assign(self.partitions)
+            history.note(Assign, partitions=[str(partition) for partition in self.partitions])
             while True:
-                for record in await consumer.poll(timeout_ms=500):
+                polled = await consumer.poll(timeout_ms=500)
+                history.note(Poll, records=as_records(polled))
+                for record in polled:
                     partition = TopicPartition(record.topic, record.partition)
                     value = label_of(record)
                     self.seen[partition][record.offset] = value
@@ -277,7 +298,18 @@ class Workload:
                 at = {tp: (await consumer.position(tp), ends[tp]) for tp in self.partitions}
                 self.reading["judge"] = at
                 if all(position >= end for position, end in at.values()):
+                    self._read_to(records, ends)
                     return records
                 for record in await consumer.poll(timeout_ms=500):
                     partition = TopicPartition(record.topic, record.partition)
                     records[partition].append((record.offset, label_of(record)))
+
+    def _read_to(self, records: Read, ends: Mapping[TopicPartition, int]) -> None:
+        recorder(self.operations, "judge").note(
+            FinalRead,
+            records={
+                str(partition): [(offset, text_of(label)) for offset, label in found]
+                for partition, found in records.items()
+            },
+            bounds={str(partition): (0, end) for partition, end in ends.items()},
+        )

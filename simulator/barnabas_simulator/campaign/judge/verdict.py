@@ -1,8 +1,11 @@
 """The final check of a run: compares what was acknowledged or seen with what is read at the end."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from barnabas_common.history.checker import check
+from barnabas_common.history.operations import Operation
+from barnabas_common.history.promise import Promise
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.delivery import History, judge
@@ -62,3 +65,11 @@ def assert_delivered(
             if offset in there or not may_have_gone(partition, offset, label)
         }
         assert not lost, f"{partition}: a consumer had read what is lost now: {sorted(lost)[:5]}"
+
+
+def assert_promise_kept(operations: Iterable[Operation], promise: Promise) -> None:
+    """Raise AssertionError if the history shows what its configuration rules out."""
+    judged = check(operations, promise)
+    shown = [str(finding) for finding in judged.examples()[:5]]
+    assert not judged.broken, f"the history shows {judged.broken}: {shown}"
+    assert not judged.unread, f"not read to the end: {judged.unread}"

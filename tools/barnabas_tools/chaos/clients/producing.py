@@ -1,0 +1,84 @@
+"""A producer that records every send: before it is made, and what came of it."""
+
+import asyncio
+from collections.abc import Sequence
+
+from barnabas import Producer
+from barnabas.producer.config import ProducerOptions
+from barnabas.producer.handle import OnDelivery, RecordMetadata
+from barnabas_common.errors import BarnabasError
+from barnabas_common.history.operations import Send, Stage
+from barnabas_common.history.recorder import Recorder
+from barnabas_common.topic_partition import TopicPartition
+
+RETRY_SECONDS = 0.5
+
+
+class Producing:
+    """Sends unique values to the partitions in turn, `rate` a second in all, until stopped.
+
+    Idempotence and `acks` are options of the producer.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        bootstrap: str,
+        partitions: Sequence[TopicPartition],
+        options: ProducerOptions,
+        rate: float = 500.0,
+    ) -> None:
+        self.acknowledged: dict[TopicPartition, int] = dict.fromkeys(partitions, 0)
+        self._recorder = recorder
+        self._bootstrap = bootstrap
+        self._partitions = partitions
+        self._options = options
+        self._pause = len(partitions) / rate
+        self._sent = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Send until `stop` is set, and wait for the outcome of everything sent."""
+        while not stop.is_set():
+            try:
+                async with Producer(self._bootstrap, **self._options) as producer:
+                    await self._send_until(stop, producer)
+            except BarnabasError:
+                await _at_most(stop, RETRY_SECONDS)
+
+    async def _send_until(self, stop: asyncio.Event, producer: Producer) -> None:
+        while not stop.is_set():
+            for partition in self._partitions:
+                await self._send(producer, partition)
+            await _at_most(stop, self._pause)
+
+    async def _send(self, producer: Producer, partition: TopicPartition) -> None:
+        self._sent += 1
+        recorder = self._recorder
+        value = f"{partition}-{recorder.client}-{recorder.incarnation}-{self._sent}"
+        send = recorder.begin(Send, partition=str(partition), value=value)
+        topic, number = partition
+        delivered = self._delivered(send, partition)
+        try:
+            await producer.send(topic, value.encode(), partition=number, on_delivery=delivered)
+        except BarnabasError as error:
+            # Nothing has been put into a batch, so it is certain that nothing will be written.
+            recorder.end(send, Stage.FAIL, error=type(error).__name__)
+
+    def _delivered(self, send: Send, partition: TopicPartition) -> OnDelivery:
+        def record(metadata: RecordMetadata | None, error: BarnabasError | None) -> None:
+            if metadata is not None:
+                self._recorder.end(send, Stage.OK, offset=metadata.offset)
+                self.acknowledged[partition] += 1
+            else:
+                # An earlier attempt may have been written, whatever the last one was told.
+                self._recorder.end(send, Stage.INFO, error=type(error).__name__)
+
+        return record
+
+
+async def _at_most(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        pass
