@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from barnabas_broker.config import Config
 from barnabas_broker.server.broker import Broker, World
-from barnabas_common.events import Event, EventKind, EventLog
+from barnabas_common.events import Event, EventKind, EventLog, in_order
 from barnabas_common.events.event_text import in_words
 from barnabas_common.runtime import (
     Address,
@@ -233,7 +233,7 @@ class SimulatedCluster:
         events: list[Event] = []
         for incarnation, log in self.event_logs.items():
             events += _at_true_times(log.since(0), self._skews[incarnation])
-        return sorted(events, key=lambda e: (e.time_ms, e.broker_id, e.sequence))
+        return in_order(events)
 
     def timeline(self) -> list[tuple[float, str]]:
         """Return the events as text with their virtual seconds, without moves of offsets."""

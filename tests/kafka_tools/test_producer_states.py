@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from barnabas_broker.coordinator.producer_ids import ProducerIdManager
-from barnabas_broker.log.producers.producer_state import MAX_SEQUENCE, sequence_after
 from barnabas_broker.log.producers.snapshot_file import decode_snapshot, name_of
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.errors import KafkaError
+from barnabas_common.record.sequence import MAX_SEQUENCE, sequence_after
 from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.kazoo_session import connect_kazoo
 from barnabas_tools.local.zookeeper_server import EmbeddedZooKeeper

@@ -7,12 +7,12 @@ import pytest
 from barnabas_broker.config import LogConfig
 from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_broker.log.index.transaction_index import aborted_between
-from barnabas_broker.log.producers.producer_state import sequence_after
 from barnabas_broker.log.producers.snapshot_file import decode_snapshot
 from barnabas_broker.log.producers.verification import NOT_NEEDED
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.errors import KafkaError
 from barnabas_common.record.batch import TRANSACTIONAL
+from barnabas_common.record.sequence import sequence_after
 from barnabas_common.record.transactional import marker_batch
 
 from tests.kafka_tools.harness import dump_log_segments, run_java

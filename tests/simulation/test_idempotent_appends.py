@@ -65,9 +65,11 @@ def test_half_a_producer_is_refused() -> None:
     in_cluster(story)
 
 
-def test_without_zookeeper_the_client_is_told_to_ask_again() -> None:
+def test_new_producers_start_while_zookeeper_is_down_until_the_ids_are_used_up() -> None:
     async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
         cluster.zookeeper.stop()
+        found = [(await init(coordinators, 1)).producer_id for _ in range(1000)]
+        assert min(found) >= 0 and len(set(found)) == 1000
         answer = await init(coordinators, 1)
         assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         cluster.zookeeper.start()

@@ -21,7 +21,7 @@ from barnabas_common.record.batch import BatchHeader, batches
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_partition import TopicPartition
 
-from tests.support.scripted_brokers import ScriptedBrokers, refuse
+from tests.support.scripted_brokers import Fault, ScriptedBrokers, refuse
 
 FLIGHTS_0 = TopicPartition("flights", 0)
 FAST: dict[str, Any] = {"retry_backoff_ms": 5, "retry_backoff_max_ms": 20}
@@ -43,6 +43,22 @@ def stored(brokers: ScriptedBrokers) -> list[tuple[int, int]]:
 async def fill(producer: Producer, records: range) -> list[Any]:
     """Send records that fill one batch each."""
     return [await producer.send("flights", b"%03d" % n, partition=0) for n in records]
+
+
+def holding(release: asyncio.Event) -> Fault:
+    """A request that reaches the broker only when `release` is set."""
+
+    async def hold(broker_id: int, request: Any) -> Any:
+        await release.wait()
+
+    return hold
+
+
+async def until_sent(brokers: ScriptedBrokers, requests: int) -> None:
+    """Return when the brokers have been sent this many produce requests."""
+    async with asyncio.timeout(5):
+        while len(brokers.produced) < requests:
+            await asyncio.sleep(0)
 
 
 SMALL = {"batch_size": 64, **FAST}
@@ -127,12 +143,9 @@ async def test_five_batches_are_in_flight_if_much_waits_behind_the_first() -> No
             brokers.produced.clear()
             release = asyncio.Event()
 
-            async def hold(broker_id: int, request: Any) -> Any:
-                await release.wait()
-
-            brokers.faults += [hold] * 5
+            brokers.faults += [holding(release)] * 5
             handles = await fill(producer, range(20))
-            await asyncio.sleep(0.05)
+            await until_sent(brokers, 2)
             sent = [header for _, request in brokers.produced for part in request.partitions
                     for _, header in batches(part.records)]  # fmt: skip
             assert [header.base_sequence for header in sent] == [1, 2, 3, 4, 5]
@@ -187,10 +200,10 @@ async def test_requests_that_fail_in_any_order_are_repeated_in_theirs() -> None:
                 return await refuse(ErrorCode.NOT_ENOUGH_REPLICAS)(broker_id, request)
 
             brokers.faults += [refuse_late, refuse(ErrorCode.NOT_ENOUGH_REPLICAS)]
-            handles = []
-            for number in range(12):
-                handles += await fill(producer, range(number, number + 1))
-                await asyncio.sleep(0.002)
+            handles = await fill(producer, range(1))
+            await until_sent(brokers, 2)
+            handles += await fill(producer, range(1, 12))
+            await until_sent(brokers, 3)
             later.set()
             assert [(await handle).offset for handle in handles] == list(range(1, 13))
             assert producer.metrics().epochs_started == 0
@@ -204,10 +217,8 @@ async def test_a_refused_batch_leaves_no_gap_for_those_behind_it() -> None:
             await producer.send_and_wait("flights", b"first")
             brokers.faults += [refuse(ErrorCode.INVALID_RECORD)]
             bad = await producer.send("flights", b"bad")
-            handles = []
-            for number in range(5):
-                await asyncio.sleep(0.002)
-                handles += await fill(producer, range(number, number + 1))
+            await until_sent(brokers, 2)
+            handles = await fill(producer, range(5))
             with pytest.raises(InvalidRecordError):
                 await bad
             assert [(await handle).offset for handle in handles] == [1, 2, 3, 4, 5]
@@ -234,7 +245,7 @@ async def test_a_batch_that_expires_in_flight_is_followed_once_and_in_order(
             await producer.send_and_wait("flights", b"first")
             brokers.faults += [lose, lose]
             lost = await producer.send("flights", b"lost")
-            await asyncio.sleep(0.02)
+            await until_sent(brokers, 2)
             next_one = await producer.send("flights", b"next")
             with pytest.raises(DeliveryTimeoutError, match="may be in the log or not"):
                 await lost
@@ -343,26 +354,24 @@ async def test_the_producer_named_in_bytes_from_a_log_is_replaced(idempotent: bo
 
 
 async def test_a_new_leader_gets_nothing_new_before_the_old_one_has_answered() -> None:
-    async with ScriptedBrokers() as brokers:
+    async with ScriptedBrokers(partitions=2) as brokers:
+        brokers.elect(1, leader=2)
         async with Producer(
             brokers.bootstrap, runtime=brokers.runtime, metadata_max_age_ms=10, **PIPELINED
         ) as producer:
-            await producer.send_and_wait("flights", b"first")
+            await producer.send_and_wait("flights", b"first", partition=0)
             release = asyncio.Event()
 
-            async def hold(broker_id: int, request: Any) -> Any:
-                await release.wait()
-
-            brokers.faults.append(hold)
+            brokers.faults.append(holding(release))
             handles = await fill(producer, range(1))
-            await asyncio.sleep(0.02)
+            await until_sent(brokers, 2)
             brokers.elect(0, leader=2)
             async with asyncio.timeout(5):
                 while producer._cluster.metadata.leader(FLIGHTS_0) != (2, 2):
                     await asyncio.sleep(0.005)
             handles += await fill(producer, range(1, 8))
-            await asyncio.sleep(0.05)
-            assert [broker for broker, _ in brokers.produced] == [1, 1]
+            await producer.send_and_wait("flights", b"another partition", partition=1)
+            assert [broker for broker, _ in brokers.produced] == [1, 1, 2]
             release.set()
             assert [(await handle).offset for handle in handles] == list(range(1, 9))
             assert producer.metrics().epochs_started == 0

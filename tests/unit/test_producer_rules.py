@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 import pytest
-from barnabas_broker.log.producers.producer_state import MAX_SEQUENCE, after_batch
+from barnabas_broker.log.producers.producer_state import after_batch
 from barnabas_common.record.batch import batches
+from barnabas_common.record.sequence import MAX_SEQUENCE
 from barnabas_simulator.disk import MemoryDisk
 from barnabas_simulator.invariants.logs.image import LogImage
 from barnabas_simulator.invariants.producer_rules import sequences_follow, state_is_the_logs

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 from barnabas.producer.batch import ProducerBatch
-from barnabas.producer.prebuilt import sequence_after, with_producer
+from barnabas.producer.prebuilt import with_producer
 from barnabas.producer.producer_id import ProducerIdAndEpoch
 from barnabas.producer.sequences import MAX_UNANSWERED, UNLIMITED, PartitionSequences
 from barnabas_common.record.batch import batches, check_crc
 from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.record.sequence import sequence_after
 from barnabas_common.topic_partition import TopicPartition
 
 FIRST = ProducerIdAndEpoch(7, 0)

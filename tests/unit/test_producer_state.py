@@ -5,14 +5,11 @@ from barnabas_broker.log.producers.producer_state import (
     ALL_NEW,
     BATCHES_KEPT,
     ENTRY_SIZE,
-    MAX_SEQUENCE,
     after_batch,
     after_marker,
     check,
     has_expired,
     last_offset_of,
-    sequence_after,
-    sequence_before,
     share_of,
     unpack,
 )
@@ -23,6 +20,7 @@ from barnabas_common.errors import (
     OutOfOrderSequenceNumberError,
 )
 from barnabas_common.record.batch import TRANSACTIONAL
+from barnabas_common.record.sequence import MAX_SEQUENCE, sequence_after, sequence_before
 
 from tests.support.idempotent import MARKER, header_of
 from tests.support.log_world import NOW

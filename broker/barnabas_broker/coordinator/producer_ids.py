@@ -1,10 +1,11 @@
 """A new producer id for each producer that asks (`ProducerIdManager`).
 
-The broker takes blocks of ids from ZooKeeper. What is left of a block when its process ends is
-never given out.
+The broker takes blocks of ids from ZooKeeper, the first when it starts: then producers can start
+while ZooKeeper is down. What is left of a block when its process ends is never given out.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from barnabas_common.errors import CoordinatorLoadInProgressError
@@ -12,6 +13,8 @@ from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.store.producer_ids import take_block
 from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.session import ZooKeeperError
+
+logger = logging.getLogger(__name__)
 
 # Less than a client waits for an answer; it asks again.
 _LONGEST_WAIT_SECONDS = 1.0
@@ -23,23 +26,34 @@ class ProducerIdManager:
     def __init__(self, broker_id: int, store: Callable[[], Store | None]) -> None:
         self._broker_id = broker_id
         self._store = store
-        self._ids = iter(range(0))
+        self._ids = range(0)
         self._taking = asyncio.Lock()
+
+    async def take_first_block(self) -> None:
+        """Take a block if ZooKeeper answers; otherwise the first producer makes the broker try."""
+        try:
+            await self._until_there_are_ids()
+        except CoordinatorLoadInProgressError as error:
+            logger.warning("no producer ids yet: %s", error)
 
     async def generate(self) -> int:
         """Return the next id. Raises CoordinatorLoadInProgressError while there is no block."""
+        while not self._ids:
+            await self._until_there_are_ids()
+        producer_id, self._ids = self._ids[0], self._ids[1:]
+        return producer_id
+
+    async def _until_there_are_ids(self) -> None:
         try:
             async with asyncio.timeout(_LONGEST_WAIT_SECONDS), self._taking:
-                return await self._next()
+                if not self._ids:
+                    await self._take_block()
         except TimeoutError:
             raise CoordinatorLoadInProgressError("ZooKeeper does not answer") from None
         except ZooKeeperError as error:
             raise CoordinatorLoadInProgressError(f"ZooKeeper: {error}") from error
 
-    async def _next(self) -> int:
-        producer_id = next(self._ids, None)
-        if producer_id is not None:
-            return producer_id
+    async def _take_block(self) -> None:
         store = self._store()
         if store is None:
             raise CoordinatorLoadInProgressError("this broker has no ZooKeeper session now")
@@ -48,5 +62,4 @@ class ProducerIdManager:
         except MalformedZnode as error:
             store.report(error)
             raise CoordinatorLoadInProgressError(str(error)) from error
-        self._ids = iter(range(block.first + 1, block.last + 1))
-        return block.first
+        self._ids = range(block.first, block.last + 1)

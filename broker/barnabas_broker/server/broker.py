@@ -174,6 +174,7 @@ class Broker:
         await self.log_manager.write_history(self.membership.unbroken_since)
         opened.push_async_callback(self.log_dir_stamps.close)
         await self.log_dir_stamps.start()
+        await self._producer_ids.take_first_block()
         logger.info("broker %d serves", self.broker_id)
 
     async def stop(self) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 
 from barnabas_common.errors import BarnabasError, UnknownTopicOrPartitionError
+from barnabas_common.events import in_order
 from barnabas_common.messages.metadata import MetadataResponse, PartitionMetadata
 from barnabas_common.messages.replicas import DescribeReplicasRequest, ReplicaDescription
 from barnabas_common.topic_partition import TopicPartition
@@ -24,8 +25,7 @@ async def view_of(
     """
     live = sorted(broker.broker_id for broker in metadata.brokers)
     answers = await asyncio.gather(*(_ask(cluster, broker, topic_partition) for broker in live))
-    events = [event for answer, _ in answers for event in answer.events]
-    events.sort(key=lambda event: (event.time_ms, event.broker_id, event.sequence))
+    events = in_order(event for answer, _ in answers for event in answer.events)
     return PartitionView(
         topic_partition,
         _partition(metadata, topic_partition),

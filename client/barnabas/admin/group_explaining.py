@@ -3,6 +3,7 @@
 import asyncio
 
 from barnabas_common.errors import GroupIdNotFoundError
+from barnabas_common.events import in_order
 from barnabas_common.messages.groups import KAFKA_STORAGE
 from barnabas_common.messages.metadata import MetadataRequest
 from barnabas_common.messages.offsets import LATEST_TIMESTAMP
@@ -34,8 +35,7 @@ async def view_of_group(
     answers = await asyncio.gather(
         *(recorded_events(cluster, broker.broker_id, []) for broker in metadata.brokers)
     )
-    events = [event for answer in answers for event in answer.events]
-    events.sort(key=lambda event: (event.time_ms, event.broker_id, event.sequence))
+    events = in_order(event for answer in answers for event in answer.events)
     known = [tp for tp in {*now.committed, *read} if cluster.metadata.partition(tp) is not None]
     return GroupView(
         group_id,

@@ -36,9 +36,9 @@ logger = logging.getLogger(__name__)
 ASK_TIMEOUT = 3.0
 # How long a topic may be unknown before that is final: brokers learn of a new topic one by one.
 UNKNOWN_TOPIC_GRACE = 2.0
-# Requests that change nothing: they are sent to another broker if one does not answer soon.
-# (InitProducerId takes a new id; a lost answer wastes it. With a transactional id it fences the
-# present producer: that is a change.)
+# Requests that are sent to another broker if one does not answer soon: they change nothing, or, as
+# InitProducerId, a lost answer only wastes an id. (With a transactional id it fences the present
+# producer: that is a change.)
 _READING = (
     MetadataRequest,
     DescribeConfigsRequest,
@@ -170,11 +170,11 @@ class Cluster:
         request: Message,
         timeout: float | None = None,
         service: Service = Service.ADMIN,
-        rather_not: Address | None = None,
+        avoid: Address | None = None,
     ) -> Message:
         """Send a request to any broker that answers; the one that answered last is first.
 
-        `rather_not`: a broker to ask after all others, because its view may be out of date.
+        `avoid`: a broker to ask after all others, because its view may be out of date.
 
         Brokers learn of changes one by one: a client that stays with one broker sees no older
         state than before, and finds the topic that it has just created.
@@ -183,7 +183,7 @@ class Cluster:
         unless the request only reads.
         """
         failures: dict[Address, BarnabasError] = {}
-        for address in self._candidates(rather_not):
+        for address in self._candidates(avoid):
             try:
                 channel = self._connections.channel(address, service)
                 answer = await channel.call(request, self.time_for(request, timeout))
@@ -263,7 +263,7 @@ class Cluster:
         for listener in self._listeners:
             listener()
 
-    def _candidates(self, rather_not: Address | None) -> list[Address]:
+    def _candidates(self, avoid: Address | None) -> list[Address]:
         """The broker that answered last, then from a random one on; failed ones come last."""
         brokers = [Address(b.host, b.port) for b in self.metadata.brokers.values()]
         if brokers:
@@ -275,7 +275,7 @@ class Cluster:
             every,
             key=lambda address: (
                 address in self._failed_recently,
-                address == rather_not,
+                address == avoid,
                 address != last,
             ),
         )

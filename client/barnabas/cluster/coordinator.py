@@ -85,7 +85,7 @@ class Coordinator:
             return self._address
         request = FindCoordinatorRequest(self._key_type, [self._key], self.client_id)
         response: FindCoordinatorResponse = await self.cluster.ask(
-            request, service=Service.COORDINATOR, rather_not=self._previous
+            request, service=Service.COORDINATOR, avoid=self._previous
         )
         for found in response.coordinators:
             if found.key == self._key and found.error_code == ErrorCode.NONE:

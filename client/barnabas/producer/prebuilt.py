@@ -13,9 +13,7 @@ from barnabas_common.record.batch import (
     parse_header,
     stamp_producer,
 )
-
-# Sequences are non-negative int32 numbers.
-SEQUENCES = 2**31
+from barnabas_common.record.sequence import sequence_after
 
 
 class Measured(NamedTuple):
@@ -92,8 +90,3 @@ def mark_transactional(batch: bytearray, transactional: bool) -> None:
         return
     attributes = header.attributes & ~TRANSACTIONAL | (TRANSACTIONAL if transactional else 0)
     batch[:HEADER_SIZE] = pack_header(header._replace(attributes=attributes))
-
-
-def sequence_after(sequence: int, records: int) -> int:
-    """The sequence that follows `records` records; after 2^31 - 1 comes 0."""
-    return (sequence + records) % SEQUENCES

@@ -6,8 +6,9 @@ all earlier ones, and when it has refused the earliest unanswered batch as out o
 stored none of the later ones.
 """
 
+from barnabas_common.record.sequence import MAX_SEQUENCE, sequence_after, sequence_before
+
 from barnabas.producer.batch import BatchState, ProducerBatch
-from barnabas.producer.prebuilt import SEQUENCES, sequence_after
 from barnabas.producer.producer_id import ProducerIdAndEpoch
 
 # A leader remembers this many batches of a producer (Kafka's NUM_BATCHES_TO_RETAIN). A retry of an
@@ -84,7 +85,7 @@ class PartitionSequences:
             return
         self._confirmed = True
         end = sequence_after(batch.base_sequence, batch.offsets)
-        if (end - self.written_to) % SEQUENCES < SEQUENCES // 2:  # answers may overtake another
+        if sequence_before(end, self.written_to) <= MAX_SEQUENCE // 2:  # answers may overtake
             self.written_to = end
 
     def given_up(self, batch: ProducerBatch) -> None:

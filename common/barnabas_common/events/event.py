@@ -1,7 +1,7 @@
 """One change of state: which broker saw it, and its cause."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -176,3 +176,8 @@ class Event:
     cause: str
     topic_partition: TopicPartition | None = None
     details: Mapping[str, Value] = field(default_factory=dict)
+
+
+def in_order(events: Iterable[Event]) -> list[Event]:
+    """The events of several brokers by time; those of one broker stay in their order."""
+    return sorted(events, key=lambda event: (event.time_ms, event.broker_id, event.sequence))

@@ -6,13 +6,9 @@ Asked of a replica that becomes leader, in every sample, and at rest.
 from collections.abc import Mapping
 from typing import Protocol
 
-from barnabas_broker.log.producers.producer_state import (
-    MAX_SEQUENCE,
-    sequence_after,
-    sequence_before,
-    unpack,
-)
+from barnabas_broker.log.producers.producer_state import unpack
 from barnabas_broker.replica.partition.partition import Partition
+from barnabas_common.record.sequence import MAX_SEQUENCE, sequence_after, sequence_before
 
 from barnabas_simulator.invariants.findings import Findings
 from barnabas_simulator.invariants.logs.image import Batch, LogImage, Sequenced

@@ -29,10 +29,10 @@ from barnabas_common.errors import (
     OutOfOrderSequenceNumberError,
 )
 from barnabas_common.record.batch import BatchHeader
+from barnabas_common.record.sequence import last_sequence_of, sequence_after, sequence_before
 
 BATCHES_KEPT = 5
 """As many as a producer may have in flight: any of them may come a second time."""
-MAX_SEQUENCE = 2**31 - 1
 NONE = -1
 
 _ENTRY = struct.Struct(">qhiqiqiq")
@@ -129,24 +129,6 @@ def has_expired(entry: bytes, now_ms: int, expiration_ms: int) -> bool:
 
 
 # ---- sequences, which count records from 0 and go on with 0 after 2147483647
-
-
-def sequence_after(sequence: int, count: int) -> int:
-    """The sequence that is `count` records later."""
-    return (sequence + count) & MAX_SEQUENCE
-
-
-def sequence_before(sequence: int, count: int) -> int:
-    """The sequence that is `count` records earlier."""
-    return (sequence - count) & MAX_SEQUENCE
-
-
-def last_sequence_of(header: BatchHeader) -> int:
-    """The sequence of the batch's last record, also after compaction; -1 if it has none, as
-    coordinators write it."""
-    if header.base_sequence == NONE:
-        return NONE
-    return sequence_after(header.base_sequence, header.last_offset_delta)
 
 
 # ---- what an append does to an entry

@@ -11,7 +11,6 @@ from math import inf
 from typing import NamedTuple
 
 from barnabas_broker.log.manager.log_folders import parse_folder_name
-from barnabas_broker.log.producers.producer_state import last_sequence_of
 from barnabas_broker.log.segment.segment import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
@@ -20,6 +19,7 @@ from barnabas_broker.log.segment.segment import (
 )
 from barnabas_common.record.batch import BatchHeader, CorruptBatch, check_crc, parse_header
 from barnabas_common.record.reader import Record, read_batch
+from barnabas_common.record.sequence import last_sequence_of
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.disk import MemoryDisk, Stored

@@ -37,7 +37,7 @@ def dump(
         typer.Option(
             "--compaction",
             help="Print what a pass over all but the active segment would do with each record now,"
-            " and why. The topic's lag and the recovery point, which a broker heeds, do not count.",
+            " and why. It ignores the topic's compaction lag and the recovery point.",
         ),
     ] = False,
 ) -> None:
@@ -145,9 +145,11 @@ def _dump_compaction(settings: Settings, files: list[Path]) -> None:
 
 def batch_row(position: int, header: Any, valid: bool) -> dict[str, Any]:
     """Return a batch's header with the names of kafka-dump-log."""
+    from barnabas_common.record.sequence import last_sequence_of
+
     last_sequence = header.base_sequence
     if header.base_sequence >= 0:
-        last_sequence = (header.base_sequence + header.last_offset_delta) & 0x7FFFFFFF
+        last_sequence = last_sequence_of(header)
     return {
         "baseOffset": header.base_offset,
         "lastOffset": header.last_offset,

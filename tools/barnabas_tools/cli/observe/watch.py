@@ -90,6 +90,8 @@ async def _admin(settings: Settings, topics: list[str]) -> "AsyncIterator[Admin]
 
 
 async def _once(settings: Settings, topics: list[str], events_only: bool) -> None:
+    from barnabas_common.events import in_order
+
     from barnabas_tools.cli.observe.replica import STATUS_COLUMNS, replica_rows
     from barnabas_tools.cli.output import print_rows
 
@@ -99,9 +101,7 @@ async def _once(settings: Settings, topics: list[str], events_only: bool) -> Non
             rows = replica_rows(await admin.describe_replicas(topics))
             print_rows(settings, STATUS_COLUMNS, rows)
             print()
-        events = [event for answer in answers for event in answer.events]
-        events.sort(key=lambda event: (event.time_ms, event.broker_id, event.sequence))
-        for event in events:
+        for event in in_order(event for answer in answers for event in answer.events):
             _print(settings, event)
 
 

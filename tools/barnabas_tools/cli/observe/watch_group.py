@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from barnabas import Admin
 from barnabas.admin import Interruption
 from barnabas_common.errors import BarnabasError
-from barnabas_common.events import Event
+from barnabas_common.events import Event, in_order
 from barnabas_common.runtime import TaskScope
 from rich.console import Console
 
@@ -67,9 +67,9 @@ async def show_group_once(settings: Settings, group: str) -> None:
     async with Admin(settings.bootstrap, default_api_timeout_ms=ANSWER_MS) as admin:
         lines.show_state(await look_at(admin, watched))
         answers = await admin.describe_events([])
-    events = [event for answer in answers for event in answer.events if watched.concerns(event)]
-    for event in sorted(events, key=lambda event: (event.time_ms, event.broker_id, event.sequence)):
-        lines.show_news(event)
+    for event in in_order(event for answer in answers for event in answer.events):
+        if watched.concerns(event):
+            lines.show_news(event)
 
 
 async def follow(admin: Admin, group: str, display: Display, from_beginning: bool) -> None:
