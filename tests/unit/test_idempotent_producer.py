@@ -116,8 +116,8 @@ async def test_without_an_id_a_record_expires_and_the_error_says_why() -> None:
 
         brokers.id_faults.append(never)
         async with Producer(
-            brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=50,
-            delivery_timeout_ms=200, **FAST,
+            brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=1_000,
+            delivery_timeout_ms=2_000, **FAST,
         ) as producer:  # fmt: skip
             with pytest.raises(DeliveryTimeoutError, match="LOAD_IN_PROGRESS.*not in the log"):
                 await producer.send_and_wait("flights", b"v")
