@@ -170,6 +170,7 @@ class ScriptedBrokers:
         self.id_faults: list[Fault] = []
         self.given_ids: list[int] = []
         self.fetch_faults: list[Fault] = []
+        self.epoch_faults: list[Fault] = []
         self.change = asyncio.Event()
         self._listeners: dict[int, Listener] = {}
 
@@ -227,7 +228,7 @@ class ScriptedBrokers:
         if isinstance(request, FetchRequest):
             self.fetched.append(request)
             answer = await self._fault(self.fetch_faults, broker_id, request)
-            return answer if answer is not None else await self._fetch(broker_id, request)
+            return answer if answer is not None else await self.fetch(broker_id, request)
         if isinstance(request, MetadataRequest):
             self.metadata_requests += 1
             self.asked_for_metadata.add(broker_id)
@@ -239,7 +240,8 @@ class ScriptedBrokers:
         if isinstance(request, ListOffsetsRequest):
             return self._list_offsets(broker_id, request)
         assert isinstance(request, OffsetForLeaderEpochRequest)
-        return self._epoch_ends(request)
+        answer = await self._fault(self.epoch_faults, broker_id, request)
+        return answer or self.epoch_ends(request)
 
     async def _fault(self, faults: list[Fault], broker_id: int, request: Any) -> Any:
         return await faults.pop(0)(broker_id, request) if faults else None
@@ -273,7 +275,7 @@ class ScriptedBrokers:
         self.change.set()
         self.change = asyncio.Event()
 
-    async def _fetch(self, broker_id: int, request: FetchRequest) -> FetchResponse:
+    async def fetch(self, broker_id: int, request: FetchRequest) -> FetchResponse:
         deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
         while True:
             answers = [self._read(broker_id, part) for part in request.partitions]
@@ -353,7 +355,7 @@ class ScriptedBrokers:
             answers.append(answer)
         return ListOffsetsResponse(answers)
 
-    def _epoch_ends(self, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    def epoch_ends(self, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
         answers = []
         for part in request.partitions:
             log = self.logs[TopicPartition(part.topic, part.partition)]

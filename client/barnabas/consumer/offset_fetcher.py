@@ -203,25 +203,25 @@ class OffsetFetcher:
 
     async def _check(self, unchecked: _States) -> None:
         states = {state.topic_partition: (state, state.version) for state in unchecked}
-        asked_under: dict[TopicPartition, int] = {}
+        asked: dict[TopicPartition, EpochPartition] = {}
 
         def build(partitions: Sequence[tuple[TopicPartition, Leader]]) -> object:
-            asked_under.update((tp, leader.epoch) for tp, leader in partitions)
-            return OffsetForLeaderEpochRequest(
-                partitions=[
-                    EpochPartition(*tp, states[tp][0].fetched_epoch, leader.epoch)
-                    for tp, leader in partitions
-                ]
-            )
+            for tp, leader in partitions:
+                asked[tp] = EpochPartition(*tp, states[tp][0].fetched_epoch, leader.epoch)
+            return OffsetForLeaderEpochRequest(partitions=[asked[tp] for tp, _ in partitions])
 
         def found(tp: TopicPartition, answer: EpochEndOffset) -> None:
             state, version = states[tp]
             if state.version != version:
                 return
-            error = apply_epoch_end(state, answer, asked_under[tp], self._positions.policy)
-            if error is not None:
-                self._buffer.add_failure(state, error)
-            self.wake()  # the position may have to be reset
+            question = asked[tp]
+            # Meanwhile an older leader may have answered a fetch, with batches of a later epoch.
+            if state.fetched_epoch == question.leader_epoch:
+                epoch = question.current_leader_epoch
+                error = apply_epoch_end(state, answer, epoch, self._positions.policy)
+                if error is not None:
+                    self._buffer.add_failure(state, error)
+            self.wake()  # the position may have to be reset, or checked again
             self._fetcher.wake()
 
         await ask_leaders(self._cluster, states, build, _ROUND_SECONDS, found)
