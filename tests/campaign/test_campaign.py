@@ -25,6 +25,7 @@ from barnabas_simulator.campaign.replay_file import Replay
 from barnabas_simulator.campaign.schedule import run_schedule
 from barnabas_simulator.campaign.shrink import fails_alike, shrink
 from barnabas_simulator.campaign.state import PartitionState
+from barnabas_simulator.campaign.worker import Worker
 from barnabas_simulator.delivery import History
 from typer.testing import CliRunner
 
@@ -37,6 +38,29 @@ def test_ten_schedules_hold() -> None:
         campaign.add(outcome)
     assert [(one.seed, one.violation) for one in campaign.failed] == []
     assert all(outcome.acked > 50 for outcome in campaign.outcomes)
+
+
+def three_times(number: int) -> int:
+    if number == 7:
+        raise ValueError("seven")
+    if number == 8:
+        os._exit(1)
+    return 3 * number
+
+
+def test_a_worker_has_the_results_in_order_whatever_its_process_has_done() -> None:
+    worker = Worker(three_times, range(6), per_process=2)
+    assert [worker.next() for _ in range(6)] == [0, 3, 6, 9, 12, 15]
+    worker.end()
+
+
+def test_a_worker_tells_what_its_process_has_raised_and_that_it_has_died() -> None:
+    worker = Worker(three_times, [7, 8], per_process=2)
+    with pytest.raises(ValueError, match="seven"):
+        worker.next()
+    with pytest.raises(EOFError):
+        worker.next()
+    worker.end()
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)

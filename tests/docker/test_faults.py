@@ -13,7 +13,7 @@ from barnabas_tools.chaos.faults.compose_cluster import (
 )
 from barnabas_tools.chaos.faults.disks import FullDisk, Wiped
 from barnabas_tools.chaos.faults.errors import FaultError, NotInEffect, ToolMissing
-from barnabas_tools.chaos.faults.fault import Fault
+from barnabas_tools.chaos.faults.fault import Fault, Together
 from barnabas_tools.chaos.faults.network import Isolated, OneWayCut, SlowLink, link_cut, ring
 from barnabas_tools.chaos.faults.probe import bytes_per_second, passes
 from barnabas_tools.chaos.faults.processes import Killed, Paused, Restarted, Stopped
@@ -53,16 +53,32 @@ def tools(cluster: ComposeCluster) -> Toolbox:
     return Toolbox(cluster)
 
 
+begun: list[Fault] = []
+
+
+def make_whole(cluster: ComposeCluster) -> None:
+    """Heal what has begun, and start what does not run: after a test that failed in between."""
+    faults = [*begun]
+    begun.clear()
+    Together("all", faults).heal()
+    for service in (*cluster.zookeepers, *cluster.brokers):
+        if cluster.state(service) != "running":
+            cluster.start(service)
+
+
 @pytest.fixture(autouse=True)
-def whole(cluster: ComposeCluster) -> None:
+def whole(cluster: ComposeCluster) -> Iterator[None]:
     """Every broker runs and every replica is in sync, whatever the test before did."""
     wait_until("every replica is in sync", cluster.in_sync, WHOLE_SECONDS)
+    yield
+    make_whole(cluster)
 
 
 def begins(fault: Fault) -> None:
     """Inject a fault that can be seen only when it is there; print what was seen."""
     with pytest.raises(NotInEffect):
         fault.verify()
+    begun.append(fault)
     fault.inject()
     print(f"{fault.name}: {fault.verify()}")
 
@@ -71,6 +87,7 @@ def ends(fault: Fault) -> None:
     """Heal, twice, because a run may heal what has healed; it is no longer in effect."""
     fault.heal()
     fault.heal()
+    begun.remove(fault)
     with pytest.raises(NotInEffect):
         fault.verify()
 
@@ -78,6 +95,21 @@ def ends(fault: Fault) -> None:
 def produce(value: bytes) -> None:
     with Producer(bootstrap_servers=BOOTSTRAP, acks="all") as producer:
         producer.send_and_wait(TOPIC, value)
+
+
+def test_what_a_failed_test_leaves_broken_is_healed(
+    cluster: ComposeCluster, tools: Toolbox
+) -> None:
+    for fault in (
+        zookeeper_killed(cluster),
+        Paused(cluster, "broker1"),
+        SlowLink(tools, "broker2"),
+        FullDisk(tools, "broker3"),
+    ):
+        begins(fault)
+    Killed(cluster, "broker2").inject()
+    make_whole(cluster)
+    wait_until("every replica is in sync", cluster.in_sync, WHOLE_SECONDS)
 
 
 # ---- processes

@@ -4,6 +4,7 @@ It may come at any moment, so a command is also interrupted while it starts. A t
 only while Python itself starts, because it is Python's.
 """
 
+import os
 import re
 import select
 import signal
@@ -100,6 +101,27 @@ def test_a_command_that_has_just_started(cluster: LocalCluster, delay_ms: int) -
     out, err = process.communicate(timeout=30)
     assert process.returncode in (130, 1, -signal.SIGINT), err
     assert "barnabas" not in err.replace("0 records consumed", "") and out == ""
+
+
+SIMULATE = ("simulate", "run", "1000", "--jobs")
+
+
+@pytest.mark.parametrize("moment", range(6))
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_simulation_at_any_moment(jobs: int, moment: int) -> None:
+    """A shell interrupts the processes of a command together; none of them says anything else."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "barnabas_tools.entry", *SIMULATE, str(jobs)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    _started.append(process)
+    assert process.stderr is not None
+    assert first_line(process.stderr).startswith("0 of 1000 runs")
+    time.sleep(0.5 * moment)  # the delay chooses the moment
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
 
 
 def test_produce_that_waits_for_input(cluster: LocalCluster) -> None:

@@ -205,6 +205,35 @@ def the_end_of_what_was_read_is_gone(story: Story) -> dict[Anomaly, set[str]]:
 
 
 @case
+def others_have_taken_the_place_of_what_was_read(story: Story) -> dict[Anomaly, set[str]]:
+    story.sent("a", "b", "c")
+    read = story.poll((0, "a"), (1, "b"), (2, "c"))
+    story.send("d", 1)
+    story.final((0, "a"), (1, "d"), end=2)
+    return {Anomaly.INCONSISTENT_OFFSETS: set(), Anomaly.VANISHED: {read}}
+
+
+@case
+def what_has_taken_the_place_lies_in_reverse(story: Story) -> dict[Anomaly, set[str]]:
+    story.sent("a", "b")
+    read = story.poll((0, "a"), (1, "b"))
+    proof = {story.send("c", 1), story.send("d", 0)}
+    story.final((0, "d"), (1, "c"), end=2)
+    return {
+        Anomaly.INCONSISTENT_OFFSETS: set(),
+        Anomaly.VANISHED: {read},
+        Anomaly.NONMONOTONIC_SEND: proof,
+    }
+
+
+@case
+def nothing_has_vanished_before_the_final_read(story: Story) -> dict[Anomaly, set[str]]:
+    story.sent("a")
+    story.poll((0, "a"), (1, "a"))
+    return {Anomaly.DUPLICATE: set()}
+
+
+@case
 def a_part_of_a_transaction_of_unknown_outcome(story: Story) -> dict[Anomaly, set[str]]:
     story.send("a", 0, transaction="t")
     torn = story.send("b", 0, partition=Q, transaction="t")

@@ -65,8 +65,11 @@ class RecordedRun:
             await asyncio.gather(*started)
 
     async def acknowledged_more(self, count: int, within: float = 60.0) -> None:
-        """Wait until `count` more records are acknowledged in each partition."""
-        goal = {tp: found + count for tp, found in self.producing.acknowledged.items()}
+        """Wait until `count` records that are sent from now on are acknowledged in each partition.
+
+        What was sent before may lie in replicas that are dead by now.
+        """
+        goal = {tp: found + count for tp, found in self.producing.sent.items()}
         async with asyncio.timeout(within):
             while any(self.producing.acknowledged[tp] < least for tp, least in goal.items()):
                 await asyncio.sleep(0.02)

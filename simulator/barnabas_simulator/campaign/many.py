@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 from barnabas_simulator.campaign.faults.plan import plan
@@ -12,6 +11,7 @@ from barnabas_simulator.campaign.options import Mode, Options
 from barnabas_simulator.campaign.replay_file import Replay
 from barnabas_simulator.campaign.schedule import Outcome, run_schedule
 from barnabas_simulator.campaign.shrink import fails_alike, shrink
+from barnabas_simulator.campaign.worker import Worker
 
 RUNS_PER_PROCESS = 50
 
@@ -53,8 +53,13 @@ def run_many(seeds: Iterable[int], mode: Mode | None = None, jobs: int = 1) -> I
             yield run_seed(seed, mode)
         return
     work = partial(run_seed, mode=mode)
-    with get_context("spawn").Pool(jobs, maxtasksperchild=RUNS_PER_PROCESS) as pool:
-        yield from pool.imap(work, seeds)
+    workers = [Worker(work, seeds[first::jobs], RUNS_PER_PROCESS) for first in range(jobs)]
+    try:
+        for number in range(len(seeds)):
+            yield workers[number % jobs].next()
+    finally:
+        for worker in workers:
+            worker.end()
 
 
 def investigate(outcome: Outcome, mode: Mode | None, folder: Path, tell: Print) -> Path:

@@ -74,10 +74,8 @@ def vanished(seen: Seen) -> Iterator[Finding]:
     Records of a transaction only if they were read as committed.
     """
     for partition, log in seen.partitions.items():
-        if log.end is None:
-            continue
         for offset, read in log.read.items():
-            if offset < log.begin or offset in log.final:
+            if not log.has_vanished(offset):
                 continue
             sent = log.sent.get(read.value)
             if sent is None or not sent.transaction or read.value in log.committed_reads:

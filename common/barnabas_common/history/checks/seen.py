@@ -55,7 +55,7 @@ class PartitionLog:
 
     `conflicts`: offsets at which another value was read before; `repeats`: values that were read
     at another offset before, and where. `begin` and `end`: of the final read, once it has reached
-    its end.
+    its end; `replaced`: offsets at which it has another value than was first read.
     """
 
     sent: dict[str, Sent] = field(default_factory=dict)
@@ -67,6 +67,7 @@ class PartitionLog:
     highest_read: int = UNKNOWN
     highest_committed: int = UNKNOWN
     final: Runs = field(default_factory=Runs)
+    replaced: set[int] = field(default_factory=set)
     begin: int = 0
     end: int | None = None
 
@@ -86,6 +87,12 @@ class PartitionLog:
         elif before.value != value:
             self.conflicts.append((offset, Read(value, by)))
             self.at.setdefault(value, offset)
+
+    def has_vanished(self, offset: int) -> bool:
+        """Whether the final read came to its end without the record first read at this offset."""
+        if self.end is None or offset < self.begin:
+            return False
+        return offset not in self.final or offset in self.replaced
 
 
 @dataclass(slots=True)
@@ -181,9 +188,11 @@ class Seen:
     def _final_read(self, read: FinalRead) -> None:
         self._records(read, read.name)
         for partition, records in read.records.items():
-            final = self.log(partition).final
-            for offset, _ in records:
-                final.add(offset)
+            log = self.log(partition)
+            for offset, value in records:
+                log.final.add(offset)
+                if log.read[offset].value != value:
+                    log.replaced.add(offset)
         for partition, (begin, end) in read.bounds.items():
             log = self.log(partition)
             log.begin, log.end = begin, end

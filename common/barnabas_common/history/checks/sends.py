@@ -11,7 +11,8 @@ def nonmonotonic_sends(seen: Seen) -> Iterator[Finding]:
     """Yield records that lie before an earlier one of the same process.
 
     The first copy of each record counts, because a retry may have written more. Where records were
-    read, only those count: an acknowledged offset may be one of a record that was lost.
+    read, only those count that are still there: an acknowledged offset may be one of a record that
+    was lost, and so may an offset at which one was read.
     """
     for partition, log in seen.partitions.items():
         latest: dict[str, tuple[int, Sent]] = {}
@@ -47,4 +48,9 @@ def send_skips(seen: Seen) -> Iterator[Finding]:
 
 
 def _place(log: PartitionLog, value: str, sent: Sent) -> int:
-    return log.at.get(value, UNKNOWN) if log.at else sent.offset
+    if not log.at:
+        return sent.offset
+    offset = log.at.get(value)
+    if offset is None or (log.has_vanished(offset) and log.read[offset].value == value):
+        return UNKNOWN
+    return offset

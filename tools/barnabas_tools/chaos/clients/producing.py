@@ -28,13 +28,14 @@ class Producing:
         options: ProducerOptions,
         rate: float = 500.0,
     ) -> None:
+        self.sent: dict[TopicPartition, int] = dict.fromkeys(partitions, 0)
         self.acknowledged: dict[TopicPartition, int] = dict.fromkeys(partitions, 0)
         self._recorder = recorder
         self._bootstrap = bootstrap
         self._partitions = partitions
         self._options = options
         self._pause = len(partitions) / rate
-        self._sent = 0
+        self._number = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         """Send until `stop` is set, and wait for the outcome of everything sent."""
@@ -52,9 +53,10 @@ class Producing:
             await _at_most(stop, self._pause)
 
     async def _send(self, producer: Producer, partition: TopicPartition) -> None:
-        self._sent += 1
+        self._number += 1
+        self.sent[partition] += 1
         recorder = self._recorder
-        value = f"{partition}-{recorder.client}-{recorder.incarnation}-{self._sent}"
+        value = f"{partition}-{recorder.client}-{recorder.incarnation}-{self._number}"
         send = recorder.begin(Send, partition=str(partition), value=value)
         topic, number = partition
         delivered = self._delivered(send, partition)
