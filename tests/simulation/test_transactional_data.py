@@ -1,10 +1,12 @@
 """Transactions from the first batch to the reader, with raw requests in place of a producer."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from barnabas import Consumer
 from barnabas_broker.coordinator.transaction.states import TransactionState, is_decided
+from barnabas_broker.replica.serve.coordinator_reads import CoordinatorReads
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.transactions import (
     AddOffsetsToTxnRequest,
@@ -15,6 +17,7 @@ from barnabas_common.messages.transactions import (
 )
 from barnabas_common.record.transactional import marker_batch
 from barnabas_common.runtime import Service
+from barnabas_common.topic_name import GROUP_METADATA_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 
@@ -258,26 +261,35 @@ def test_a_coordinator_that_dies_leaves_all_or_nothing(
 # ---- offsets of groups
 
 
+async def commit_offset(
+    coordinators: TransactionCoordinators, one: RawTransaction, offset: int
+) -> ErrorCode:
+    """Commit an offset of the group `g` in the transaction."""
+    offsets = TxnOffsetCommitRequest(
+        "copy", "g", *one.producer, partitions=[TxnOffsetCommitPartition(*FIRST, offset)]
+    )
+    while True:
+        answer = await coordinators.ask(await coordinators.find("g"), offsets)
+        error = ErrorCode(answer.partitions[0].error_code)
+        if error not in (E.COORDINATOR_LOAD_IN_PROGRESS, E.CONCURRENT_TRANSACTIONS):
+            return error
+        await asyncio.sleep(0.1)
+
+
+async def add_offsets(coordinators: TransactionCoordinators, one: RawTransaction) -> None:
+    asked = AddOffsetsToTxnRequest("copy", *one.producer, "g")
+    assert (await coordinators.send("copy", asked)).error_code == E.NONE
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_offsets_of_a_transaction_count_with_its_marker(commit: bool) -> None:
     async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
         sender = await begin(cluster, coordinators)
         one = sender.transaction
-        offsets = TxnOffsetCommitRequest(
-            "copy", "g", *one.producer, partitions=[TxnOffsetCommitPartition(*FIRST, 7)]
-        )
         await coordinators.find("g")
-
-        async def commit_offsets() -> ErrorCode:
-            answer = await coordinators.ask(await coordinators.find("g"), offsets)
-            return ErrorCode(answer.partitions[0].error_code)
-
-        assert await commit_offsets() == E.TRANSACTION_ABORTABLE, "the group was not added"
-        asked = AddOffsetsToTxnRequest("copy", *one.producer, "g")
-        assert (await coordinators.send("copy", asked)).error_code == E.NONE
-        while error := await commit_offsets():
-            assert error in (E.COORDINATOR_LOAD_IN_PROGRESS, E.CONCURRENT_TRANSACTIONS)
-            await asyncio.sleep(0.1)
+        assert await commit_offset(coordinators, one, 7) == E.TRANSACTION_ABORTABLE, "not added"
+        await add_offsets(coordinators, one)
+        assert await commit_offset(coordinators, one, 7) == E.NONE
         assert await coordinators.committed("g", FIRST) == -1
         await one.end(commit)
         await coordinators.settled("copy")
@@ -285,5 +297,33 @@ def test_offsets_of_a_transaction_count_with_its_marker(commit: bool) -> None:
         cluster.kill(await coordinators.find("g"))
         await asyncio.sleep(15.0)
         assert await coordinators.committed("g", FIRST) == (7 if commit else -1)
+
+    in_cluster(story, offsets_topic_num_partitions="4")
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_marker_that_comes_while_the_groups_are_read_counts_too(
+    monkeypatch: pytest.MonkeyPatch, commit: bool
+) -> None:
+    marked = asyncio.Event()
+    until_committed = CoordinatorReads.until_committed
+
+    async def slowly(self: CoordinatorReads, key: TopicPartition, *arguments: Any) -> None:
+        await until_committed(self, key, *arguments)
+        if key.topic == GROUP_METADATA_TOPIC:
+            await marked.wait()
+
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        sender = await begin(cluster, coordinators)
+        await coordinators.find("g")
+        await add_offsets(coordinators, sender.transaction)
+        assert await commit_offset(coordinators, sender.transaction, 7) == E.NONE
+        monkeypatch.setattr(CoordinatorReads, "until_committed", slowly)
+        cluster.kill(await coordinators.find("g"))
+        await sender.transaction.end(commit)
+        await coordinators.settled("copy")
+        marked.set()
+        (found,) = await coordinators.fetch("g", FIRST, require_stable=True)
+        assert (found.error_code, found.committed_offset) == (E.NONE, 7 if commit else -1)
 
     in_cluster(story, offsets_topic_num_partitions="4")

@@ -6,7 +6,7 @@ A marker counts when it is committed. Only then do the offsets that a transactio
 from collections.abc import Iterator
 
 from barnabas_common.errors.error_code import ErrorCode
-from barnabas_common.messages.produce import ProducePartition, ProduceRequest
+from barnabas_common.messages.produce import ProducedPartition, ProducePartition, ProduceRequest
 from barnabas_common.messages.transactions import (
     TransactionPartitionResult,
     WritableTxnMarker,
@@ -40,21 +40,22 @@ async def handle_write_txn_markers(
         ProduceRequest(ACKS_ALL, _TIMEOUT_MS, items), AppendOrigin.COORDINATOR
     )
     assert response is not None
-    errors = iter([ErrorCode(outcome.error_code) for outcome in response.partitions])
-    return WriteTxnMarkersResponse([_result(parts, marker, errors) for marker in request.markers])
+    outcomes = iter(response.partitions)
+    return WriteTxnMarkersResponse([_result(parts, one, outcomes) for one in request.markers])
 
 
 def _result(
-    parts: BrokerParts, marker: WritableTxnMarker, errors: Iterator[ErrorCode]
+    parts: BrokerParts, marker: WritableTxnMarker, outcomes: Iterator[ProducedPartition]
 ) -> WritableTxnMarkerResult:
-    """The outcomes of one marker, which are next in `errors`."""
+    """The outcomes of one marker, which are next in `outcomes`."""
     result = WritableTxnMarkerResult(marker.producer_id)
     for asked in marker.partitions:
-        key, error = TopicPartition(asked.topic, asked.partition), next(errors)
-        if not error and key.topic == GROUP_METADATA_TOPIC:
-            commit = marker.transaction_result
-            parts.groups.txn_offsets.transaction_ended(key, marker.producer_id, commit)
-        result.partitions.append(TransactionPartitionResult(*key, error))
+        key, outcome = TopicPartition(asked.topic, asked.partition), next(outcomes)
+        if not outcome.error_code and key.topic == GROUP_METADATA_TOPIC:
+            parts.groups.txn_offsets.transaction_ended(
+                key, marker.producer_id, marker.transaction_result, outcome.base_offset
+            )
+        result.partitions.append(TransactionPartitionResult(*key, ErrorCode(outcome.error_code)))
     return result
 
 
