@@ -14,6 +14,8 @@ from barnabas_common.messages.transactions import (
     TransactionPartition,
     TxnOffsetCommitPartition,
     TxnOffsetCommitRequest,
+    WritableTxnMarker,
+    WriteTxnMarkersRequest,
 )
 from barnabas_common.record.transactional import marker_batch
 from barnabas_common.runtime import Service
@@ -254,6 +256,34 @@ def test_a_coordinator_that_dies_leaves_all_or_nothing(
         await coordinators.settled("copy")
         following = [b"next 0", b"next 1", b"next 2"]
         assert await read(cluster, PARTITIONS) == (expected if commit else []) + following
+
+    in_cluster(story)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_repeated_marker_that_comes_late_ends_the_next_transaction_of_kafka_3_9_only(
+    version: int,
+) -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        sender = await begin(cluster, coordinators, version)
+        epoch = sender.transaction.producer.epoch
+        await sender.transaction.end(commit=False)
+        await coordinators.settled("copy")
+        await fill(sender, b"next ")
+        leader = leader_of(cluster, FIRST)
+        assert leader is not None
+        late = WritableTxnMarker(
+            sender.transaction.producer.producer_id,
+            epoch + (version == 2),
+            False,
+            [TransactionPartition(*FIRST)],
+            coordinator_epoch=99,
+            transaction_version=version,
+        )
+        answer = await ask(cluster, leader, Service.REPLICA, WriteTxnMarkersRequest([late]))
+        (outcome,) = answer.markers[0].partitions
+        assert outcome.error_code == (E.INVALID_PRODUCER_EPOCH if version == 2 else E.NONE)
+        assert described(cluster, FIRST).last_stable_offset == (2 if version == 2 else 4)
 
     in_cluster(story)
 
