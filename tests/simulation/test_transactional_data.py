@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from barnabas import Consumer
+from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.coordinator.transaction.states import TransactionState, is_decided
 from barnabas_broker.replica.serve.coordinator_reads import CoordinatorReads
 from barnabas_common.errors.error_code import ErrorCode
@@ -19,7 +20,7 @@ from barnabas_common.messages.transactions import (
 )
 from barnabas_common.record.transactional import marker_batch
 from barnabas_common.runtime import Service
-from barnabas_common.topic_name import GROUP_METADATA_TOPIC
+from barnabas_common.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 
@@ -178,6 +179,31 @@ def test_without_verification_a_late_batch_hangs(is_verified: bool) -> None:
         assert active.current_txn_start_offset == (-1 if is_verified else 2)
 
     in_cluster(story, transaction_partition_verification_enable=str(is_verified).lower())
+
+
+def test_a_partition_without_a_state_changes_no_key_of_the_others() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        await coordinators.find("g")
+        one = RawTransaction(coordinators)
+        await one.init()
+        await coordinators.describe("g")
+        held = {
+            TRANSACTION_STATE_TOPIC: partition_of_key("copy", 4),
+            GROUP_METADATA_TOPIC: partition_of_key("g", 4),
+        }
+        for broker_id in cluster.broker_ids:
+            topics = cluster.broker(broker_id).metadata_cache._topics
+            for topic, partition in held.items():
+                del topics[topic][(partition + 1) % 4]
+        async with asyncio.timeout(30.0):
+            await fill(Sender(cluster, one))
+            await add_offsets(coordinators, one)
+            assert await commit_offset(coordinators, one, 7) == E.NONE
+            assert await one.end(commit=True) == E.NONE
+        await coordinators.settled("copy")
+        assert await coordinators.committed("g", FIRST) == 7
+
+    in_cluster(story, offsets_topic_num_partitions="4")
 
 
 # ---- what outlives a broker
