@@ -8,7 +8,10 @@ from barnabas import Consumer
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.coordinator.transaction.states import TransactionState, is_decided
 from barnabas_broker.replica.serve.coordinator_reads import CoordinatorReads
+from barnabas_broker.replica.serve.verification import TransactionVerification, Verified
 from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.groups import DeleteGroupsRequest
+from barnabas_common.messages.produce import ProduceRequest
 from barnabas_common.messages.transactions import (
     AddOffsetsToTxnRequest,
     DescribeProducersRequest,
@@ -381,5 +384,68 @@ def test_a_marker_that_comes_while_the_groups_are_read_counts_too(
         marked.set()
         (found,) = await coordinators.fetch("g", FIRST, require_stable=True)
         assert (found.error_code, found.committed_offset) == (E.NONE, 7 if commit else -1)
+
+    in_cluster(story, offsets_topic_num_partitions="4")
+
+
+def test_offsets_of_unknown_partitions_fail_alone() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        sender = await begin(cluster, coordinators)
+        await coordinators.find("g")
+        await add_offsets(coordinators, sender.transaction)
+        assert await commit_offset(coordinators, sender.transaction, 7) == E.NONE
+        partitions = [
+            TxnOffsetCommitPartition(FIRST.topic, 99, 1),
+            TxnOffsetCommitPartition("absent", 0, 1),
+            TxnOffsetCommitPartition(*FIRST, 8),
+            TxnOffsetCommitPartition(*PARTITIONS[1], 1, committed_metadata="x" * 5000),
+        ]
+        offsets = TxnOffsetCommitRequest(
+            "copy", "g", *sender.transaction.producer, partitions=partitions
+        )
+        answer = await coordinators.ask(await coordinators.find("g"), offsets)
+        assert [item.error_code for item in answer.partitions] == [
+            E.UNKNOWN_TOPIC_OR_PARTITION,
+            E.UNKNOWN_TOPIC_OR_PARTITION,
+            E.NONE,
+            E.OFFSET_METADATA_TOO_LARGE,
+        ]
+        await sender.transaction.end(commit=True)
+        await coordinators.settled("copy")
+        assert await coordinators.committed("g", FIRST) == 8
+        assert await coordinators.committed("g", PARTITIONS[1]) == -1
+
+    in_cluster(story, offsets_topic_num_partitions="4")
+
+
+def test_offsets_are_not_committed_for_a_group_that_is_deleted_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    verifying, deleted = asyncio.Event(), asyncio.Event()
+    verify = TransactionVerification.verify
+
+    async def slowly(self: TransactionVerification, request: ProduceRequest) -> Verified:
+        verified = await verify(self, request)
+        if request.partitions[0].topic == GROUP_METADATA_TOPIC and not deleted.is_set():
+            verifying.set()
+            await deleted.wait()
+        return verified
+
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        sender = await begin(cluster, coordinators)
+        await coordinators.find("g")
+        await add_offsets(coordinators, sender.transaction)
+        await coordinators.describe("g")
+        monkeypatch.setattr(TransactionVerification, "verify", slowly)
+        committing = asyncio.create_task(commit_offset(coordinators, sender.transaction, 7))
+        await verifying.wait()
+        answer = await coordinators.ask(await coordinators.find("g"), DeleteGroupsRequest(["g"]))
+        assert answer.results[0].error_code == E.NONE
+        deleted.set()
+        assert await committing == E.NOT_COORDINATOR
+        assert await commit_offset(coordinators, sender.transaction, 8) == E.NONE
+        await sender.transaction.end(commit=True)
+        await coordinators.settled("copy")
+        assert await coordinators.committed("g", FIRST) == 8
 
     in_cluster(story, offsets_topic_num_partitions="4")

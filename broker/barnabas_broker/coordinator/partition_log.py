@@ -130,8 +130,13 @@ class PartitionLog:
         leader_epoch: int,
         transaction: InTransaction,
         records: Sequence[KeyValue],
+        is_wanted: Callable[[], bool],
     ) -> Written:
-        """Append the records in a batch of their own, as a part of the producer's transaction."""
+        """Append the records in a batch of their own, as a part of the producer's transaction.
+
+        The coordinator of the transaction is asked first. After that they are refused unless
+        `is_wanted` says that they may still be written.
+        """
         transactional_id, producer_id, producer_epoch = transaction
         now_ms = self._clock.wall_ms()
         batch = transactional_batch(producer_id, producer_epoch, now_ms, records)
@@ -141,6 +146,8 @@ class PartitionLog:
         try:
             self._reads.log_range(key, leader_epoch)
         except KafkaError:
+            return _REFUSED
+        if not is_wanted():
             return _REFUSED
         response = await self._produces.produce(request, AppendOrigin.COORDINATOR, verified)
         assert response is not None
