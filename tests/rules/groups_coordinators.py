@@ -49,6 +49,13 @@ COORDINATOR = Section(
             "simulation/test_group_coordinator_moves.py::test_while_a_coordinator_loads_members_are_kept_and_others_wait",
         ),
         opposite(
+            "Offsets of a transaction wait for its marker",
+            _PARTITION_LOG,
+            "        while (offset := end) < (end := self._reads.log_range(key, leader_epoch).end):\n",
+            "        while False:\n",
+            "simulation/test_transactional_data.py::test_a_marker_that_comes_while_the_groups_are_read_counts_too",
+        ),
+        opposite(
             "The latest record of each key counts",
             _LOADING,
             "offsets[partition] = Commit(decode_offset_value(record.value), record.offset)",

@@ -46,6 +46,13 @@ TRANSACTIONS = Section(
             _UNIT + "test_markers_are_fenced_by_both_epochs",
         ),
         opposite(
+            "Under transaction version 2 a repeated marker",
+            "api/transactions/write_txn_markers.py",
+            "    if not bump_supported(marker.transaction_version):\n",
+            "    if True:\n",
+            "simulation/test_transactional_data.py::test_a_repeated_marker_that_comes_late_ends_the_next_transaction_of_kafka_3_9_only",
+        ),
+        opposite(
             "The last stable offset is that of the earliest undecided transaction",
             "log/readable_log.py",
             "if unstable is None or unstable >= self.high_watermark:",

@@ -5,11 +5,16 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from barnabas import Admin
+from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.coordinator.transaction.admission import Producer
 from barnabas_broker.coordinator.transaction.states import TransactionState, is_decided
+from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
+from barnabas_common.messages.produce import ProducePartition, ProduceRequest
 from barnabas_common.messages.transactions import EndTxnRequest, ListTransactionsRequest
+from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
@@ -301,5 +306,32 @@ def test_a_deleted_topic_needs_no_markers(
         assert await one.end(True) is E.NONE
         found = await coordinators.settled("copy")
         assert (found.transaction_state, leaders.markers) == ("CompleteCommit", {})
+
+    in_cluster(story)
+
+
+def test_a_record_that_cannot_be_read_harms_only_its_transactional_id() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        one = RawTransaction(coordinators)
+        await one.init()
+        await one.add(*PARTITIONS)
+        at = await coordinators.find_transaction("copy")
+        builder = BatchBuilder()
+        builder.append(1, b"\0\0\0\x05other", b"\0\x00garbage")
+        builder.append(1, b"\xff", b"garbage")
+        builder.append(1, b"", b"")
+        key = partition_of_key("copy", 4)
+        item = ProducePartition(TRANSACTION_STATE_TOPIC, key, builder.build())
+        request = ProduceRequest(-1, 5000, [item])
+        produces = cluster.broker(at).replica_manager.produces
+        response = await produces.produce(request, AppendOrigin.COORDINATOR)
+        assert response is not None and not response.partitions[0].error_code
+        cluster.kill(at)
+        await asyncio.sleep(20.0)
+        assert (await coordinators.describe_transaction("copy")).transaction_state == "Ongoing"
+        kinds = [event.kind for event in cluster.events()]
+        assert kinds.count(EventKind.COORDINATOR_RECORD_UNREADABLE) == 3
+        assert await one.end(commit=True) == E.NONE
+        await coordinators.settled("copy")
 
     in_cluster(story)

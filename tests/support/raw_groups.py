@@ -103,7 +103,9 @@ class Coordinators:
                 return response.groups[0]  # type: ignore[no-any-return]
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def fetch(self, group_id: str, *partitions: TopicPartition) -> list[CommittedOffset]:
+    async def fetch(
+        self, group_id: str, *partitions: TopicPartition, require_stable: bool = False
+    ) -> list[CommittedOffset]:
         """What is committed, asked of the coordinator until it has loaded it."""
         asked = OffsetFetchGroup(
             group_id,
@@ -113,7 +115,7 @@ class Coordinators:
         while True:
             broker_id = await self.find(group_id)
             try:
-                response = await self.ask(broker_id, OffsetFetchRequest([asked]))
+                response = await self.ask(broker_id, OffsetFetchRequest([asked], require_stable))
             except TransportError:
                 response = None
             if response is not None and not response.groups[0].error_code:

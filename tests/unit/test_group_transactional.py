@@ -47,11 +47,11 @@ def test_an_offset_counts_when_its_transaction_commits(commit: bool, offset: int
     waiting.put(7, A, pending(42, at=3))
     waiting.end(7, [A])
     assert committed.is_pending(A) and committed_at(committed, A) is None
-    committed.transaction_ended(8, True)
+    committed.transaction_ended(8, True, at=99)
     assert committed.is_pending(A), "another producer's marker"
-    committed.transaction_ended(7, commit)
+    committed.transaction_ended(7, commit, at=99)
     assert not committed.is_pending(A) and committed_at(committed, A) == offset
-    committed.transaction_ended(7, True)
+    committed.transaction_ended(7, True, at=99)
     assert committed_at(committed, A) == offset, "a repeated marker"
 
 
@@ -60,7 +60,7 @@ def test_a_commit_that_could_not_be_written_leaves_nothing() -> None:
     committed.transactional.begin(7, [A, B])
     committed.transactional.end(7, [A, B])
     assert not committed.is_pending(A) and committed.partitions() == []
-    committed.transaction_ended(7, True)
+    committed.transaction_ended(7, True, at=99)
     assert not committed.offsets
 
 
@@ -70,13 +70,26 @@ def test_the_order_of_the_log_counts_not_that_of_the_markers() -> None:
     committed.transactional.put(7, A, pending(12, at=4))
     committed.transactional.put(7, A, pending(11, at=2))
     committed.put(A, OffsetValue(20), at=5)
-    committed.transaction_ended(7, True)
+    committed.transaction_ended(7, True, at=99)
     assert committed_at(committed, A) == 20, "committed later, outside the transaction"
     committed.transactional.put(7, A, pending(30, at=8))
     committed.transactional.put(9, A, pending(40, at=9))
-    committed.transaction_ended(9, True)
-    committed.transaction_ended(7, True)
+    committed.transaction_ended(9, True, at=99)
+    committed.transaction_ended(7, True, at=99)
     assert committed_at(committed, A) == 40
+
+
+def test_a_repeated_marker_leaves_the_next_transaction_alone() -> None:
+    committed = Committed()
+    committed.transactional.begin(7, [B])
+    committed.transactional.put(7, A, pending(10, at=1))
+    committed.transaction_ended(7, True, at=2)
+    committed.transactional.put(7, A, pending(11, at=4))
+    committed.transaction_ended(7, False, at=3)
+    assert committed_at(committed, A) == 10
+    assert committed.is_pending(A) and committed.is_pending(B), "written or in flight since"
+    committed.transaction_ended(7, True, at=5)
+    assert committed_at(committed, A) == 11 and not committed.is_pending(A)
 
 
 def test_a_removed_offset_does_not_return_with_the_marker() -> None:
@@ -84,7 +97,7 @@ def test_a_removed_offset_does_not_return_with_the_marker() -> None:
     for partition in (A, B):
         committed.transactional.put(7, partition, pending(10, at=1))
     committed.remove(A, 2)
-    committed.transaction_ended(7, True)
+    committed.transaction_ended(7, True, at=99)
     assert list(committed.offsets) == [B]
 
 
@@ -171,7 +184,7 @@ def test_a_coordinator_reads_what_is_committed_aborted_and_open() -> None:
     committed = log.committed()
     assert (committed_at(committed, A), committed_at(committed, B)) == (2, None)
     assert committed.is_pending(B) and not committed.is_pending(A)
-    committed.transaction_ended(8, True)
+    committed.transaction_ended(8, True, at=99)
     assert committed_at(committed, B) == 4
 
 

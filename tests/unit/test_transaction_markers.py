@@ -1,5 +1,7 @@
 """Which markers go to which leader, and what their outcomes mean."""
 
+from dataclasses import replace
+
 import pytest
 from barnabas_broker.coordinator.transaction.markers import (
     Errand,
@@ -59,9 +61,11 @@ def test_a_partition_is_taken_for_deleted_only_after_a_while() -> None:
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_a_request_carries_producer_outcome_and_coordinator_epoch(commit: bool) -> None:
-    request = request_of([Errand(pending(commit=commit), [A, C])])
+    item = pending(commit=commit)
+    item.decided = replace(item.decided, client_version=2)
+    request = request_of([Errand(item, [A, C])])
     partitions = [TransactionPartition("t", 0), TransactionPartition("t", 2)]
-    assert request.markers == [WritableTxnMarker(7, 3, commit, partitions, 5)]
+    assert request.markers == [WritableTxnMarker(7, 3, commit, partitions, 5, 2)]
 
 
 @pytest.mark.parametrize("error", list(ErrorCode))

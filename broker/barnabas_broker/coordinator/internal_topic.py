@@ -46,6 +46,12 @@ class InternalTopic:
         """Whether the topic still has the id that was read with its count."""
         return self.exists and self._cache.topic_id(self.name) == shape.topic_id
 
+    async def learned_partition_count(self) -> int:
+        """The count, read if it is unknown; 0 if that was not possible."""
+        if not self.partition_count and self.exists:
+            await self.learn()
+        return self.partition_count
+
     async def learn(self) -> bool:
         """Read the count unless it is known; False if that was not possible."""
         async with self._reading:

@@ -130,8 +130,13 @@ class PartitionLog:
         leader_epoch: int,
         transaction: InTransaction,
         records: Sequence[KeyValue],
+        is_wanted: Callable[[], bool],
     ) -> Written:
-        """Append the records in a batch of their own, as a part of the producer's transaction."""
+        """Append the records in a batch of their own, as a part of the producer's transaction.
+
+        The coordinator of the transaction is asked first. After that they are refused unless
+        `is_wanted` says that they may still be written.
+        """
         transactional_id, producer_id, producer_epoch = transaction
         now_ms = self._clock.wall_ms()
         batch = transactional_batch(producer_id, producer_epoch, now_ms, records)
@@ -141,6 +146,8 @@ class PartitionLog:
         try:
             self._reads.log_range(key, leader_epoch)
         except KafkaError:
+            return _REFUSED
+        if not is_wanted():
             return _REFUSED
         response = await self._produces.produce(request, AppendOrigin.COORDINATOR, verified)
         assert response is not None
@@ -220,13 +227,31 @@ class PartitionLog:
     ) -> int:
         """Call `take` with every batch of the partition, in order, markers of transactions too.
 
-        Returns the end of what was taken, when that is committed; unless `only_committed`, also
-        when it cannot be for lack of replicas.
+        Returns the end of the log, without a wait after the last batch, once what was there at the
+        beginning is committed; unless `only_committed`, also when it cannot be for lack of
+        replicas.
 
         Raises:
             KafkaError: this broker no longer leads under that epoch, or its log cannot be read.
         """
         offset, end = self._reads.log_range(key, leader_epoch)
+        await self._take(key, leader_epoch, offset, end, take)
+        # If this leader died now, the next one might be without the last records: two generations
+        # of a group would have one number.
+        await self._reads.until_committed(key, leader_epoch, end, only_committed)
+        # Coordinators of transactions do not wait for the load before they send their markers.
+        while (offset := end) < (end := self._reads.log_range(key, leader_epoch).end):
+            await self._take(key, leader_epoch, offset, end, take)
+        return end
+
+    async def _take(
+        self,
+        key: TopicPartition,
+        leader_epoch: int,
+        offset: int,
+        end: int,
+        take: Callable[[BatchHeader, Sequence[Record]], None],
+    ) -> None:
         since_pause = 0
         while offset < end:
             data = self._reads.read(key, leader_epoch, offset, end, self._load_buffer_size)
@@ -239,10 +264,6 @@ class PartitionLog:
                     await asyncio.sleep(0)
             offset = next_offset(data) or end
             await asyncio.sleep(0)
-        # If this leader died now, the next one might be without the last records: two generations
-        # of a group would have one number.
-        await self._reads.until_committed(key, leader_epoch, end, only_committed)
-        return end
 
 
 def _records(data: bytes, position: int) -> list[Record]:

@@ -105,10 +105,6 @@ class MetadataCache:
         """The states of a topic's partitions, sorted by number; empty if the topic is unknown."""
         return [state for _, state in sorted(self._topics.get(topic, {}).items())]
 
-    def partition_count(self, topic: str) -> int:
-        """0 if the topic is unknown."""
-        return len(self._topics.get(topic, ()))
-
     def partition(self, topic: str, partition: int) -> UpdateMetadataPartition | None:
         """The state of a partition; None if it is unknown."""
         return self._topics.get(topic, {}).get(partition)

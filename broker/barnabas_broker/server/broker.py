@@ -23,6 +23,7 @@ from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.router import handlers_of
 from barnabas_broker.config import Config, DynamicConfig, keys
 from barnabas_broker.coordinator.group.coordinator import CoordinatorContext, GroupCoordinator
+from barnabas_broker.coordinator.internal_topic import TopicShape
 from barnabas_broker.coordinator.producer_ids import ProducerIdManager
 from barnabas_broker.coordinator.transaction.coordinator import (
     TransactionContext,
@@ -252,8 +253,11 @@ class Broker:
             self.replica_manager,
             self.metadata_cache,
             self.events,
-            lambda topic: shape_of(topic, self.membership.store),
+            self._read_shape,
         )
+
+    async def _read_shape(self, topic: str) -> TopicShape | None:
+        return await shape_of(topic, self.membership.store)
 
     def _transaction_context(self) -> TransactionContext:
         return TransactionContext(
@@ -263,12 +267,12 @@ class Broker:
             self.metadata_cache,
             self.events,
             self._producer_ids.generate,
-            lambda topic: shape_of(topic, self.membership.store),
+            self._read_shape,
         )
 
     def _verification_channel(self) -> VerificationChannel:
         network, listener = self._runtime.network, self.config.inter_broker_listener
-        return VerificationChannel(network, self.metadata_cache, listener)
+        return VerificationChannel(network, self.metadata_cache, listener, self._read_shape)
 
     def _leader_facts(self) -> LeaderFacts:
         config = self._controller_config

@@ -145,18 +145,20 @@ class TxnOffsetCommitResponse(_message.Message):
     def __init__(self, partitions: _Optional[_Iterable[_Union[TransactionPartitionResult, _Mapping]]] = ...) -> None: ...
 
 class WritableTxnMarker(_message.Message):
-    __slots__ = ("producer_id", "producer_epoch", "transaction_result", "partitions", "coordinator_epoch")
+    __slots__ = ("producer_id", "producer_epoch", "transaction_result", "partitions", "coordinator_epoch", "transaction_version")
     PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     TRANSACTION_RESULT_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     COORDINATOR_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_VERSION_FIELD_NUMBER: _ClassVar[int]
     producer_id: int
     producer_epoch: int
     transaction_result: bool
     partitions: _containers.RepeatedCompositeFieldContainer[TransactionPartition]
     coordinator_epoch: int
-    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., transaction_result: bool = ..., partitions: _Optional[_Iterable[_Union[TransactionPartition, _Mapping]]] = ..., coordinator_epoch: _Optional[int] = ...) -> None: ...
+    transaction_version: int
+    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., transaction_result: bool = ..., partitions: _Optional[_Iterable[_Union[TransactionPartition, _Mapping]]] = ..., coordinator_epoch: _Optional[int] = ..., transaction_version: _Optional[int] = ...) -> None: ...
 
 class WriteTxnMarkersRequest(_message.Message):
     __slots__ = ("markers",)

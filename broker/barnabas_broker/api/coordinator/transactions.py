@@ -85,7 +85,7 @@ async def handle_add_offsets_to_txn(
 ) -> AddOffsetsToTxnResponse:
     if not request.group_id:
         return AddOffsetsToTxnResponse(ErrorCode.INVALID_GROUP_ID)
-    count = parts.metadata_cache.partition_count(GROUP_METADATA_TOPIC)
+    count = await parts.groups.topic.learned_partition_count()
     if not count:
         return AddOffsetsToTxnResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = partition_of_key(request.group_id, count)

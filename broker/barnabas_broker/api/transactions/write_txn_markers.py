@@ -5,8 +5,9 @@ A marker counts when it is committed. Only then do the offsets that a transactio
 
 from collections.abc import Iterator
 
+from barnabas_common.errors import KafkaError
 from barnabas_common.errors.error_code import ErrorCode
-from barnabas_common.messages.produce import ProducePartition, ProduceRequest
+from barnabas_common.messages.produce import ProducedPartition, ProducePartition, ProduceRequest
 from barnabas_common.messages.transactions import (
     TransactionPartitionResult,
     WritableTxnMarker,
@@ -20,7 +21,9 @@ from barnabas_common.topic_name import GROUP_METADATA_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.api.parts import BrokerParts
+from barnabas_broker.coordinator.transaction.metadata import bump_supported
 from barnabas_broker.log.append_origin import AppendOrigin
+from barnabas_broker.log.producers.transactions import has_ongoing
 from barnabas_broker.replica.leader.leadership import ACKS_ALL
 
 # As long as Kafka's `request.timeout.ms`, which is the limit there.
@@ -31,31 +34,55 @@ async def handle_write_txn_markers(
     parts: BrokerParts, request: WriteTxnMarkersRequest, _peer: Peer
 ) -> WriteTxnMarkersResponse:
     """All markers of the request are appended at once; each has an outcome of its own."""
-    items = [
-        ProducePartition(asked.topic, asked.partition, _batch(parts, marker))
-        for marker in request.markers
-        for asked in marker.partitions
-    ]
+    items: list[ProducePartition] = []
+    refused: dict[int, ProducedPartition] = {}
+    asked = [(one, key) for one in request.markers for key in _keys(one)]
+    for number, (marker, key) in enumerate(asked):
+        if _is_late(parts, marker, key):
+            refused[number] = ProducedPartition(*key, ErrorCode.INVALID_PRODUCER_EPOCH)
+        else:
+            items.append(ProducePartition(*key, _batch(parts, marker)))
+    # Nothing is waited for between the look into the logs and the appends.
     response = await parts.replica_manager.produces.produce(
         ProduceRequest(ACKS_ALL, _TIMEOUT_MS, items), AppendOrigin.COORDINATOR
     )
     assert response is not None
-    errors = iter([ErrorCode(outcome.error_code) for outcome in response.partitions])
-    return WriteTxnMarkersResponse([_result(parts, marker, errors) for marker in request.markers])
+    appended = iter(response.partitions)
+    outcomes = iter([refused.get(n) or next(appended) for n in range(len(asked))])
+    return WriteTxnMarkersResponse([_result(parts, one, outcomes) for one in request.markers])
+
+
+def _is_late(parts: BrokerParts, marker: WritableTxnMarker, key: TopicPartition) -> bool:
+    """Whether the marker is a repeated one of the transaction before the open one (KIP-1228).
+
+    Under version 2 the open transaction has the epoch that the marker of the one before carries.
+    """
+    if not bump_supported(marker.transaction_version):
+        return False
+    try:
+        producers = parts.replica_manager.partitions.hosted(key).lead().log.producers
+    except KafkaError:  # the append will say so
+        return False
+    return has_ongoing(producers.entries.get(marker.producer_id), marker.producer_epoch)
 
 
 def _result(
-    parts: BrokerParts, marker: WritableTxnMarker, errors: Iterator[ErrorCode]
+    parts: BrokerParts, marker: WritableTxnMarker, outcomes: Iterator[ProducedPartition]
 ) -> WritableTxnMarkerResult:
-    """The outcomes of one marker, which are next in `errors`."""
+    """The outcomes of one marker, which are next in `outcomes`."""
     result = WritableTxnMarkerResult(marker.producer_id)
-    for asked in marker.partitions:
-        key, error = TopicPartition(asked.topic, asked.partition), next(errors)
-        if not error and key.topic == GROUP_METADATA_TOPIC:
-            commit = marker.transaction_result
-            parts.groups.txn_offsets.transaction_ended(key, marker.producer_id, commit)
-        result.partitions.append(TransactionPartitionResult(*key, error))
+    for key in _keys(marker):
+        outcome = next(outcomes)
+        if not outcome.error_code and key.topic == GROUP_METADATA_TOPIC:
+            parts.groups.txn_offsets.transaction_ended(
+                key, marker.producer_id, marker.transaction_result, outcome.base_offset
+            )
+        result.partitions.append(TransactionPartitionResult(*key, ErrorCode(outcome.error_code)))
     return result
+
+
+def _keys(marker: WritableTxnMarker) -> list[TopicPartition]:
+    return [TopicPartition(asked.topic, asked.partition) for asked in marker.partitions]
 
 
 def _batch(parts: BrokerParts, marker: WritableTxnMarker) -> bytes:

@@ -82,6 +82,7 @@ class GroupLog:
                 )
                 for key, value in offsets.items()
             ],
+            is_wanted=lambda: self._groups.is_here(group),
         )
         return Written(written.base_offset, commit_error(written.error))
 

@@ -38,19 +38,20 @@ class LoadedGroups:
     def take_batch(self, header: BatchHeader, records: Sequence[Record]) -> None:
         """Take one batch; the offsets in one of a transaction wait for the producer's marker."""
         if header.is_control:
-            self._take_marker(header.producer_id, commits(records[0].key))
+            self._take_marker(header, commits(records[0].key))
             return
         self._producer_id = header.producer_id if header.is_transactional else None
         for record in records:
             self.take(record)
         self._producer_id = None
 
-    def _take_marker(self, producer_id: int, commit: bool | None) -> None:
+    def _take_marker(self, header: BatchHeader, commit: bool | None) -> None:
         if commit is None:
             return
         for group_id, waiting in self._transactional.items():
             offsets = self._offsets.setdefault(group_id, {})
-            for partition, pending in waiting.complete(producer_id, commit):
+            ended = waiting.complete(header.producer_id, commit, header.base_offset)
+            for partition, pending in ended:
                 known = offsets.get(partition)
                 if known is None or known.at < pending.at:
                     offsets[partition] = Commit(pending.value, pending.at)

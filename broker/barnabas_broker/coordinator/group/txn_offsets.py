@@ -97,11 +97,16 @@ class TxnOffsets:
             committed.end_in_transaction(producer_id, offsets)
         return written.error
 
-    def transaction_ended(self, partition: TopicPartition, producer_id: int, commit: bool) -> None:
-        """The producer's marker is in this partition of `__consumer_offsets`."""
+    def transaction_ended(
+        self, partition: TopicPartition, producer_id: int, commit: bool, at: int
+    ) -> None:
+        """The producer's marker is at offset `at` of this partition of `__consumer_offsets`.
+
+        Groups that are being read are not here yet: their load finds the marker in the log.
+        """
         for group in self._groups.all():
             if self._groups.partition_of(group) == partition:
-                group.committed.transaction_ended(producer_id, commit)
+                group.committed.transaction_ended(producer_id, commit, at)
 
 
 def check_txn_commit(group: Group, request: TxnOffsetCommitRequest) -> ErrorCode:

@@ -38,8 +38,8 @@ _NOTHING_TO_DO = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
 
 
 def outcome_of(error: ErrorCode) -> Outcome:
-    """Kafka ends its process after an error that it does not expect. A repeated marker harms
-    nothing, but a missing one blocks every reader, so any other error is repeated here."""
+    """Kafka ends its process after an error that it does not expect. A missing marker blocks every
+    reader, so after any other error it is sent again here."""
     if error in _NOTHING_TO_DO:
         return Outcome.WRITTEN
     return Outcome.FENCED if error in _FENCED else Outcome.AGAIN
@@ -132,6 +132,7 @@ def request_of(errands: Iterable[Errand]) -> WriteTxnMarkersRequest:
                 errand.pending.decided.is_commit,
                 [TransactionPartition(*partition) for partition in errand.partitions],
                 errand.pending.coordinator_epoch(),
+                errand.pending.decided.client_version,
             )
             for errand in errands
         ]

@@ -14,17 +14,22 @@ from barnabas_common.runtime import Address, Channel, Network, Service
 from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.coordinator.internal_topic import InternalTopic, ReadShape
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.serve.verification import Unverified, no_coordinator
 
 
 class VerificationChannel:
-    """`listener` is the one on which brokers connect to each other."""
+    """`listener` is the one on which brokers connect to each other. `read_shape` reads the znode of
+    an internal topic."""
 
-    def __init__(self, network: Network, cache: MetadataCache, listener: str) -> None:
+    def __init__(
+        self, network: Network, cache: MetadataCache, listener: str, read_shape: ReadShape
+    ) -> None:
         self._network = network
         self._cache = cache
+        self._topic = InternalTopic(TRANSACTION_STATE_TOPIC, cache, read_shape)
         self._listener = listener
         self._channels: dict[Address, Channel] = {}
 
@@ -37,7 +42,7 @@ class VerificationChannel:
         self, unverified: Unverified, timeout: float
     ) -> Mapping[TopicPartition, ErrorCode]:
         """What the coordinator answers; the producer repeats its request if there is none."""
-        address = self._coordinator_of(unverified.transactional_id)
+        address = await self._coordinator_of(unverified.transactional_id)
         if address is None:
             return await no_coordinator(unverified, timeout)
         if address not in self._channels:
@@ -54,8 +59,8 @@ class VerificationChannel:
             for item in result.partitions
         }
 
-    def _coordinator_of(self, transactional_id: str) -> Address | None:
-        count = self._cache.partition_count(TRANSACTION_STATE_TOPIC)
+    async def _coordinator_of(self, transactional_id: str) -> Address | None:
+        count = await self._topic.learned_partition_count()
         if not count:
             return None
         partition = partition_of_key(transactional_id, count)

@@ -13,7 +13,9 @@ class WritableTxnMarker:
     """`transaction_result` is true for a commit.
 
     `coordinator_epoch` is the leader epoch of the coordinator's partition. A leader refuses the
-    markers of an earlier coordinator than it has seen.
+    markers of an earlier coordinator than it has seen. From `transaction_version` 2 on the epoch is
+    higher than that of the transaction's batches (KIP-890), so a marker that comes late is refused
+    too.
     """
 
     producer_id: int
@@ -21,6 +23,7 @@ class WritableTxnMarker:
     transaction_result: bool
     partitions: list[TransactionPartition] = field(default_factory=list)
     coordinator_epoch: int = 0
+    transaction_version: int = 0
 
 
 @dataclass(slots=True)

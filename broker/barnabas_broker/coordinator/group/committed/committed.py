@@ -72,9 +72,9 @@ class Committed:
         self.transactional.end(producer_id, partitions)
         self._forget_tombstones(partitions)
 
-    def transaction_ended(self, producer_id: int, commit: bool) -> None:
-        """The producer's marker is in the log: its offsets count now, or never."""
-        for partition, pending in self.transactional.complete(producer_id, commit):
+    def transaction_ended(self, producer_id: int, commit: bool, at: int) -> None:
+        """The producer's marker is in the log at offset `at`: its offsets count now, or never."""
+        for partition, pending in self.transactional.complete(producer_id, commit, at):
             self.put(partition, pending.value, pending.at)
         self._forget_tombstones(list(self._removed))
 

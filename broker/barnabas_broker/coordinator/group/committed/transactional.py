@@ -61,13 +61,20 @@ class TransactionalCommits:
             commits[partition] = commit
 
     def complete(
-        self, producer_id: int, commit: bool
+        self, producer_id: int, commit: bool, at: int
     ) -> list[tuple[TopicPartition, PendingCommit]]:
-        """The producer's marker is in the log; returns the commits that count now."""
-        transaction = self._open.pop(producer_id, None)
-        if transaction is None or not commit:
+        """The producer's marker is in the log at offset `at`; returns the commits that count now.
+
+        A marker may be repeated. What lies behind it is of the next transaction.
+        """
+        transaction = self._open.get(producer_id)
+        if transaction is None:
             return []
-        return sorted(transaction.commits.items())
+        ended = {key: one for key, one in transaction.commits.items() if one.at < at}
+        for partition in ended:
+            del transaction.commits[partition]
+        self._forget_if_empty(producer_id)
+        return sorted(ended.items()) if commit else []
 
     def remove(self, partition: TopicPartition, at: int) -> None:
         """Take a tombstone that is in the log at offset `at`."""
