@@ -44,6 +44,29 @@ async def handle_write_txn_markers(
     return WriteTxnMarkersResponse([_result(parts, marker, errors) for marker in request.markers])
 
 
+async def handle_abort_by_administrator(
+    parts: BrokerParts, request: WriteTxnMarkersRequest, peer: Peer
+) -> WriteTxnMarkersResponse:
+    """An administrator ends a transaction that its coordinator does not know (KIP-664).
+
+    Only by an abort: a commit would make records count that no coordinator has decided on.
+    """
+    if not any(marker.transaction_result for marker in request.markers):
+        return await handle_write_txn_markers(parts, request, peer)
+    return WriteTxnMarkersResponse(
+        [
+            WritableTxnMarkerResult(
+                marker.producer_id,
+                [
+                    TransactionPartitionResult(p.topic, p.partition, ErrorCode.INVALID_REQUEST)
+                    for p in marker.partitions
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
 def _result(
     parts: BrokerParts, marker: WritableTxnMarker, errors: Iterator[ErrorCode]
 ) -> WritableTxnMarkerResult:
