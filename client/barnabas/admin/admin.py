@@ -275,7 +275,7 @@ class Admin(AdminOfTransactions):
         return EventStream(self._cluster, list(topics), from_beginning)
 
     async def explain(self, topic: str, partition: int) -> Explanation:
-        """Explain the state of a partition: its leader, its ISR, its high watermark.
+        """Explain the state of a partition: its leader, its ISR, its offsets.
 
         Works with missing brokers, and names those that could not be asked. Raises
         `UnknownTopicOrPartitionError`.

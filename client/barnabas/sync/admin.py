@@ -65,3 +65,4 @@ class Admin(Blocking):
     find_hanging_transactions = blocking(AsyncAdmin.find_hanging_transactions)
     abort_transaction = blocking(AsyncAdmin.abort_transaction)
     fence_producers = blocking(AsyncAdmin.fence_producers)
+    explain_transaction = blocking(AsyncAdmin.explain_transaction)

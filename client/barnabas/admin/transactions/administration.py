@@ -18,10 +18,13 @@ from barnabas.admin.transactions.descriptions import (
     TransactionDescription,
     TransactionListing,
 )
+from barnabas.admin.transactions.explaining import view_of_transaction
 from barnabas.admin.transactions.hanging import DEFAULT_MAX_TIMEOUT_MS
 from barnabas.cluster import Cluster
 from barnabas.cluster.client import Client
 from barnabas.cluster.cluster import ClusterConfig
+from barnabas.explain import Sentence
+from barnabas.explain.transactions import explain_transaction
 
 
 class AdminOfTransactions(Client):
@@ -110,3 +113,11 @@ class AdminOfTransactions(Client):
             name: await requests.fence_producer(cluster, name, self._patience)
             for name in dict.fromkeys(transactional_ids)
         }
+
+    async def explain_transaction(self, transactional_id: str) -> list[Sentence]:
+        """Its state, who was fenced and why, and what its coordinator still has to do.
+
+        Raises `TransactionalIdNotFoundError`.
+        """
+        view = await view_of_transaction(await self._ready(), transactional_id, self._patience)
+        return explain_transaction(view)

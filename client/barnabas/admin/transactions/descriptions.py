@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from barnabas_common.messages.transactions import ActiveProducer
+from barnabas_common.messages.transactions import ActiveProducer, DescribedTransaction
 from barnabas_common.topic_partition import TopicPartition
 
 
@@ -37,6 +37,20 @@ class TransactionDescription:
     def is_open(self) -> bool:
         """Whether it has begun, and is not complete."""
         return self.state in ("Ongoing", "PrepareCommit", "PrepareAbort")
+
+
+def described(coordinator: int, found: DescribedTransaction) -> TransactionDescription:
+    """What a broker answered without an error."""
+    return TransactionDescription(
+        found.transactional_id,
+        coordinator,
+        found.producer_id,
+        found.producer_epoch,
+        found.transaction_state,
+        found.transaction_timeout_ms,
+        found.transaction_start_time_ms,
+        tuple(sorted(TopicPartition(p.topic, p.partition) for p in found.partitions)),
+    )
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from barnabas.admin.transactions.descriptions import (
     OpenTransaction,
     TransactionDescription,
     TransactionListing,
+    described,
 )
 from barnabas.admin.transactions.hanging import candidates, hanging
 from barnabas.cluster import Cluster
@@ -106,16 +107,7 @@ async def describe_transaction(
     if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
         raise TransactionalIdNotFoundError(f"there is no transactional id {transactional_id!r}")
     raise_for(found.error_code, f"transactional id {transactional_id!r}")
-    return TransactionDescription(
-        transactional_id,
-        coordinator.broker_id,
-        found.producer_id,
-        found.producer_epoch,
-        found.transaction_state,
-        found.transaction_timeout_ms,
-        found.transaction_start_time_ms,
-        tuple(sorted(TopicPartition(p.topic, p.partition) for p in found.partitions)),
-    )
+    return described(coordinator.broker_id, found)
 
 
 async def fence_producer(
@@ -191,14 +183,14 @@ async def find_hanging(
     ids = sorted({transaction.producer.producer_id for transaction in opened})
     request = ListTransactionsRequest(producer_id_filters=ids)
     listed = await list_transactions(cluster, request, timeout)
-    described = {}
+    known = {}
     for listing in listed:
         try:
             found = await describe_transaction(cluster, listing.transactional_id, timeout)
         except TransactionalIdNotFoundError:
             continue
-        described[listing.transactional_id] = found
-    return hanging(opened, listed, described)
+        known[listing.transactional_id] = found
+    return hanging(opened, listed, known)
 
 
 async def _repeated(
