@@ -46,6 +46,11 @@ FAILS = {
     "at-least-once": "every record is worked on",
     "rebalance": "a partition that keeps its reader is read all the time",
     "coordinator-failover": "both members commit again",
+    "aborted-transaction": "the reader never sees what was aborted",
+    "exactly-once": "no record is copied twice",
+    "zombie-fencing": "the payment is there once",
+    "hanging-transaction": "readers are not blocked",
+    "transaction-coordinator-failover": "the producer's commit succeeds",
 }
 # How many seconds to wait for a condition that never comes with the fault.
 PATIENCE = "8"
@@ -55,6 +60,8 @@ PATIENCE_OF_GROUPS = {
     "at-least-once": "30",
     "rebalance": "30",
     "coordinator-failover": "15",
+    "exactly-once": "30",
+    "transaction-coordinator-failover": "15",
 }
 
 # The labs that no setting breaks, each with the mistake that does.

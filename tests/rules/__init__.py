@@ -1,4 +1,4 @@
-"""The opposite of each rule in `docs/rules-*.md`: of replication, of the controller, of groups."""
+"""The opposite of each rule in `docs/rules-*.md`."""
 
 from tests.rules import (
     controller_changes,
@@ -16,6 +16,9 @@ from tests.rules import (
     replication_leaders,
     replication_offsets,
     replication_transactions,
+    transactions_coordinator,
+    transactions_ending,
+    transactions_producer,
 )
 
 SECTIONS = (
@@ -34,4 +37,7 @@ SECTIONS = (
     *groups_rebalances.SECTIONS,
     *groups_offsets.SECTIONS,
     *groups_coordinators.SECTIONS,
+    *transactions_coordinator.SECTIONS,
+    *transactions_ending.SECTIONS,
+    *transactions_producer.SECTIONS,
 )

@@ -42,6 +42,19 @@ def test_the_smallest_difference_is_seen() -> None:
     assert bar(behind, 0, 1_000_000, 8) == "███████·"
 
 
+def test_what_an_open_transaction_hides_is_seen_between_both_offsets() -> None:
+    opened = replica(100, 75, [1])
+    opened.last_stable_offset = 50
+    (leader,) = lanes([BrokerReplicas(1, [opened])], {}).values()
+    assert bar(leader, 0, 100, 8) == "████▓▓▒▒"
+    opened.last_stable_offset = 74
+    (leader,) = lanes([BrokerReplicas(1, [opened])], {}).values()
+    assert bar(leader, 0, 100, 8) == "█████▓▒▒"
+    opened.last_stable_offset = 75
+    (leader,) = lanes([BrokerReplicas(1, [opened])], {}).values()
+    assert bar(leader, 0, 100, 8) == "██████▒▒"
+
+
 def test_an_empty_log_has_an_empty_lane() -> None:
     (leader,) = lanes([BrokerReplicas(1, [replica(0, 0, [1])])], {}).values()
     assert bar(leader, 0, 0, 4) == "····"

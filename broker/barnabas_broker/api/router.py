@@ -87,7 +87,10 @@ from barnabas_broker.api.list_offsets import handle_list_offsets
 from barnabas_broker.api.metadata import handle_metadata
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.transactions.describe_producers import handle_describe_producers
-from barnabas_broker.api.transactions.write_txn_markers import handle_write_txn_markers
+from barnabas_broker.api.transactions.write_txn_markers import (
+    handle_abort_by_administrator,
+    handle_write_txn_markers,
+)
 from barnabas_broker.api.update_metadata import handle_update_metadata
 
 Handle = Callable[[BrokerParts, Any, Peer], Awaitable[Message | None]]
@@ -128,6 +131,7 @@ HANDLERS: dict[Service, dict[type[Any], Handle]] = {
             lambda parts, request, _: parts.replica_manager.offsets.for_leader_epoch(request)
         ),
         DescribeProducersRequest: handle_describe_producers,
+        WriteTxnMarkersRequest: handle_abort_by_administrator,
     },
     Service.ADMIN: {
         MetadataRequest: handle_metadata,

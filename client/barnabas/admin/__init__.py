@@ -8,7 +8,13 @@ from barnabas.admin.config_resource import ConfigResource
 from barnabas.admin.descriptions import BrokerReplicas, ClusterDescription
 from barnabas.admin.events import BrokerEvents, EventStream, Interruption
 from barnabas.admin.group_requests import GroupDescription, GroupMemberDescription
+from barnabas.admin.transactions.descriptions import (
+    OpenTransaction,
+    TransactionDescription,
+    TransactionListing,
+)
 
 __all__ = ["Admin", "AdminConfig", "AdminOptions", "BrokerEvents", "BrokerReplicas",
            "ClusterDescription", "ConfigResource", "EventStream", "GroupDescription",
-           "GroupMemberDescription", "Interruption", "NewTopic"]  # fmt: skip
+           "GroupMemberDescription", "Interruption", "NewTopic", "OpenTransaction",
+           "TransactionDescription", "TransactionListing"]  # fmt: skip

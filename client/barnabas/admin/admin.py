@@ -39,16 +39,15 @@ from barnabas.admin.events import BrokerEvents, EventStream, recorded_events
 from barnabas.admin.explaining import view_of
 from barnabas.admin.group_explaining import view_of_group
 from barnabas.admin.group_requests import GroupDescription
-from barnabas.cluster import Cluster
+from barnabas.admin.transactions.administration import AdminOfTransactions
 from barnabas.cluster.by_leader import list_offsets
-from barnabas.cluster.client import Client
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.explain import Explanation, explain
 from barnabas.group.explaining import GroupSentence, explain_group
 from barnabas.group.offsets import OffsetAndMetadata, checked
 
 
-class Admin(Client):
+class Admin(AdminOfTransactions):
     """Administers a cluster; options are those of `AdminConfig`, by keyword."""
 
     def __init__(
@@ -59,8 +58,8 @@ class Admin(Client):
         **options: Unpack[AdminOptions],
     ) -> None:
         config = AdminConfig.of(options)
-        super().__init__(config.cluster(bootstrap_servers), runtime)
-        self._patience = config.default_api_timeout_ms / 1000
+        patience = config.default_api_timeout_ms / 1000
+        super().__init__(config.cluster(bootstrap_servers), runtime, patience)
 
     # Topics
 
@@ -276,7 +275,7 @@ class Admin(Client):
         return EventStream(self._cluster, list(topics), from_beginning)
 
     async def explain(self, topic: str, partition: int) -> Explanation:
-        """Explain the state of a partition: its leader, its ISR, its high watermark.
+        """Explain the state of a partition: its leader, its ISR, its offsets.
 
         Works with missing brokers, and names those that could not be asked. Raises
         `UnknownTopicOrPartitionError`.
@@ -298,10 +297,6 @@ class Admin(Client):
         partitions = (await self.describe_topics([topic]))[0].partitions
         wanted = {TopicPartition(topic, p.partition): LATEST_TIMESTAMP for p in partitions}
         return {tp: found.offset for tp, found in (await self.list_offsets(wanted)).items()}
-
-    async def _ready(self) -> Cluster:
-        await self._ensure_started()
-        return self._cluster
 
     # Consumer groups
 

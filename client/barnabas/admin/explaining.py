@@ -10,6 +10,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.admin.descriptions import replicas_of
 from barnabas.admin.events import BrokerEvents, recorded_events
+from barnabas.admin.transactions.explaining import with_open_transactions
 from barnabas.cluster import Cluster
 from barnabas.explain import PartitionView
 
@@ -26,7 +27,7 @@ async def view_of(
     live = sorted(broker.broker_id for broker in metadata.brokers)
     answers = await asyncio.gather(*(_ask(cluster, broker, topic_partition) for broker in live))
     events = in_order(event for answer, _ in answers for event in answer.events)
-    return PartitionView(
+    view = PartitionView(
         topic_partition,
         _partition(metadata, topic_partition),
         metadata.controller_id,
@@ -36,6 +37,7 @@ async def view_of(
         {a.broker_id: str(a.error) for a, _ in answers if a.error is not None},
         {a.broker_id: a.forgotten_ms for a, _ in answers if a.forgotten_ms},
     )
+    return await with_open_transactions(cluster, view)
 
 
 def _partition(metadata: MetadataResponse, wanted: TopicPartition) -> PartitionMetadata:

@@ -10,11 +10,16 @@ class About(StrEnum):
     LEADER = "leader"
     ISR = "isr"
     HIGH_WATERMARK = "high-watermark"
+    LAST_STABLE_OFFSET = "last-stable-offset"
     TRUNCATION = "truncation"
     REFUSED = "refused"
     BROKER = "broker"
     ALSO = "also"
     DOUBT = "doubt"
+    # of a transactional id
+    TRANSACTION = "transaction"
+    FENCED = "fenced"
+    UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`leader`, `leader_epoch`, `high_watermark` and `log_end_offset` are -1 where unknown.
+    """`leader`, `leader_epoch` and the three offsets are -1 where unknown.
 
     `held_back_by`: the followers that the high watermark waits for. `unreachable`: replicas whose
     brokers could not be asked, so something may be missing.
@@ -43,6 +48,7 @@ class Explanation:
     out_of_sync: list[int]
     min_in_sync_replicas: int
     high_watermark: int
+    last_stable_offset: int
     log_end_offset: int
     held_back_by: list[int]
     unreachable: list[int]

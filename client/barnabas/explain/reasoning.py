@@ -8,6 +8,7 @@ from barnabas.explain.explanation import Explanation
 from barnabas.explain.in_sync import in_sync
 from barnabas.explain.leading import leading
 from barnabas.explain.offsets import high_watermark, refused, truncations
+from barnabas.explain.transactions import last_stable_offset
 from barnabas.explain.view import PartitionView
 
 
@@ -25,6 +26,7 @@ def explain(view: PartitionView) -> Explanation:
         out_of_sync=[broker for broker in replicas if broker not in isr],
         min_in_sync_replicas=leader.min_in_sync_replicas if leader else -1,
         high_watermark=leader.high_watermark if leader else -1,
+        last_stable_offset=leader.last_stable_offset if leader else -1,
         log_end_offset=leader.log_end_offset if leader else -1,
         held_back_by=list(leader.held_back_by) if leader else [],
         unreachable=sorted({*view.errors, *(b for b in replicas if b not in view.live)}),
@@ -32,6 +34,7 @@ def explain(view: PartitionView) -> Explanation:
             *leading(view),
             *in_sync(view),
             *high_watermark(view),
+            *last_stable_offset(view),
             *truncations(view),
             *refused(view),
             *brokers(view),

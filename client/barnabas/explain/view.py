@@ -10,11 +10,32 @@ from barnabas_common.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True)
+class OpenTransactionView:
+    """A transaction that is open in the leader's log, and what its coordinator says of it.
+
+    `since_ms` is when it began, or the time of its newest batch here. Without `will_end` no
+    coordinator knows that it is open in this partition. The fields after it are the coordinator's.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    start_offset: int
+    since_ms: int
+    transactional_id: str = ""
+    will_end: bool = False
+    coordinator: int = -1
+    state: str = ""
+    start_ms: int = -1
+    timeout_ms: int = 0
+
+
+@dataclass(frozen=True)
 class PartitionView:
     """`metadata` is what the controller sent to the brokers; `live` are the registered brokers.
 
     `replicas` and `events` hold the answers of brokers, `errors` the errors of those that did not
     answer. `forgotten_ms`: up to when a broker has dropped its events, if it has.
+    `silent_coordinators`: the brokers that could not be asked about `open_transactions`, and why.
     """
 
     topic_partition: TopicPartition
@@ -25,6 +46,9 @@ class PartitionView:
     events: Sequence[Event] = ()
     errors: Mapping[int, str] = field(default_factory=dict)
     forgotten_ms: Mapping[int, int] = field(default_factory=dict)
+    open_transactions: Sequence[OpenTransactionView] = ()
+    silent_coordinators: Mapping[int, str] = field(default_factory=dict)
+    now_ms: int = 0
 
     @property
     def leader(self) -> ReplicaDescription | None:

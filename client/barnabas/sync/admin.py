@@ -58,3 +58,11 @@ class Admin(Blocking):
     alter_group_offsets = blocking(AsyncAdmin.alter_group_offsets)
     delete_group_offsets = blocking(AsyncAdmin.delete_group_offsets)
     explain_group = blocking(AsyncAdmin.explain_group)
+
+    list_transactions = blocking(AsyncAdmin.list_transactions)
+    describe_transactions = blocking(AsyncAdmin.describe_transactions)
+    describe_producers = blocking(AsyncAdmin.describe_producers)
+    find_hanging_transactions = blocking(AsyncAdmin.find_hanging_transactions)
+    abort_transaction = blocking(AsyncAdmin.abort_transaction)
+    fence_producers = blocking(AsyncAdmin.fence_producers)
+    explain_transaction = blocking(AsyncAdmin.explain_transaction)

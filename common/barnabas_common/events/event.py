@@ -81,7 +81,9 @@ class EventKind(StrEnum):
 
     # transactions
     TRANSACTION_TOPIC_REFUSED = "transaction-topic-refused"
+    TRANSACTION_INITIALIZED = "transaction-initialized"
     TRANSACTION_FENCED = "transaction-fenced"
+    TRANSACTION_RESUMED = "transaction-resumed"
     TRANSACTION_MARKERS_REFUSED = "transaction-markers-refused"
 
     # the controller

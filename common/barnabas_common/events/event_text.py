@@ -18,11 +18,15 @@ _SHOWN_DETAILS = (
     "epoch",
     "generation",
     "member",
+    "producer_id",
+    "producer_epoch",
 )
 
 
 def subject(event: Event) -> str:
-    """The partition, topic or group that the event is about, or an empty string."""
+    """The partition, topic, group or transactional id that the event is about, or nothing."""
+    if "transactional_id" in event.details:
+        return f"transactional id {event.details['transactional_id']}"
     if event.topic_partition is not None:
         return str(event.topic_partition)
     if "group" in event.details:

@@ -188,6 +188,7 @@ SERVICES: dict[Service, dict[type[Any], type[Any]]] = {
         ListOffsetsRequest: ListOffsetsResponse,
         OffsetForLeaderEpochRequest: OffsetForLeaderEpochResponse,
         DescribeProducersRequest: DescribeProducersResponse,
+        WriteTxnMarkersRequest: WriteTxnMarkersResponse,
     },
     Service.ADMIN: {
         MetadataRequest: MetadataResponse,

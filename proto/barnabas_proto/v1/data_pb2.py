@@ -28,7 +28,7 @@ from barnabas_proto.v1 import offsets_pb2 as barnabas_dot_v1_dot_offsets__pb2
 from barnabas_proto.v1 import transactions_pb2 as barnabas_dot_v1_dot_transactions__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x62\x61rnabas/v1/data.proto\x12\x0b\x62\x61rnabas.v1\x1a\x19\x62\x61rnabas/v1/failure.proto\x1a\x17\x62\x61rnabas/v1/fetch.proto\x1a\x19\x62\x61rnabas/v1/offsets.proto\x1a\x1e\x62\x61rnabas/v1/transactions.proto\"\xd4\x02\n\x0b\x44\x61taRequest\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12.\n\x07produce\x18\x02 \x01(\x0b\x32\x1b.barnabas.v1.ProduceRequestH\x00\x12*\n\x05\x66\x65tch\x18\x03 \x01(\x0b\x32\x19.barnabas.v1.FetchRequestH\x00\x12\x37\n\x0clist_offsets\x18\x04 \x01(\x0b\x32\x1f.barnabas.v1.ListOffsetsRequestH\x00\x12K\n\x17offset_for_leader_epoch\x18\x05 \x01(\x0b\x32(.barnabas.v1.OffsetForLeaderEpochRequestH\x00\x12\x43\n\x12\x64\x65scribe_producers\x18\x06 \x01(\x0b\x32%.barnabas.v1.DescribeProducersRequestH\x00\x42\x06\n\x04\x62ody\"\x83\x03\n\x0c\x44\x61taResponse\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12/\n\x07produce\x18\x02 \x01(\x0b\x32\x1c.barnabas.v1.ProduceResponseH\x00\x12+\n\x05\x66\x65tch\x18\x03 \x01(\x0b\x32\x1a.barnabas.v1.FetchResponseH\x00\x12\x38\n\x0clist_offsets\x18\x04 \x01(\x0b\x32 .barnabas.v1.ListOffsetsResponseH\x00\x12L\n\x17offset_for_leader_epoch\x18\x05 \x01(\x0b\x32).barnabas.v1.OffsetForLeaderEpochResponseH\x00\x12\x44\n\x12\x64\x65scribe_producers\x18\x06 \x01(\x0b\x32&.barnabas.v1.DescribeProducersResponseH\x00\x12\'\n\x07\x66\x61ilure\x18\x0f \x01(\x0b\x32\x14.barnabas.v1.FailureH\x00\x42\x06\n\x04\x62ody\"E\n\x10ProducePartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x0f\n\x07records\x18\x03 \x01(\x0c\"\x7f\n\x0eProduceRequest\x12\x0c\n\x04\x61\x63ks\x18\x01 \x01(\x11\x12\x12\n\ntimeout_ms\x18\x02 \x01(\x11\x12\x31\n\npartitions\x18\x03 \x03(\x0b\x32\x1d.barnabas.v1.ProducePartition\x12\x18\n\x10transactional_id\x18\x04 \x01(\t\"\xe4\x01\n\x11ProducedPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x12\n\nerror_code\x18\x03 \x01(\x11\x12\x13\n\x0b\x62\x61se_offset\x18\x04 \x01(\x12\x12\x1a\n\x12log_append_time_ms\x18\x05 \x01(\x12\x12\x18\n\x10log_start_offset\x18\x06 \x01(\x12\x12\x15\n\rerror_message\x18\x07 \x01(\t\x12\x19\n\x11\x63urrent_leader_id\x18\x08 \x01(\x11\x12\x1c\n\x14\x63urrent_leader_epoch\x18\t \x01(\x11\"E\n\x0fProduceResponse\x12\x32\n\npartitions\x18\x01 \x03(\x0b\x32\x1e.barnabas.v1.ProducedPartition2K\n\x04\x44\x61ta\x12\x43\n\x08\x45xchange\x12\x18.barnabas.v1.DataRequest\x1a\x19.barnabas.v1.DataResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x62\x61rnabas/v1/data.proto\x12\x0b\x62\x61rnabas.v1\x1a\x19\x62\x61rnabas/v1/failure.proto\x1a\x17\x62\x61rnabas/v1/fetch.proto\x1a\x19\x62\x61rnabas/v1/offsets.proto\x1a\x1e\x62\x61rnabas/v1/transactions.proto\"\x96\x03\n\x0b\x44\x61taRequest\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12.\n\x07produce\x18\x02 \x01(\x0b\x32\x1b.barnabas.v1.ProduceRequestH\x00\x12*\n\x05\x66\x65tch\x18\x03 \x01(\x0b\x32\x19.barnabas.v1.FetchRequestH\x00\x12\x37\n\x0clist_offsets\x18\x04 \x01(\x0b\x32\x1f.barnabas.v1.ListOffsetsRequestH\x00\x12K\n\x17offset_for_leader_epoch\x18\x05 \x01(\x0b\x32(.barnabas.v1.OffsetForLeaderEpochRequestH\x00\x12\x43\n\x12\x64\x65scribe_producers\x18\x06 \x01(\x0b\x32%.barnabas.v1.DescribeProducersRequestH\x00\x12@\n\x11write_txn_markers\x18\x07 \x01(\x0b\x32#.barnabas.v1.WriteTxnMarkersRequestH\x00\x42\x06\n\x04\x62ody\"\xc6\x03\n\x0c\x44\x61taResponse\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12/\n\x07produce\x18\x02 \x01(\x0b\x32\x1c.barnabas.v1.ProduceResponseH\x00\x12+\n\x05\x66\x65tch\x18\x03 \x01(\x0b\x32\x1a.barnabas.v1.FetchResponseH\x00\x12\x38\n\x0clist_offsets\x18\x04 \x01(\x0b\x32 .barnabas.v1.ListOffsetsResponseH\x00\x12L\n\x17offset_for_leader_epoch\x18\x05 \x01(\x0b\x32).barnabas.v1.OffsetForLeaderEpochResponseH\x00\x12\x44\n\x12\x64\x65scribe_producers\x18\x06 \x01(\x0b\x32&.barnabas.v1.DescribeProducersResponseH\x00\x12\x41\n\x11write_txn_markers\x18\x07 \x01(\x0b\x32$.barnabas.v1.WriteTxnMarkersResponseH\x00\x12\'\n\x07\x66\x61ilure\x18\x0f \x01(\x0b\x32\x14.barnabas.v1.FailureH\x00\x42\x06\n\x04\x62ody\"E\n\x10ProducePartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x0f\n\x07records\x18\x03 \x01(\x0c\"\x7f\n\x0eProduceRequest\x12\x0c\n\x04\x61\x63ks\x18\x01 \x01(\x11\x12\x12\n\ntimeout_ms\x18\x02 \x01(\x11\x12\x31\n\npartitions\x18\x03 \x03(\x0b\x32\x1d.barnabas.v1.ProducePartition\x12\x18\n\x10transactional_id\x18\x04 \x01(\t\"\xe4\x01\n\x11ProducedPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x11\x12\x12\n\nerror_code\x18\x03 \x01(\x11\x12\x13\n\x0b\x62\x61se_offset\x18\x04 \x01(\x12\x12\x1a\n\x12log_append_time_ms\x18\x05 \x01(\x12\x12\x18\n\x10log_start_offset\x18\x06 \x01(\x12\x12\x15\n\rerror_message\x18\x07 \x01(\t\x12\x19\n\x11\x63urrent_leader_id\x18\x08 \x01(\x11\x12\x1c\n\x14\x63urrent_leader_epoch\x18\t \x01(\x11\"E\n\x0fProduceResponse\x12\x32\n\npartitions\x18\x01 \x03(\x0b\x32\x1e.barnabas.v1.ProducedPartition2K\n\x04\x44\x61ta\x12\x43\n\x08\x45xchange\x12\x18.barnabas.v1.DataRequest\x1a\x19.barnabas.v1.DataResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,17 +36,17 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'barnabas.v1.data_pb2', _glo
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_DATAREQUEST']._serialized_start=151
-  _globals['_DATAREQUEST']._serialized_end=491
-  _globals['_DATARESPONSE']._serialized_start=494
-  _globals['_DATARESPONSE']._serialized_end=881
-  _globals['_PRODUCEPARTITION']._serialized_start=883
-  _globals['_PRODUCEPARTITION']._serialized_end=952
-  _globals['_PRODUCEREQUEST']._serialized_start=954
-  _globals['_PRODUCEREQUEST']._serialized_end=1081
-  _globals['_PRODUCEDPARTITION']._serialized_start=1084
-  _globals['_PRODUCEDPARTITION']._serialized_end=1312
-  _globals['_PRODUCERESPONSE']._serialized_start=1314
-  _globals['_PRODUCERESPONSE']._serialized_end=1383
-  _globals['_DATA']._serialized_start=1385
-  _globals['_DATA']._serialized_end=1460
+  _globals['_DATAREQUEST']._serialized_end=557
+  _globals['_DATARESPONSE']._serialized_start=560
+  _globals['_DATARESPONSE']._serialized_end=1014
+  _globals['_PRODUCEPARTITION']._serialized_start=1016
+  _globals['_PRODUCEPARTITION']._serialized_end=1085
+  _globals['_PRODUCEREQUEST']._serialized_start=1087
+  _globals['_PRODUCEREQUEST']._serialized_end=1214
+  _globals['_PRODUCEDPARTITION']._serialized_start=1217
+  _globals['_PRODUCEDPARTITION']._serialized_end=1445
+  _globals['_PRODUCERESPONSE']._serialized_start=1447
+  _globals['_PRODUCERESPONSE']._serialized_end=1516
+  _globals['_DATA']._serialized_start=1518
+  _globals['_DATA']._serialized_end=1593
 # @@protoc_insertion_point(module_scope)

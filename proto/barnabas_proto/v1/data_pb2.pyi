@@ -11,29 +11,32 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class DataRequest(_message.Message):
-    __slots__ = ("correlation_id", "produce", "fetch", "list_offsets", "offset_for_leader_epoch", "describe_producers")
+    __slots__ = ("correlation_id", "produce", "fetch", "list_offsets", "offset_for_leader_epoch", "describe_producers", "write_txn_markers")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCE_FIELD_NUMBER: _ClassVar[int]
     FETCH_FIELD_NUMBER: _ClassVar[int]
     LIST_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FOR_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     DESCRIBE_PRODUCERS_FIELD_NUMBER: _ClassVar[int]
+    WRITE_TXN_MARKERS_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     produce: ProduceRequest
     fetch: _fetch_pb2.FetchRequest
     list_offsets: _offsets_pb2.ListOffsetsRequest
     offset_for_leader_epoch: _offsets_pb2.OffsetForLeaderEpochRequest
     describe_producers: _transactions_pb2.DescribeProducersRequest
-    def __init__(self, correlation_id: _Optional[int] = ..., produce: _Optional[_Union[ProduceRequest, _Mapping]] = ..., fetch: _Optional[_Union[_fetch_pb2.FetchRequest, _Mapping]] = ..., list_offsets: _Optional[_Union[_offsets_pb2.ListOffsetsRequest, _Mapping]] = ..., offset_for_leader_epoch: _Optional[_Union[_offsets_pb2.OffsetForLeaderEpochRequest, _Mapping]] = ..., describe_producers: _Optional[_Union[_transactions_pb2.DescribeProducersRequest, _Mapping]] = ...) -> None: ...
+    write_txn_markers: _transactions_pb2.WriteTxnMarkersRequest
+    def __init__(self, correlation_id: _Optional[int] = ..., produce: _Optional[_Union[ProduceRequest, _Mapping]] = ..., fetch: _Optional[_Union[_fetch_pb2.FetchRequest, _Mapping]] = ..., list_offsets: _Optional[_Union[_offsets_pb2.ListOffsetsRequest, _Mapping]] = ..., offset_for_leader_epoch: _Optional[_Union[_offsets_pb2.OffsetForLeaderEpochRequest, _Mapping]] = ..., describe_producers: _Optional[_Union[_transactions_pb2.DescribeProducersRequest, _Mapping]] = ..., write_txn_markers: _Optional[_Union[_transactions_pb2.WriteTxnMarkersRequest, _Mapping]] = ...) -> None: ...
 
 class DataResponse(_message.Message):
-    __slots__ = ("correlation_id", "produce", "fetch", "list_offsets", "offset_for_leader_epoch", "describe_producers", "failure")
+    __slots__ = ("correlation_id", "produce", "fetch", "list_offsets", "offset_for_leader_epoch", "describe_producers", "write_txn_markers", "failure")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCE_FIELD_NUMBER: _ClassVar[int]
     FETCH_FIELD_NUMBER: _ClassVar[int]
     LIST_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FOR_LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     DESCRIBE_PRODUCERS_FIELD_NUMBER: _ClassVar[int]
+    WRITE_TXN_MARKERS_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     produce: ProduceResponse
@@ -41,8 +44,9 @@ class DataResponse(_message.Message):
     list_offsets: _offsets_pb2.ListOffsetsResponse
     offset_for_leader_epoch: _offsets_pb2.OffsetForLeaderEpochResponse
     describe_producers: _transactions_pb2.DescribeProducersResponse
+    write_txn_markers: _transactions_pb2.WriteTxnMarkersResponse
     failure: _failure_pb2.Failure
-    def __init__(self, correlation_id: _Optional[int] = ..., produce: _Optional[_Union[ProduceResponse, _Mapping]] = ..., fetch: _Optional[_Union[_fetch_pb2.FetchResponse, _Mapping]] = ..., list_offsets: _Optional[_Union[_offsets_pb2.ListOffsetsResponse, _Mapping]] = ..., offset_for_leader_epoch: _Optional[_Union[_offsets_pb2.OffsetForLeaderEpochResponse, _Mapping]] = ..., describe_producers: _Optional[_Union[_transactions_pb2.DescribeProducersResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
+    def __init__(self, correlation_id: _Optional[int] = ..., produce: _Optional[_Union[ProduceResponse, _Mapping]] = ..., fetch: _Optional[_Union[_fetch_pb2.FetchResponse, _Mapping]] = ..., list_offsets: _Optional[_Union[_offsets_pb2.ListOffsetsResponse, _Mapping]] = ..., offset_for_leader_epoch: _Optional[_Union[_offsets_pb2.OffsetForLeaderEpochResponse, _Mapping]] = ..., describe_producers: _Optional[_Union[_transactions_pb2.DescribeProducersResponse, _Mapping]] = ..., write_txn_markers: _Optional[_Union[_transactions_pb2.WriteTxnMarkersResponse, _Mapping]] = ..., failure: _Optional[_Union[_failure_pb2.Failure, _Mapping]] = ...) -> None: ...
 
 class ProducePartition(_message.Message):
     __slots__ = ("topic", "partition", "records")

@@ -43,6 +43,7 @@ _OWN_COMMANDS = {
     "reassign": "barnabas_tools.cli.admin.reassign",
     "replica": "barnabas_tools.cli.observe.replica",
     "topic": "barnabas_tools.cli.admin.topic",
+    "transaction": "barnabas_tools.cli.admin.transaction",
     "watch": "barnabas_tools.cli.observe.watch",
     "zk": "barnabas_tools.cli.observe.zk",
 }

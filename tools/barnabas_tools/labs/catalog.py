@@ -25,6 +25,15 @@ from barnabas_tools.labs.scenarios.groups import (
     rebalance,
 )
 from barnabas_tools.labs.scenarios.producers import acks, idempotence
+from barnabas_tools.labs.scenarios.transactions import (
+    aborted_transaction,
+    exactly_once,
+    hanging_transaction,
+    zombie_fencing,
+)
+from barnabas_tools.labs.scenarios.transactions import (
+    coordinator_failover as transaction_coordinator_failover,
+)
 
 LABS: dict[str, Lab] = {
     lab.name: lab
@@ -50,5 +59,10 @@ LABS: dict[str, Lab] = {
         at_least_once.LAB,
         rebalance.LAB,
         coordinator_failover.LAB,
+        aborted_transaction.LAB,
+        exactly_once.LAB,
+        zombie_fencing.LAB,
+        hanging_transaction.LAB,
+        transaction_coordinator_failover.LAB,
     )
 }

@@ -13,13 +13,13 @@ from barnabas_broker.api.parts import BrokerParts
 
 
 async def handle_init_producer_id(
-    parts: BrokerParts, request: InitProducerIdRequest, _peer: Peer
+    parts: BrokerParts, request: InitProducerIdRequest, peer: Peer
 ) -> InitProducerIdResponse:
     """As in Kafka a producer without a transactional id always gets a new id, whatever it has."""
     try:
         _check(request)
         if request.transactional_id:
-            return await parts.transactions.init_producer_id(request)
+            return await parts.transactions.init_producer_id(request, peer.address)
         return InitProducerIdResponse(
             producer_id=await parts.producer_ids.generate(), producer_epoch=0
         )

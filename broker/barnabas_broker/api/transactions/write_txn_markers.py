@@ -66,6 +66,29 @@ def _is_late(parts: BrokerParts, marker: WritableTxnMarker, key: TopicPartition)
     return has_ongoing(producers.entries.get(marker.producer_id), marker.producer_epoch)
 
 
+async def handle_abort_by_administrator(
+    parts: BrokerParts, request: WriteTxnMarkersRequest, peer: Peer
+) -> WriteTxnMarkersResponse:
+    """An administrator ends a transaction that its coordinator does not know (KIP-664).
+
+    Only by an abort: a commit would make records count that no coordinator has decided on.
+    """
+    if not any(marker.transaction_result for marker in request.markers):
+        return await handle_write_txn_markers(parts, request, peer)
+    return WriteTxnMarkersResponse(
+        [
+            WritableTxnMarkerResult(
+                marker.producer_id,
+                [
+                    TransactionPartitionResult(p.topic, p.partition, ErrorCode.INVALID_REQUEST)
+                    for p in marker.partitions
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
 def _result(
     parts: BrokerParts, marker: WritableTxnMarker, outcomes: Iterator[ProducedPartition]
 ) -> WritableTxnMarkerResult:

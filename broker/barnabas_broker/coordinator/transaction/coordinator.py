@@ -24,6 +24,7 @@ from barnabas_broker.coordinator.internal_topic import InternalTopic, ReadShape
 from barnabas_broker.coordinator.partition_log import PartitionLog
 from barnabas_broker.coordinator.transaction.admin import TransactionAdmin
 from barnabas_broker.coordinator.transaction.admission import (
+    UNNAMED,
     Fence,
     Producer,
     add_to_transaction,
@@ -134,14 +135,16 @@ class TransactionCoordinator:
 
     # ---- InitProducerId
 
-    async def init_producer_id(self, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    async def init_producer_id(
+        self, request: InitProducerIdRequest, sender: str = "unknown"
+    ) -> InitProducerIdResponse:
         """InitProducerId of a transactional producer: it fences all earlier ones."""
         try:
-            return await self._init(request)
+            return await self._init(request, sender)
         except KafkaError as error:
             return InitProducerIdResponse(error.code, error_message=error.message)
 
-    async def _init(self, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    async def _init(self, request: InitProducerIdRequest, sender: str) -> InitProducerIdResponse:
         name, timeout_ms = request.transactional_id, request.transaction_timeout_ms
         if not 0 < timeout_ms <= self._config[keys.TRANSACTION_MAX_TIMEOUT_MS]:
             return InitProducerIdResponse(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
@@ -175,7 +178,24 @@ class TransactionCoordinator:
         error = await self._log.write(transaction, decision)
         if error:
             return InitProducerIdResponse(error)
+        self._record(
+            EventKind.TRANSACTION_INITIALIZED,
+            f"a producer at {sender} has initialized it"
+            if producer == UNNAMED
+            else f"its producer at {sender} has asked for a higher epoch",
+            decision,
+        )
         return InitProducerIdResponse(0, decision.producer_id, decision.producer_epoch)
+
+    def _record(self, kind: EventKind, cause: str, metadata: TransactionMetadata) -> None:
+        self._events.record(
+            kind,
+            cause,
+            self._transactions.partition_for(metadata.transactional_id),
+            transactional_id=metadata.transactional_id,
+            producer_id=metadata.producer_id,
+            producer_epoch=metadata.producer_epoch,
+        )
 
     # ---- AddPartitionsToTxn
 
@@ -252,14 +272,7 @@ class TransactionCoordinator:
         transaction.begin(change)
         error = await self._log.write(transaction, change)
         if not error:
-            self._events.record(
-                EventKind.TRANSACTION_FENCED,
-                why,
-                self._transactions.partition_of(transaction),
-                transactional_id=transaction.transactional_id,
-                producer_id=fenced.producer_id,
-                producer_epoch=fenced.producer_epoch,
-            )
+            self._record(EventKind.TRANSACTION_FENCED, why, fenced)
             self._decided(transaction)
         elif self._transactions.is_here(transaction):
             transaction.fencing_failed(fenced)
@@ -292,17 +305,17 @@ class TransactionCoordinator:
             await asyncio.sleep(_RETRY_SECONDS)
 
     def _fenced(self, pending: PendingMarkers) -> None:
-        decided = pending.decided
-        self._events.record(
+        self._record(
             EventKind.TRANSACTION_MARKERS_REFUSED,
             "a leader has markers of a newer producer epoch or of a later coordinator",
-            transactional_id=decided.transactional_id,
-            producer_id=decided.producer_id,
-            producer_epoch=decided.producer_epoch,
+            pending.decided,
         )
 
     def _loaded(self, transaction: Transaction) -> None:
-        if is_decided(transaction.metadata.state):
+        metadata = transaction.metadata
+        if is_decided(metadata.state):
+            why = f"this broker coordinates it now; it is decided ({metadata.state.kafka_name})"
+            self._record(EventKind.TRANSACTION_RESUMED, why, metadata)
             self._decided(transaction)
 
     def _forgotten(self, transaction: Transaction) -> None:

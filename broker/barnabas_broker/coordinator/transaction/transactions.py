@@ -69,6 +69,10 @@ class Transactions(OwnedPartitions[LoadedTransactions]):
         partition = self._partitions[transaction.transactional_id]
         return TopicPartition(TRANSACTION_STATE_TOPIC, partition)
 
+    def partition_for(self, transactional_id: str) -> TopicPartition:
+        """The partition to which a transactional id belongs, here or elsewhere."""
+        return TopicPartition(TRANSACTION_STATE_TOPIC, self._partition_for(transactional_id))
+
     def coordinator_epoch(self, transaction: Transaction) -> int:
         """Under which its markers are written; that of a later coordinator is higher."""
         return self.leader_epoch(self.partition_of(transaction))

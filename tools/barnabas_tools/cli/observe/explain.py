@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from barnabas_tools.cli.output import print_json
-from barnabas_tools.cli.settings import UsageFailed, run_admin, settings_of
+from barnabas_tools.cli.settings import Settings, UsageFailed, run_admin, settings_of
 
 if TYPE_CHECKING:
     from barnabas.explain import Explanation, Sentence
@@ -21,6 +21,7 @@ _HEADINGS = {
     "leader": "Why this leader",
     "isr": "Why this ISR",
     "high-watermark": "Why this high watermark",
+    "last-stable-offset": "Why this last stable offset",
     "truncation": "What was cut off",
     "refused": "What is refused",
     "broker": "What happened to the brokers",
@@ -31,6 +32,12 @@ _GROUP_HEADINGS = {
     "rebalance": "Why it rebalanced",
     "owner": "Who reads what",
     "lag": "Why it lags",
+    "doubt": "What is not known",
+}
+_TRANSACTION_HEADINGS = {
+    "transaction": "What it is doing",
+    "fenced": "Who was fenced",
+    "unfinished": "What its coordinator has still to do",
     "doubt": "What is not known",
 }
 
@@ -44,23 +51,30 @@ def explain(
     group: Annotated[
         str | None, typer.Option(metavar="GROUP", help="A consumer group instead of a partition.")
     ] = None,
+    transactional_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="A transactional id instead of a partition.")
+    ] = None,
 ) -> None:
-    """Explain why a partition has this leader, this ISR and this high watermark.
+    """Explain why a partition has this leader, this ISR, this high watermark and last stable
+    offset.
 
-    With --group: why the group rebalanced, which member reads what, and why it lags.
+    With --group: why the group rebalanced, which member reads what, and why it lags. With
+    --transactional-id: why a producer was fenced, and what its coordinator has still to do.
 
     The explanation comes from the brokers' state and events. It names brokers that do not answer
     and events that are no longer stored.
     """
     settings = settings_of(context)
+    if sum((bool(partition), group is not None, transactional_id is not None)) > 1:
+        raise UsageFailed("name a partition, a --group or a --transactional-id: one of them")
     if group is not None:
-        if partition:
-            raise UsageFailed("name a partition or a --group, not both")
-        sentences = run_admin(settings, lambda admin: admin.explain_group(group))
-        if settings.json:
-            print_json({"group": group, "sentences": [asdict(found) for found in sentences]})
-        else:
-            print("\n".join(sentence_lines(_GROUP_HEADINGS, sentences)[1:]))
+        of_group = run_admin(settings, lambda admin: admin.explain_group(group))
+        _print_sentences(settings, {"group": group}, _GROUP_HEADINGS, of_group)
+        return
+    if transactional_id is not None:
+        said = run_admin(settings, lambda admin: admin.explain_transaction(transactional_id))
+        subject = {"transactional_id": transactional_id}
+        _print_sentences(settings, subject, _TRANSACTION_HEADINGS, said)
         return
     topic, number = _parse(partition)
     explanation = run_admin(settings, lambda admin: admin.explain(topic, number))
@@ -68,6 +82,18 @@ def explain(
         print_json(asdict(explanation))
     else:
         print(explanation_text(explanation))
+
+
+def _print_sentences(
+    settings: Settings,
+    subject: Mapping[str, str],
+    headings: Mapping[str, str],
+    said: "Sequence[Said]",
+) -> None:
+    if settings.json:
+        print_json({**subject, "sentences": [asdict(found) for found in said]})
+    else:
+        print("\n".join(sentence_lines(headings, said)[1:]))
 
 
 def _parse(text: str) -> tuple[str, int]:
@@ -106,8 +132,15 @@ def _facts(explanation: "Explanation") -> str:
         f"{explanation.topic}-{explanation.partition}: {leader}, epoch {explanation.leader_epoch},"
         f" ISR {listed(explanation.in_sync_replicas)} of replicas {listed(explanation.replicas)},"
         f" high watermark {_offset(explanation.high_watermark)}"
-        f" of {_offset(explanation.log_end_offset)}"
+        f" of {_offset(explanation.log_end_offset)}{_stable(explanation)}"
     )
+
+
+def _stable(explanation: "Explanation") -> str:
+    """The last stable offset, if read_committed readers are held back."""
+    if explanation.last_stable_offset >= explanation.high_watermark:
+        return ""
+    return f", last stable offset {_offset(explanation.last_stable_offset)}"
 
 
 def _offset(offset: int) -> str:

@@ -1,4 +1,4 @@
-"""Lanes: one bar per replica, with the end of its log and the committed part of it."""
+"""Lanes: one bar per replica, with the end of its log, the committed and the stable part of it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from barnabas.admin import BrokerReplicas
 
 from barnabas_tools.cli.observe.replica import newest_leaders
 
-COMMITTED, UNCOMMITTED, MISSING = "█", "▒", "·"
+COMMITTED, UNDECIDED, UNCOMMITTED, MISSING = "█", "▓", "▒", "·"
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Lane:
     log_start_offset: int
     log_end_offset: int
     high_watermark: int
+    last_stable_offset: int
     in_sync: bool
     held_back_because: str = ""
     is_gone: bool = False
@@ -48,6 +49,7 @@ def lanes(answers: Iterable[BrokerReplicas], before: Lanes) -> Lanes:
             log_start_offset=each.log_start_offset,
             log_end_offset=each.log_end_offset,
             high_watermark=each.high_watermark,
+            last_stable_offset=each.last_stable_offset,
             in_sync=leader is not None and broker in leader.in_sync_replicas,
             held_back_because=each.held_back_because,
         )
@@ -55,7 +57,8 @@ def lanes(answers: Iterable[BrokerReplicas], before: Lanes) -> Lanes:
 
 
 def bar(lane: Lane, start: int, end: int, width: int) -> str:
-    """Draw the log between two offsets: committed, not yet committed, missing."""
+    """Draw the log between two offsets: committed, of undecided transactions, not yet committed,
+    missing."""
     if end <= start:
         return MISSING * width
     scale = width / (end - start)
@@ -66,4 +69,14 @@ def bar(lane: Lane, start: int, end: int, width: int) -> str:
     if lane.log_end_offset < end and log_end == width:
         log_end -= 1
         committed = min(committed, log_end)
-    return COMMITTED * committed + UNCOMMITTED * (log_end - committed) + MISSING * (width - log_end)
+    stable = committed
+    if 0 <= lane.last_stable_offset < lane.high_watermark:
+        stable = min(committed, round(max(0, lane.last_stable_offset - start) * scale))
+        if stable == committed > 0:
+            stable -= 1
+    return (
+        COMMITTED * stable
+        + UNDECIDED * (committed - stable)
+        + UNCOMMITTED * (log_end - committed)
+        + MISSING * (width - log_end)
+    )

@@ -21,7 +21,7 @@ from barnabas_tools.cli.output import counted
 LOOK_EVERY = 0.5
 BAR_WIDTH = 32
 LEAST_BAR_WIDTH = 6
-NUMBERS_WIDTH = 58  # the columns beside the bar, of names and numbers of usual length
+NUMBERS_WIDTH = 65  # the columns beside the bar, of names and numbers of usual length
 REMEMBERED = 200
 _ALARMING = frozenset(
     {
@@ -37,6 +37,7 @@ _ALARMING = frozenset(
         EventKind.REPLICA_OFFLINE,
         EventKind.REQUEST_FENCED,
         EventKind.SESSION_LOST,
+        EventKind.TRANSACTION_FENCED,
     }
 )
 
@@ -90,7 +91,10 @@ class Screen:
         for_events = min(len(self._news), height // 3 - 2)
         shown = list(self._lanes.values())[: max(3, height - 5 - for_events)]
         hidden = len(self._lanes) - len(shown)
-        head = "LEO and HW of every replica; █ committed, ▒ not yet, · missing. Ctrl-C ends it."
+        head = (
+            "LEO, HW and LSO of every replica; █ committed, ▓ in an undecided transaction,"
+            " ▒ not committed, · missing. Ctrl-C ends it."
+        )
         if hidden:
             head += f" {counted(hidden, 'more replica')} do not fit: name a topic."
         lines = max(1, height - len(shown) - 5)
@@ -112,8 +116,8 @@ class Screen:
 
     def _table(self, shown: Sequence[Lane]) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in ("PARTITION", "BROKER", "ROLE", "EPOCH", "ISR", "LEO", "HW", "", ""):
-            right = heading in ("EPOCH", "LEO", "HW")
+        for heading in ("PARTITION", "BROKER", "ROLE", "EPOCH", "ISR", "LEO", "HW", "LSO", "", ""):
+            right = heading in ("EPOCH", "LEO", "HW", "LSO")
             table.add_column(heading, no_wrap=True, justify="right" if right else "left")
         width = max(LEAST_BAR_WIDTH, min(BAR_WIDTH, self._console.width - NUMBERS_WIDTH))
         for _, group in groupby(shown, key=lambda lane: (lane.topic, lane.partition)):
@@ -137,6 +141,7 @@ def _rows(partition: list[Lane], bar_width: int) -> Iterator[tuple[list[str], st
             "in" if lane.in_sync and not lane.is_gone else "out",
             str(lane.log_end_offset),
             str(lane.high_watermark),
+            str(lane.last_stable_offset),
             bar(lane, start, end, bar_width),
             lane.held_back_because if lane.is_leader and not lane.is_gone else "",
         ]

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from barnabas import Admin, Consumer, Producer
+from barnabas.consumer.config import IsolationLevel
 from barnabas_common.errors import BarnabasError
 from barnabas_common.messages.metadata import PartitionMetadata
 from barnabas_common.messages.replicas import ReplicaDescription
@@ -191,15 +192,22 @@ class LabCluster:
             return error
         return None
 
-    async def read(self, topic: str, partition: int = 0) -> list[bytes]:
-        """Return every record that a consumer can see now, from the beginning.
+    async def read(
+        self,
+        topic: str,
+        partition: int = 0,
+        isolation_level: IsolationLevel = "read_uncommitted",
+    ) -> list[bytes]:
+        """Return every record that such a consumer can see now, from the beginning.
 
         Raises TimeoutError if the log became shorter meanwhile.
         """
         wanted = TopicPartition(topic, partition)
         values: list[bytes] = []
         async with Consumer(
-            bootstrap_servers=self.view.bootstrap, auto_offset_reset="earliest"
+            bootstrap_servers=self.view.bootstrap,
+            auto_offset_reset="earliest",
+            isolation_level=isolation_level,
         ) as consumer:
             consumer.assign([wanted])
             await consumer.seek_to_beginning(wanted)
@@ -257,8 +265,15 @@ class LabCluster:
             self.say(
                 f"    broker {broker_id}  {role}  epoch {replica.leader_epoch}"
                 f"  LEO {replica.log_end_offset}  HW {replica.high_watermark}"
+                + self._stable(replica)
                 + (f"  ISR {replica.in_sync_replicas}" if replica.is_leader else "")
             )
+
+    @staticmethod
+    def _stable(replica: ReplicaDescription) -> str:
+        """The last stable offset, where an open transaction holds it back."""
+        held_back = 0 <= replica.last_stable_offset < replica.high_watermark
+        return f"  LSO {replica.last_stable_offset}" if held_back else ""
 
     async def controller(self) -> int:
         """Wait until all present brokers know the same controller, and return it."""
@@ -274,10 +289,14 @@ class LabCluster:
 
     def log_values(self, broker_id: int, topic: str, partition: int = 0) -> list[bytes]:
         """Return every record in the log of a stopped broker's replica, read from its disk."""
+        content = self.log_bytes(broker_id, topic, partition)
+        return [record.value or b"" for record in records_from(content, 0)]
+
+    def log_bytes(self, broker_id: int, topic: str, partition: int = 0) -> bytes:
+        """Return the segments of a stopped broker's replica."""
         folder = self.cluster.layout.data_directory(broker_id) / f"{topic}-{partition}"
         segments = sorted(folder.glob("*.log"))
-        content = b"".join(segment.read_bytes() for segment in segments)
-        return [record.value or b"" for record in records_from(content, 0)]
+        return b"".join(segment.read_bytes() for segment in segments)
 
     async def znode(self, path: str) -> str | None:
         """Return the data of a znode, None if it does not exist."""

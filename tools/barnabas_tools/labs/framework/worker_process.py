@@ -1,4 +1,4 @@
-"""A worker (`worker`) as the process that it is: what it has said, and its end."""
+"""A worker (`worker`, `copier`) as the process that it is: what it has said, and its end."""
 
 import asyncio
 import sys
@@ -8,25 +8,26 @@ from typing import Self
 
 from barnabas_common.runtime import TaskScope
 
-_MODULE = "barnabas_tools.labs.framework.worker"
+_FOLDER = "barnabas_tools.labs.framework"
 
 
 class WorkerProcess:
     """Runs for as long as its `async with` block lasts, unless it is killed before."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, program: str = "worker") -> None:
         self.worked: list[str] = []
         """The values of the records that it has worked on, in order."""
         self.stuck = False
         """Whether it works on a record without ever ending."""
         self._arguments = arguments
+        self._program = program
         self._tasks = TaskScope("worker")
 
     async def __aenter__(self) -> Self:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            _MODULE,
+            f"{_FOLDER}.{self._program}",
             *self._arguments,
             stdin=PIPE,
             stdout=PIPE,

@@ -1,0 +1,1 @@
+"""Transactions as an administrator sees them: those of the coordinators, and those of leaders."""

@@ -1,0 +1,123 @@
+"""The methods of the admin client about transactions (KIP-664)."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from barnabas_common.messages.transactions import (
+    ActiveProducer,
+    ListTransactionsRequest,
+    TransactionPartition,
+    WritableTxnMarker,
+)
+from barnabas_common.runtime import Runtime
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.admin.transactions import requests
+from barnabas.admin.transactions.descriptions import (
+    OpenTransaction,
+    TransactionDescription,
+    TransactionListing,
+)
+from barnabas.admin.transactions.explaining import view_of_transaction
+from barnabas.admin.transactions.hanging import DEFAULT_MAX_TIMEOUT_MS
+from barnabas.cluster import Cluster
+from barnabas.cluster.client import Client
+from barnabas.cluster.cluster import ClusterConfig
+from barnabas.explain import Sentence
+from barnabas.explain.transactions import explain_transaction
+
+
+class AdminOfTransactions(Client):
+    """A base class of `Admin`; `patience` is the limit for each call, in s."""
+
+    def __init__(self, config: ClusterConfig, runtime: Runtime | None, patience: float) -> None:
+        super().__init__(config, runtime)
+        self._patience = patience
+
+    async def _ready(self) -> Cluster:
+        await self._ensure_started()
+        return self._cluster
+
+    async def list_transactions(
+        self,
+        states: Sequence[str] = (),
+        producer_ids: Iterable[int] = (),
+        *,
+        min_duration_ms: int = -1,
+    ) -> list[TransactionListing]:
+        """All transactional ids, or those in these states (Kafka's names), with these producer ids,
+        or whose transaction is open for longer."""
+        request = ListTransactionsRequest(list(states), list(producer_ids), min_duration_ms)
+        cluster = await self._ready()
+        return await requests.list_transactions(cluster, request, self._patience)
+
+    async def describe_transactions(
+        self, transactional_ids: Iterable[str]
+    ) -> dict[str, TransactionDescription]:
+        """State, producer, timeout and partitions; raises `TransactionalIdNotFoundError`."""
+        cluster = await self._ready()
+        wanted = list(dict.fromkeys(transactional_ids))
+        described = await asyncio.gather(
+            *(requests.describe_transaction(cluster, t, self._patience) for t in wanted)
+        )
+        return dict(zip(wanted, described, strict=True))
+
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition | tuple[str, int]]
+    ) -> dict[TopicPartition, list[ActiveProducer]]:
+        """The producers that each partition's leader remembers, with their open transactions."""
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        cluster = await self._ready()
+        return await requests.describe_producers(cluster, wanted, self._patience)
+
+    async def find_hanging_transactions(
+        self,
+        partitions: Iterable[TopicPartition | tuple[str, int]],
+        *,
+        max_transaction_timeout_ms: int = DEFAULT_MAX_TIMEOUT_MS,
+    ) -> list[OpenTransaction]:
+        """The transactions that are open in the logs of these partitions and that no coordinator
+        will end. Younger ones than any transaction may be are not looked at (KIP-664)."""
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        return await requests.find_hanging(
+            await self._ready(), wanted, max_transaction_timeout_ms, self._patience
+        )
+
+    async def abort_transaction(
+        self,
+        partition: TopicPartition | tuple[str, int],
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int = 0,
+    ) -> None:
+        """End a hanging transaction in one partition by an abort marker; its records are hidden
+        from read_committed readers.
+
+        Only for one of `find_hanging_transactions`: a coordinator that commits the transaction
+        would be contradicted. Raises `InvalidProducerEpochError` or
+        `TransactionCoordinatorFencedError` if the log has a newer epoch.
+        """
+        tp = TopicPartition(*partition)
+        named = [TransactionPartition(*tp)]
+        marker = WritableTxnMarker(producer_id, producer_epoch, False, named, coordinator_epoch)
+        cluster = await self._ready()
+        await requests.abort_transaction(cluster, tp, marker, self._patience)
+
+    async def fence_producers(self, transactional_ids: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Fence the producers of these ids, and abort their open transactions.
+
+        Returns the producer id and epoch that each has now.
+        """
+        cluster = await self._ready()
+        return {
+            name: await requests.fence_producer(cluster, name, self._patience)
+            for name in dict.fromkeys(transactional_ids)
+        }
+
+    async def explain_transaction(self, transactional_id: str) -> list[Sentence]:
+        """Its state, who was fenced and why, and what its coordinator still has to do.
+
+        Raises `TransactionalIdNotFoundError`.
+        """
+        view = await view_of_transaction(await self._ready(), transactional_id, self._patience)
+        return explain_transaction(view)

@@ -1,0 +1,59 @@
+"""Which open transactions hang: no coordinator will ever end them (KIP-664, pure).
+
+A leader learns from batches that a transaction is open, and from a marker that it has ended. The
+coordinator writes markers for the transactions that it knows. One that it does not know stays open
+in the log, and no read_committed reader gets past it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from barnabas_common.messages.transactions import ActiveProducer
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.admin.transactions.descriptions import (
+    OpenTransaction,
+    TransactionDescription,
+    TransactionListing,
+)
+
+DEFAULT_MAX_TIMEOUT_MS = 15 * 60 * 1000
+"""Kafka's default of `transaction.max.timeout.ms`."""
+
+
+def candidates(
+    producers: Mapping[TopicPartition, Sequence[ActiveProducer]],
+    max_timeout_ms: int,
+    now_ms: int,
+) -> list[OpenTransaction]:
+    """The open transactions whose last batch is older than any transaction may be."""
+    return [
+        OpenTransaction(partition, producer)
+        for partition, found in sorted(producers.items())
+        for producer in found
+        if producer.current_txn_start_offset >= 0
+        and now_ms - producer.last_timestamp > max_timeout_ms
+    ]
+
+
+def hanging(
+    opened: Iterable[OpenTransaction],
+    listed: Iterable[TransactionListing],
+    described: Mapping[str, TransactionDescription],
+) -> list[OpenTransaction]:
+    """Those of `opened` that no coordinator will end.
+
+    `listed` has the transactional id of each known producer id; `described` what the coordinator
+    knows of it, unless it has expired meanwhile.
+    """
+    names = {listing.producer_id: listing.transactional_id for listing in listed}
+    found = []
+    for transaction in opened:
+        name = names.get(transaction.producer.producer_id)
+        known = described.get(name) if name is not None else None
+        if known is None or not _will_end(transaction, known):
+            found.append(transaction)
+    return found
+
+
+def _will_end(transaction: OpenTransaction, known: TransactionDescription) -> bool:
+    return known.is_open and transaction.topic_partition in known.partitions

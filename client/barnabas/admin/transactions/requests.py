@@ -1,0 +1,213 @@
+"""Requests about transactions: to the coordinator of each, to all brokers, to leaders."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from barnabas_common.errors import (
+    BarnabasError,
+    InvalidArgumentError,
+    LeaderNotAvailableError,
+    RequestTimedOutError,
+    TransactionalIdNotFoundError,
+    TransportError,
+    raise_for,
+)
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.groups import TRANSACTION_KEY
+from barnabas_common.messages.metadata import MetadataRequest
+from barnabas_common.messages.producer_ids import InitProducerIdRequest, InitProducerIdResponse
+from barnabas_common.messages.transactions import (
+    ActiveProducer,
+    DescribedProducers,
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionPartition,
+    WritableTxnMarker,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from barnabas_common.runtime import Service
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas.admin.transactions.descriptions import (
+    OpenTransaction,
+    TransactionDescription,
+    TransactionListing,
+    described,
+)
+from barnabas.admin.transactions.hanging import candidates, hanging
+from barnabas.cluster import Cluster
+from barnabas.cluster.by_leader import ask_leaders
+from barnabas.cluster.coordinator import Coordinator, NextAttempt
+from barnabas.cluster.metadata import Leader
+
+_CLIENT = "admin"
+_ATTEMPTS = {
+    ErrorCode.NOT_COORDINATOR: NextAttempt.FIND,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: NextAttempt.FIND,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: NextAttempt.SAME,
+}
+# While the open transaction of the fenced producer is aborted.
+_ATTEMPTS_TO_FENCE = {**_ATTEMPTS, ErrorCode.CONCURRENT_TRANSACTIONS: NextAttempt.SAME}
+# What a fenced transactional id is given until its producer says what it wants.
+_FENCE_TIMEOUT_MS = 60_000
+
+
+# ---- what coordinators know
+
+
+async def list_transactions(
+    cluster: Cluster, request: ListTransactionsRequest, timeout: float
+) -> list[TransactionListing]:
+    """The transactional ids of all brokers; raises if one of them does not answer in time."""
+    brokers = [broker.broker_id for broker in (await cluster.refresh(MetadataRequest())).brokers]
+    answers = await asyncio.gather(*(_list_at(cluster, b, request, timeout) for b in brokers))
+    found = {listing.transactional_id: listing for answer in answers for listing in answer}
+    return [found[name] for name in sorted(found)]
+
+
+async def _list_at(
+    cluster: Cluster, broker_id: int, request: ListTransactionsRequest, timeout: float
+) -> list[TransactionListing]:
+    async def attempt() -> list[TransactionListing]:
+        channel = cluster.channel(broker_id, Service.COORDINATOR)
+        answer: ListTransactionsResponse = await channel.call(request, cluster.request_timeout)
+        raise_for(answer.error_code, f"broker {broker_id}")
+        if answer.unknown_state_filters:
+            unknown = ", ".join(answer.unknown_state_filters)
+            raise InvalidArgumentError(f"no transaction has such a state: {unknown}")
+        return [
+            TransactionListing(
+                item.transactional_id, broker_id, item.producer_id, item.transaction_state
+            )
+            for item in answer.transaction_states
+        ]
+
+    what = f"broker {broker_id} did not list its transactions"
+    found: list[TransactionListing] = await _repeated(cluster, attempt, timeout, what)
+    return found
+
+
+async def describe_transaction(
+    cluster: Cluster, transactional_id: str, timeout: float
+) -> TransactionDescription:
+    """One transactional id; raises `TransactionalIdNotFoundError`."""
+    coordinator = Coordinator(cluster, transactional_id, TRANSACTION_KEY, _CLIENT)
+    response: DescribeTransactionsResponse = await coordinator.ask_until(
+        DescribeTransactionsRequest([transactional_id]),
+        timeout,
+        lambda answer: [found.error_code for found in answer.transaction_states],
+        lambda code: _ATTEMPTS.get(ErrorCode(code), NextAttempt.NONE),
+    )
+    (found,) = response.transaction_states
+    if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+        raise TransactionalIdNotFoundError(f"there is no transactional id {transactional_id!r}")
+    raise_for(found.error_code, f"transactional id {transactional_id!r}")
+    return described(coordinator.broker_id, found)
+
+
+async def fence_producer(
+    cluster: Cluster, transactional_id: str, timeout: float
+) -> tuple[int, int]:
+    """Abort its open transaction and fence its producer; returns the producer id and epoch."""
+    coordinator = Coordinator(cluster, transactional_id, TRANSACTION_KEY, _CLIENT)
+    response: InitProducerIdResponse = await coordinator.ask_until(
+        InitProducerIdRequest(transactional_id, _FENCE_TIMEOUT_MS),
+        timeout,
+        lambda answer: [answer.error_code],
+        lambda code: _ATTEMPTS_TO_FENCE.get(ErrorCode(code), NextAttempt.NONE),
+    )
+    raise_for(response.error_code, response.error_message or repr(transactional_id))
+    return response.producer_id, response.producer_epoch
+
+
+# ---- what leaders know
+
+
+async def describe_producers(
+    cluster: Cluster, partitions: Iterable[TopicPartition], timeout: float
+) -> dict[TopicPartition, list[ActiveProducer]]:
+    """The producers that each partition's leader remembers."""
+
+    def build(asked: Sequence[tuple[TopicPartition, Leader]]) -> DescribeProducersRequest:
+        return DescribeProducersRequest([TransactionPartition(*tp) for tp, _ in asked])
+
+    found: dict[TopicPartition, DescribedProducers] = await ask_leaders(
+        cluster, partitions, build, timeout
+    )
+    return {tp: answer.active_producers for tp, answer in found.items()}
+
+
+async def abort_transaction(
+    cluster: Cluster, partition: TopicPartition, marker: WritableTxnMarker, timeout: float
+) -> None:
+    """Have the partition's leader write an abort marker; one that is written twice does no harm."""
+
+    async def attempt() -> None:
+        leader = cluster.metadata.leader(partition)
+        if leader is None:
+            raise LeaderNotAvailableError(f"{partition} has no leader now")
+        channel = cluster.channel(leader.broker_id, Service.DATA)
+        try:
+            answer: WriteTxnMarkersResponse = await channel.call(
+                WriteTxnMarkersRequest([marker]), cluster.request_timeout
+            )
+        except TransportError:
+            cluster.note_failure(leader.broker_id)
+            raise
+        for result in answer.markers:
+            for written in result.partitions:
+                raise_for(written.error_code, f"abort marker for {partition}")
+
+    info = await cluster.topic(partition.topic, timeout)
+    if not 0 <= partition.partition < info.partition_count:
+        raise InvalidArgumentError(f"there is no partition {partition}")
+    await _repeated(cluster, attempt, timeout, f"{partition} got no abort marker")
+
+
+async def find_hanging(
+    cluster: Cluster,
+    partitions: Iterable[TopicPartition],
+    max_timeout_ms: int,
+    timeout: float,
+) -> list[OpenTransaction]:
+    """The open transactions of these partitions that no coordinator will end."""
+    producers = await describe_producers(cluster, partitions, timeout)
+    opened = candidates(producers, max_timeout_ms, cluster.clock.wall_ms())
+    if not opened:
+        return []
+    ids = sorted({transaction.producer.producer_id for transaction in opened})
+    request = ListTransactionsRequest(producer_id_filters=ids)
+    listed = await list_transactions(cluster, request, timeout)
+    known = {}
+    for listing in listed:
+        try:
+            found = await describe_transaction(cluster, listing.transactional_id, timeout)
+        except TransactionalIdNotFoundError:
+            continue
+        known[listing.transactional_id] = found
+    return hanging(opened, listed, known)
+
+
+async def _repeated(
+    cluster: Cluster, attempt: Callable[[], Awaitable[Any]], timeout: float, what: str
+) -> Any:
+    """The result of an attempt, again after each retriable error for `timeout` seconds."""
+    deadline = cluster.clock.monotonic() + timeout
+    failures = 0
+    while True:
+        try:
+            return await attempt()
+        except BarnabasError as error:
+            if not error.retriable:
+                raise
+            failures += 1
+            pause = cluster.backoff.seconds(failures)
+            if cluster.clock.monotonic() + pause >= deadline:
+                raise RequestTimedOutError(f"{what}: {error}") from error
+            cluster.request_refresh()
+            await asyncio.sleep(pause)

@@ -1,0 +1,108 @@
+"""`explain` on a whole cluster: open transactions, fenced producers, markers that are missing."""
+
+import asyncio
+
+from barnabas import Admin, Producer
+from barnabas.explain import About, Sentence
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_tools.labs.framework.old_producer import OldProducer
+
+from tests.simulation.test_transactions import PARTITIONS, in_cluster
+from tests.support.raw_transactions import TransactionCoordinators
+from tests.support.transactional_data import leader_of
+
+FIRST = PARTITIONS[0]
+
+
+def of(sentences: list[Sentence], about: About) -> str:
+    return " | ".join(sentence.text for sentence in sentences if sentence.about is about)
+
+
+def test_an_open_transaction_explains_the_last_stable_offset() -> None:
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        async with (
+            Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin,
+            Producer(
+                cluster.bootstrap, transactional_id="copy", runtime=cluster.client_runtime("copy")
+            ) as producer,
+        ):
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            await producer.send_and_wait("orders", b"1", partition=0)
+            await asyncio.sleep(5.0)
+            found = await admin.explain(*FIRST)
+            (known,) = await admin.list_transactions()
+            told = of(found.sentences, About.LAST_STABLE_OFFSET)
+            assert found.last_stable_offset == 0 and found.high_watermark == 1
+            assert "'copy' is open from offset 0 on" in told
+            assert f"broker {known.coordinator} coordinates it" in told
+            assert "aborts it in 5" in told
+            said = await admin.explain_transaction("copy")
+            assert "open in orders-0" in of(said, About.TRANSACTION)
+            assert "a producer at" in of(said, About.FENCED)
+            await producer.commit_transaction()
+            while (await admin.explain(*FIRST)).last_stable_offset < 2:
+                await asyncio.sleep(0.1)
+            found = await admin.explain(*FIRST)
+            assert of(found.sentences, About.LAST_STABLE_OFFSET) == ""
+
+    in_cluster(story)
+
+
+def test_a_transaction_that_hangs_is_said_to_hang() -> None:
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        runtime = cluster.client_runtime("old")
+        async with (
+            Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin,
+            OldProducer(cluster.bootstrap, "old", runtime=runtime) as producer,
+        ):
+            await producer.init()
+            await producer.add(FIRST)
+            late = producer.batch(FIRST, b"late")
+            await producer.end(commit=False)
+            while not await producer.is_complete():
+                await asyncio.sleep(0.1)
+            assert await producer.send(FIRST, late) is ErrorCode.NONE
+            await asyncio.sleep(1.0)
+            told = of((await admin.explain(*FIRST)).sentences, About.LAST_STABLE_OFFSET)
+            assert "no coordinator will end it, it hangs" in told and "--start-offset 1" in told
+
+    in_cluster(story, transaction_partition_verification_enable="false")
+
+
+def test_a_coordinator_that_takes_over_says_which_markers_are_missing() -> None:
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        runtime = cluster.client_runtime("old")
+        async with (
+            Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin,
+            OldProducer(cluster.bootstrap, "old", runtime=runtime) as producer,
+        ):
+            await admin.create_topic("single", assignments={0: [1]})
+            await producer.init()
+            key = FIRST._replace(topic="single")
+            await producer.add(key)
+            assert leader_of(cluster, key) == 1
+            cluster.kill(1)
+            while (await admin.describe_topic("single")).partitions[0].leader_id >= 0:
+                await asyncio.sleep(0.5)
+            await producer.end(commit=True)
+            said = await admin.explain_transaction("old")
+            assert "the commit is decided" in of(said, About.UNFINISHED)
+            assert "single-0: it has no leader" in of(said, About.UNFINISHED)
+            (known,) = await admin.list_transactions(["PrepareCommit"])
+            await cluster.stop_broker(known.coordinator)
+            cluster.start_broker(known.coordinator)
+            now = (await admin.describe_transactions(["old"]))["old"]
+            assert now.state == "PrepareCommit" and now.partitions == (key,)
+            resumed = [e for e in cluster.events() if e.kind is EventKind.TRANSACTION_RESUMED]
+            assert resumed[-1].broker_id == now.coordinator
+            said = await admin.explain_transaction("old")
+            assert f"broker {now.coordinator} took it over" in of(said, About.FENCED)
+            cluster.start_broker(1)
+            while not await producer.is_complete():
+                await asyncio.sleep(0.5)
+            assert of(await admin.explain_transaction("old"), About.UNFINISHED) == ""
+
+    in_cluster(story)

@@ -1,0 +1,124 @@
+"""The admin client about transactions: coordinators that move, fencing, and what is refused."""
+
+import asyncio
+
+import pytest
+from barnabas import Admin, Producer
+from barnabas_common.errors import (
+    InvalidArgumentError,
+    InvalidProducerEpochError,
+    ProducerFencedError,
+    TransactionalIdNotFoundError,
+)
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.transactions import (
+    TransactionPartition,
+    WritableTxnMarker,
+    WriteTxnMarkersRequest,
+)
+from barnabas_common.runtime import Service
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_tools.labs.framework.old_producer import OldProducer
+
+from tests.simulation.test_transactions import PARTITIONS, in_cluster
+from tests.support.raw_transactions import TransactionCoordinators
+from tests.support.transactional_data import ask, described, leader_of, read
+
+FIRST = PARTITIONS[0]
+VERIFICATION = "transaction_partition_verification_enable"
+
+
+def admin_of(cluster: SimulatedCluster) -> Admin:
+    return Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin"))
+
+
+def producer_of(cluster: SimulatedCluster, name: str) -> Producer:
+    runtime = cluster.client_runtime(name)
+    return Producer(cluster.bootstrap, transactional_id=name, runtime=runtime)
+
+
+def test_the_listing_follows_a_coordinator_that_dies() -> None:
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        async with admin_of(cluster) as admin, producer_of(cluster, "copy") as producer:
+            assert await admin.list_transactions() == []
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            await producer.send_and_wait("orders", b"1", partition=0)
+            (before,) = await admin.list_transactions(["Ongoing"])
+            cluster.kill(before.coordinator)
+            described = (await admin.describe_transactions(["copy"]))["copy"]
+            assert described.coordinator != before.coordinator
+            assert described.state == "Ongoing" and described.partitions == (FIRST,)
+            assert described.producer_id == before.producer_id
+            cluster.start_broker(before.coordinator)
+            await cluster.serving()
+            (after,) = await admin.list_transactions(producer_ids=[before.producer_id])
+            assert after.coordinator == described.coordinator
+            await producer.commit_transaction()
+            assert await admin.list_transactions(producer_ids=[before.producer_id + 1]) == []
+
+    in_cluster(story)
+
+
+def test_an_unknown_id_and_an_unknown_state_are_errors() -> None:
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        async with admin_of(cluster) as admin:
+            with pytest.raises(TransactionalIdNotFoundError, match="'nobody'"):
+                await admin.describe_transactions(["nobody"])
+            with pytest.raises(InvalidArgumentError, match="Sleeping"):
+                await admin.list_transactions(["Ongoing", "Sleeping"])
+            with pytest.raises(InvalidArgumentError, match="orders-9"):
+                await admin.abort_transaction(("orders", 9), 1, 0)
+
+    in_cluster(story)
+
+
+def test_a_fenced_producer_must_close_and_its_transaction_is_aborted() -> None:
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        async with admin_of(cluster) as admin, producer_of(cluster, "copy") as producer:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            await producer.send_and_wait("orders", b"1", partition=0)
+            (before,) = await admin.list_transactions()
+            fenced = await admin.fence_producers(["copy"])
+            assert fenced["copy"][0] == before.producer_id
+            with pytest.raises(ProducerFencedError):
+                await producer.commit_transaction()
+            assert (await admin.list_transactions())[0].state in ("Empty", "CompleteAbort")
+            assert await read(cluster, [FIRST]) == []
+
+    in_cluster(story)
+
+
+def test_an_administrator_ends_a_hanging_transaction_and_only_by_an_abort() -> None:
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        runtime = cluster.client_runtime("old")
+        async with OldProducer(cluster.bootstrap, "old", runtime=runtime) as producer:
+            await producer.init()
+            await producer.add(FIRST)
+            batch = producer.batch(FIRST, b"late")
+            await producer.end(commit=False)
+            while not await producer.is_complete():
+                await asyncio.sleep(0.1)
+            assert await producer.send(FIRST, batch) is ErrorCode.NONE
+            leader = leader_of(cluster, FIRST)
+            assert leader is not None
+            named = [TransactionPartition(*FIRST)]
+            commit = WritableTxnMarker(producer.producer_id, 0, True, named, 9)
+            request = WriteTxnMarkersRequest([commit])
+            answer = await ask(cluster, leader, Service.DATA, request)
+            assert answer.markers[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
+            assert described(cluster, FIRST).last_stable_offset == 1, "behind the first marker"
+        async with admin_of(cluster) as admin:
+            found = await admin.find_hanging_transactions([FIRST], max_transaction_timeout_ms=-1)
+            (opened,) = found
+            one = opened.producer
+            epoch = one.producer_epoch
+            with pytest.raises(InvalidProducerEpochError):
+                await admin.abort_transaction(FIRST, one.producer_id, epoch - 1)
+            await admin.abort_transaction(FIRST, one.producer_id, epoch, one.coordinator_epoch)
+            replica = described(cluster, FIRST)
+            assert replica.last_stable_offset == replica.log_end_offset
+            assert await read(cluster, [FIRST]) == []
+
+    in_cluster(story, **{VERIFICATION: "false"})
