@@ -49,10 +49,9 @@ class Memory:
         image = self._images.of(running.broker_id, hosted.log.directory, hosted.log.segments())
         count, number = seen.partition_count, partition.partition
         here = {n: g for n, g in seen.groups.items() if partition_of_key(n, count) == number}
-        log = Log(here)
+        log = Log(here, seen.undecided.get(partition))
         for index in range(image.index_of(truth.high_watermark), len(image.batches)):
-            for record in image.records(index):
-                log.take(record)
+            log.take_batch(image.batches[index], image.records(index))
         for group_id, written in log.groups().items():
             group = running.groups.get(group_id)
             state = None if group is None else _state_of(group, written)
