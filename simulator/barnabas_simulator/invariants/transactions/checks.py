@@ -112,10 +112,10 @@ class TransactionChecks:
     def missing(self, replicas: Mapping[TopicPartition, Mapping[int, Replica]]) -> Broken | None:
         """What keeps transactions from rest."""
         for key, by_broker in replicas.items():
-            for replica in by_broker.values():
-                states = rules.nothing_hangs.broken(replica)
-                if states is not None:
-                    return rules.nothing_hangs.name, key, states
+            leader = by_broker.get(self.seen.truths[key].state.leader)
+            states = None if leader is None else rules.nothing_hangs.broken(leader)
+            if states is not None:
+                return rules.nothing_hangs.name, key, states
         for what, producer, is_written in self.answers.promised:
             states = rules.answered_is_written.broken(what, producer, is_written())
             if states is not None:

@@ -152,7 +152,7 @@ def fenced_is_refused(what: str, producer: Producer, is_fenced: bool) -> str | N
 @rule("L10 NothingHangs")
 def nothing_hangs(replica: Replica) -> str | None:
     """The last stable offset of every leader reaches its high watermark."""
-    if replica.led_epoch is None or replica.last_stable >= replica.high_watermark:
+    if replica.last_stable >= replica.high_watermark:
         return None
     return f"the last stable offset stays at {replica.last_stable}; {replica}"
 

@@ -6,21 +6,25 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from barnabas import ConsumerRecord, ProducerRecord, exactly_once
-from barnabas_common.errors import BarnabasError, CorruptMessageError
+from barnabas_common.errors import BarnabasError, ClosedError, CorruptMessageError
 
 from barnabas_simulator.campaign.clients.transactions.recording import (
     RecordingConsumer,
     RecordingListener,
     RecordingProducer,
 )
-from barnabas_simulator.campaign.clients.transactions.run import TransactionRun, until_decided
+from barnabas_simulator.campaign.clients.transactions.run import (
+    MOST_RECORDS,
+    TransactionRun,
+    until_decided,
+)
 from barnabas_simulator.campaign.options import COPIERS, COPIES, ORDERS
 from barnabas_simulator.labels import copy_of
 
-MOST_RECORDS = 4
 IDLE_MS = 500
 RETRY_SECONDS = 0.5
 LONG_PAUSES = 0.03
+COPYING = 0.2  # a copier is faster than what it reads, so that it catches up
 
 
 class Aborted(Exception):
@@ -58,9 +62,9 @@ class TransactionalClient:
         """Return when there is nothing more to do."""
         raise NotImplementedError
 
-    async def _pause(self) -> None:
+    async def _pause(self, factor: float = 1.0) -> None:
         """Between two records; now and then longer than a transaction may take."""
-        longest = 2 * self._run.options.transaction_pause
+        longest = 2 * factor * self._run.options.transaction_pause
         if self._chance.random() < LONG_PAUSES and not self._run.stop.is_set():
             longest = 1.5 * self._run.options.transaction_timeout_ms / 1000
         await asyncio.sleep(longest * self._chance.random())
@@ -78,16 +82,15 @@ class OrderProducer(TransactionalClient):
 
     async def _work(self, producer: RecordingProducer) -> None:
         while not self._run.stop.is_set():
-            try:
-                await self._transaction(producer)
-            except Aborted:
-                pass
-            except BarnabasError as error:
-                if error.fatal:
-                    raise
-                self._run.told(self._incarnation, error)
-                while producer.in_transaction:
-                    await until_decided(producer.abort_transaction)
+            with suppress(Aborted):
+                try:
+                    await self._transaction(producer)
+                except BarnabasError as error:
+                    if error.fatal or isinstance(error, ClosedError):
+                        raise
+                    self._run.told(self._incarnation, error)
+            while producer.in_transaction:
+                await until_decided(producer.abort_transaction)
             await self._pause()
 
     async def _transaction(self, producer: RecordingProducer) -> None:
@@ -114,7 +117,7 @@ class Copier(TransactionalClient):
 
         async def copy(record: ConsumerRecord) -> Sequence[ProducerRecord]:
             assert record.value is not None
-            await self._pause()
+            await self._pause(COPYING)
             self._change_of_mind(run.options.abort_chance / MOST_RECORDS)
             value = copy_of(producer.current, record.value)
             return [ProducerRecord(COPIES, value, partition=record.partition)]

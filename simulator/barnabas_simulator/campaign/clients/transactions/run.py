@@ -22,6 +22,7 @@ from barnabas_simulator.cluster import SimulatedCluster
 REQUEST_TIMEOUT_MS = 4_000
 BLOCK_MS = 8_000
 METADATA_MAX_AGE_MS = 10_000
+MOST_RECORDS = 4  # of a transaction
 
 
 @dataclass
@@ -83,6 +84,7 @@ class TransactionRun:
             "session_timeout_ms": options.member_session_ms,
             "heartbeat_interval_ms": options.heartbeat_ms,
             "max_poll_interval_ms": options.max_poll_ms,
+            "max_poll_records": MOST_RECORDS,
             "enable_auto_commit": False,
             "auto_offset_reset": "earliest",
             "fetch_max_bytes": options.fetch_max_bytes,
