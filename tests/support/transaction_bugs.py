@@ -1,18 +1,23 @@
 """Bugs of transactions, put back in the same way as `seeded_bugs`."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
-from barnabas_broker.coordinator.transaction import admission, coordinator, metadata
-from barnabas_broker.coordinator.transaction.marker_channel import MarkerChannel
-from barnabas_broker.coordinator.transaction.markers import PendingMarkers
+from barnabas_broker.coordinator.group.committed.committed import Committed
+from barnabas_broker.coordinator.group.committed.transactional import PendingCommit
+from barnabas_broker.coordinator.transaction import admission, metadata
+from barnabas_broker.coordinator.transaction.coordinator import TransactionCoordinator
 from barnabas_broker.coordinator.transaction.metadata import Transaction, TransactionMetadata
+from barnabas_broker.coordinator.transaction.states import is_decided
 from barnabas_broker.coordinator.transaction.transaction_log import TransactionLog
 from barnabas_broker.log.index.index_file import IndexFile
 from barnabas_broker.log.index.transaction_index import TransactionIndex
-from barnabas_broker.log.producers.verification import NOT_NEEDED, Verifications
+from barnabas_broker.log.producers.verification import NOT_NEEDED
 from barnabas_broker.log.readable_log import ReadableLog
+from barnabas_broker.replica.serve.verification import TransactionVerification, Verified
 from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.seeded_bugs import Patch, SeededBug
 
@@ -43,9 +48,7 @@ def _answer_before_the_state_is_committed() -> list[Patch]:
     append = TransactionLog._append
 
     async def start(log: TransactionLog, transaction: Transaction, record: Any) -> ErrorCode:
-        task = asyncio.ensure_future(append(log, transaction, record))
-        await asyncio.sleep(0)
-        del task
+        asyncio.ensure_future(append(log, transaction, record))  # noqa: RUF006
         return ErrorCode.NONE
 
     return [(TransactionLog, "_append", start)]
@@ -53,37 +56,48 @@ def _answer_before_the_state_is_committed() -> list[Patch]:
 
 def _verify_nothing() -> list[Patch]:
     """T1: a leader asks no coordinator before a transaction's first batch (KIP-890)."""
+    verify = TransactionVerification.verify
 
-    def holds(_self: Any, _producer_id: int, _guard: Any) -> bool:
-        return True
+    async def unverified(verification: TransactionVerification, request: Any) -> Verified:
+        found = await verify(verification, request)
+        return Verified(dict.fromkeys(found.guards, NOT_NEEDED), {})
 
-    return [(Verifications, "holds", holds)]
+    return [(TransactionVerification, "verify", unverified)]
 
 
-def _keep_the_epoch_of_a_fenced_producer() -> list[Patch]:
-    """T2: a producer that takes over a transactional id gets the epoch that is there."""
+def _keep_the_epoch() -> list[Patch]:
+    """T2: a producer that takes over a transactional id gets the epoch of the one before."""
     increment = metadata.increment_epoch
 
     def same(known: TransactionMetadata, *arguments: Any) -> TransactionMetadata:
         found = increment(known, *arguments)
-        if known.producer_epoch < 0:
-            return found
-        from dataclasses import replace
-
-        return replace(found, producer_epoch=known.producer_epoch)
+        is_new = known.producer_epoch < 0
+        return found if is_new else replace(found, producer_epoch=known.producer_epoch)
 
     return [(admission, "increment_epoch", same)]
 
 
 def _complete_without_markers() -> list[Patch]:
-    """T3: a coordinator that takes over counts decided transactions as complete."""
+    """T3: a coordinator that takes over counts every decided transaction as complete."""
 
-    def add(channel: MarkerChannel, pending: PendingMarkers) -> None:
-        pending.missing.clear()
-        channel._pending[pending.decided.transactional_id] = pending
-        channel._send_what_can_be_sent()
+    def loaded(coordinator: TransactionCoordinator, transaction: Transaction) -> None:
+        if is_decided(transaction.metadata.state):
+            completion = metadata.complete(transaction.metadata, coordinator._wall_ms())
+            transaction.begin(completion)
+            coordinator._spawn(coordinator._complete(transaction), "completion")
 
-    return [(MarkerChannel, "add", add)]
+    return [(TransactionCoordinator, "_loaded", loaded)]
+
+
+def _count_offsets_without_a_marker() -> list[Patch]:
+    """T4: offsets of a transaction count as soon as they are written."""
+
+    def put(
+        committed: Committed, _producer_id: int, key: TopicPartition, pending: PendingCommit
+    ) -> None:
+        committed.put(key, pending.value, pending.at)
+
+    return [(Committed, "put_in_transaction", put)]
 
 
 TRANSACTION_BUGS = {
@@ -92,5 +106,9 @@ TRANSACTION_BUGS = {
         SeededBug("M9", "the last stable offset", _stable_beyond_the_high_watermark),
         SeededBug("M10", "truncation of indexes", _keep_the_index_of_what_was_truncated),
         SeededBug("M14", "decisions are written first", _answer_before_the_state_is_committed),
+        SeededBug("T1", "KIP-890", _verify_nothing),
+        SeededBug("T2", "an epoch for each producer", _keep_the_epoch),
+        SeededBug("T3", "markers after each load", _complete_without_markers),
+        SeededBug("T4", "offsets wait for the marker", _count_offsets_without_a_marker),
     )
 }

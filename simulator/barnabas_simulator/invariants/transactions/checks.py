@@ -94,13 +94,13 @@ class TransactionChecks:
         if log is None or log.is_failed or image.end < replica.log_end or not image.batches:
             return
         found = PartitionTransactions(image.batches)
-        if not found.markers and not found.open:
+        indexes = [segment.txn_index for segment in log.segments() if len(segment.txn_index)]
+        if not (found.markers or found.open or indexes):
             return
         self._hold(key, rules.no_older_epoch, replica, image)
         stable = log.last_stable_offset
         self._hold(key, rules.stable_offset_is_the_logs, replica, found, stable)
-        indexes = [segment.txn_index for segment in log.segments()]
-        entries = [entry for index in indexes if len(index) for entry in index.entries()]
+        entries = [entry for index in indexes for entry in index.entries()]
         start = image.batches[0].base_offset
         self._hold(key, rules.index_is_the_logs, replica, found, start, entries)
 
