@@ -1,15 +1,11 @@
 """Bugs of transactions, put back in the same way as `seeded_bugs`."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 from barnabas_broker.coordinator.group.committed.committed import Committed
 from barnabas_broker.coordinator.group.committed.transactional import PendingCommit
-from barnabas_broker.coordinator.transaction import admission, metadata
-from barnabas_broker.coordinator.transaction.coordinator import TransactionCoordinator
-from barnabas_broker.coordinator.transaction.metadata import Transaction, TransactionMetadata
-from barnabas_broker.coordinator.transaction.states import is_decided
+from barnabas_broker.coordinator.transaction.metadata import Transaction
 from barnabas_broker.coordinator.transaction.transaction_log import TransactionLog
 from barnabas_broker.log.index.index_file import IndexFile
 from barnabas_broker.log.index.transaction_index import TransactionIndex
@@ -65,32 +61,8 @@ def _verify_nothing() -> list[Patch]:
     return [(TransactionVerification, "verify", unverified)]
 
 
-def _keep_the_epoch() -> list[Patch]:
-    """T2: a producer that takes over a transactional id gets the epoch of the one before."""
-    increment = metadata.increment_epoch
-
-    def same(known: TransactionMetadata, *arguments: Any) -> TransactionMetadata:
-        found = increment(known, *arguments)
-        is_new = known.producer_epoch < 0
-        return found if is_new else replace(found, producer_epoch=known.producer_epoch)
-
-    return [(admission, "increment_epoch", same)]
-
-
-def _complete_without_markers() -> list[Patch]:
-    """T3: a coordinator that takes over counts every decided transaction as complete."""
-
-    def loaded(coordinator: TransactionCoordinator, transaction: Transaction) -> None:
-        if is_decided(transaction.metadata.state):
-            completion = metadata.complete(transaction.metadata, coordinator._wall_ms())
-            transaction.begin(completion)
-            coordinator._spawn(coordinator._complete(transaction), "completion")
-
-    return [(TransactionCoordinator, "_loaded", loaded)]
-
-
 def _count_offsets_without_a_marker() -> list[Patch]:
-    """T4: offsets of a transaction count as soon as they are written."""
+    """T2: offsets of a transaction count as soon as they are written."""
 
     def put(
         committed: Committed, _producer_id: int, key: TopicPartition, pending: PendingCommit
@@ -107,8 +79,6 @@ TRANSACTION_BUGS = {
         SeededBug("M10", "truncation of indexes", _keep_the_index_of_what_was_truncated),
         SeededBug("M14", "decisions are written first", _answer_before_the_state_is_committed),
         SeededBug("T1", "KIP-890", _verify_nothing),
-        SeededBug("T2", "an epoch for each producer", _keep_the_epoch),
-        SeededBug("T3", "markers after each load", _complete_without_markers),
-        SeededBug("T4", "offsets wait for the marker", _count_offsets_without_a_marker),
+        SeededBug("T2", "offsets wait for the marker", _count_offsets_without_a_marker),
     )
 }

@@ -20,6 +20,7 @@ from barnabas_simulator.campaign.judge.verdict import (
     assert_copied,
     assert_delivered,
     assert_promise_kept,
+    ends_of,
 )
 from barnabas_simulator.campaign.options import COPIES, ORDERS, Mode, Options
 from barnabas_simulator.campaign.state import partition_states
@@ -199,4 +200,5 @@ class _Schedule:
         counts.update(workload.errors)
         counts["broker exited by itself"] += len(self._cluster.exits)
         counts["commit acknowledged"] += workload.committed
+        counts.update(ends_of(workload.transactional.operations))
         self.outcome.acked = workload.acked

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas_common.history.checker import check
-from barnabas_common.history.operations import Operation
+from barnabas_common.history.operations import End, Operation, Stage
 from barnabas_common.history.promise import Promise
 from barnabas_common.topic_partition import TopicPartition
 
@@ -73,6 +73,16 @@ def assert_promise_kept(operations: Iterable[Operation], promise: Promise) -> No
     shown = [str(finding) for finding in judged.examples()[:5]]
     assert not judged.broken, f"the history shows {judged.broken}: {shown}"
     assert not judged.unread, f"not read to the end: {judged.unread}"
+
+
+def ends_of(operations: Iterable[Operation]) -> Counter[str]:
+    """Count the transactions that were committed, and those that were aborted."""
+    ended = Counter[str]()
+    for operation in operations:
+        if isinstance(operation, End) and operation.stage in (Stage.OK, Stage.FAIL):
+            is_committed = operation.commit and operation.stage is Stage.OK
+            ended["transaction committed" if is_committed else "transaction aborted"] += 1
+    return ended
 
 
 def assert_copied(records: Records, source: str, target: str) -> None:

@@ -63,6 +63,19 @@ class Memory:
             for group in running.groups.all() if running.groups is not None else ():
                 if self._seen.leads(group.group_id, running.partitions):
                     self._compare_offsets(group)
+                    self._compare_with_markers(running, group)
+
+    def _compare_with_markers(self, running: Running, group: Group) -> None:
+        """A load may count what a marker decides that is not committed yet."""
+        partition, written = self._seen.partition(group.group_id), self._seen.truth(group.group_id)
+        truth, hosted = self._seen.truths[partition], running.partitions.get(partition)
+        log = None if hosted is None else hosted.log
+        if log is None or log.log_end_offset != truth.high_watermark:
+            return
+        for tp, commit in group.committed.offsets.items():
+            waits = commit.at in written.in_transactions and commit.at not in written.history
+            rule = rules.counted_is_decided
+            self._hold(partition, rule, group.group_id, tp, commit.value, waits)
 
     def _compare_offsets(self, group: Group) -> None:
         name, seen = group.group_id, self._seen

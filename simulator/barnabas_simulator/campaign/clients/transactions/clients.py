@@ -118,10 +118,15 @@ class Copier(TransactionalClient):
         async def copy(record: ConsumerRecord) -> Sequence[ProducerRecord]:
             assert record.value is not None
             await self._pause(COPYING)
-            self._change_of_mind(run.options.abort_chance / MOST_RECORDS)
+            self._change_of_mind(run.options.abort_chance / (2 * MOST_RECORDS))
             value = copy_of(producer.current, record.value)
             return [ProducerRecord(COPIES, value, partition=record.partition)]
 
+        async def before_commit() -> None:
+            await self._pause(COPYING)
+            self._change_of_mind(run.options.abort_chance / 2)
+
+        self.journal.before_commit = before_commit
         async with RecordingConsumer(
             self.journal, run.cluster.bootstrap, **run.member_options(self._incarnation)
         ) as consumer:

@@ -1,6 +1,6 @@
 """A transactional producer and a consumer beside it that write down what they do and are told."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -42,11 +42,15 @@ class Witness(Protocol):
 
 @dataclass
 class Journal:
-    """What one incarnation of a client writes into. `transactions` counts those it has begun."""
+    """What one incarnation of a client writes into. `transactions` counts those it has begun.
+
+    `before_commit` is called when everything is sent but the commit, and may raise.
+    """
 
     history: Recorder
     witness: Witness
     group: str
+    before_commit: Callable[[], Awaitable[None]] | None = None
     transactions: int = 0
     unanswered: dict[tuple[TopicPartition, bytes], None] = field(default_factory=dict)
 
@@ -153,6 +157,8 @@ class RecordingProducer(Producer):
         return OffsetAndMetadata(found.offset, self.current, found.leader_epoch)
 
     async def commit_transaction(self) -> None:
+        if self._ending is None and self._journal.before_commit is not None:
+            await self._journal.before_commit()
         end = self._begin_end(commit=True)
         try:
             await super().commit_transaction()
