@@ -48,7 +48,7 @@ from barnabas_simulator.zookeeper.session import MemorySession
 CLIENT_PORT = 9092
 INTERNAL_PORT = 19092
 
-OBSERVED = (Service.CONTROL, Service.COORDINATOR)
+OBSERVED = (Service.CONTROL, Service.COORDINATOR, Service.REPLICA)
 
 Observer = Callable[[Broker, Message], Callable[[Message | None], None]]
 """Of one service's requests: called with the receiving broker and the request; what it returns is

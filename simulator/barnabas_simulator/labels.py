@@ -13,6 +13,7 @@ from barnabas_common.record.record import Header
 HEADER = "label"
 _KEY = b"@"
 _TOMBSTONE = b"~"
+_COPIED = b"|"
 
 
 class Labelled(Protocol):
@@ -57,6 +58,16 @@ def label_of(record: Labelled) -> bytes:
     if key is not None and (key != record.key or is_tombstone(label) != (record.value is None)):
         return b"%s with the key %s" % (label, record.key or b"")
     return label
+
+
+def copy_of(transaction: str, label: bytes) -> bytes:
+    """The label of a copy, which no other attempt to copy the same record has."""
+    return transaction.encode() + _COPIED + label
+
+
+def original_of(label: bytes) -> bytes:
+    """What a copy is a copy of."""
+    return label.partition(_COPIED)[2]
 
 
 def newest_by_key(records: Iterable[tuple[int, bytes]]) -> dict[bytes, int]:

@@ -87,6 +87,11 @@ def test_what_is_answered_is_written() -> None:
     assert "of generation 3 was answered, 2" in str(rules.assignment_is_written.broken("g", 3, 2))
 
 
+def test_what_a_transaction_commits_counts_with_its_marker() -> None:
+    assert rules.counted_is_decided.broken("g", P0, SEVEN, False) is None
+    assert "is not committed" in str(rules.counted_is_decided.broken("g", P0, SEVEN, True))
+
+
 def test_a_coordinator_knows_what_was_acknowledged_and_what_the_log_says() -> None:
     assert rules.not_older_than_acknowledged.broken("g", P0, 7, 12, 12) is None
     assert "the one at 12" in str(rules.not_older_than_acknowledged.broken("g", P0, 5, 9, 12))

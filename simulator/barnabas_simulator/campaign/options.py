@@ -13,6 +13,11 @@ class Mode(StrEnum):
     LIVENESS = "liveness"
 
 
+ORDERS, COPIES = "orders", "copies"
+"""The topics of transactional clients: producers write to the first, copiers read it and write to
+the second."""
+COPIERS = "copiers"
+
 ASSIGNORS = (
     "range",
     "roundrobin",
@@ -31,7 +36,8 @@ class Options:
     `idempotent`: no retry of a producer may write a record twice. `tombstones` is the part of the
     records of a compacted topic that have no value; 0 as a lag or as bytes per second is no limit.
     `groups` is how many consumer groups read the topic, each with `members`, of which the first
-    `static_members` are static.
+    `static_members` are static. `order_producers` write transactions, and `copiers` copy them;
+    `abort_chance` is the part of the transactions that they abort.
     """
 
     seed: int
@@ -80,6 +86,13 @@ class Options:
     commit_seconds: float = 2.0
     rebalance_delay_ms: int = 500
     offsets_partitions: int = 1
+    order_producers: int = 0
+    copiers: int = 0
+    order_partitions: int = 1
+    abort_chance: float = 0.2
+    transaction_pause: float = 0.2
+    transaction_timeout_ms: int = 6_000
+    state_partitions: int = 1
 
     @classmethod
     def draw(cls, seed: int, mode: Mode = Mode.SAFETY) -> "Options":
@@ -116,7 +129,8 @@ class Options:
         drawn = replace(drawn, idempotent=random.Random(f"idempotence {seed}").random() < 0.8)
         policy = pick(["delete", "delete", "delete", "compact", "compact,delete"])
         drawn = drawn if policy == "delete" else drawn._compacted(policy, chance)
-        return drawn._with_groups(random.Random(f"groups {seed}"))
+        drawn = drawn._with_groups(random.Random(f"groups {seed}"))
+        return drawn._with_transactions(random.Random(f"transactions {seed}"))
 
     def _with_groups(self, chance: random.Random) -> "Options":
         """Draw the consumer groups: none in four of nine runs."""
@@ -138,6 +152,23 @@ class Options:
             commit_seconds=pick([1.0, 3.0, 5.0]),
             rebalance_delay_ms=pick([0, 500, 3_000]),
             offsets_partitions=groups,
+        )
+
+    def _with_transactions(self, chance: random.Random) -> "Options":
+        """Draw the transactional clients: none in half of the runs."""
+        pick = chance.choice
+        producers = pick([0, 0, 0, 1, 1, 2])
+        if not producers:
+            return self
+        return replace(
+            self,
+            order_producers=producers,
+            copiers=pick([0, 1, 2, 2]),
+            order_partitions=pick([1, 2, 3]),
+            abort_chance=pick([0.1, 0.3]),
+            transaction_pause=pick([0.05, 0.2, 0.4]),
+            transaction_timeout_ms=pick([3_000, 6_000, 15_000]),
+            state_partitions=pick([1, 1, 2]),
         )
 
     def _compacted(self, policy: str, chance: random.Random) -> "Options":
@@ -175,6 +206,18 @@ class Options:
         return self.member_names(group)[: self.static_members]
 
     @property
+    def has_transactions(self) -> bool:
+        return self.order_producers > 0
+
+    @property
+    def order_producer_names(self) -> list[str]:
+        return [f"order-producer-{number}" for number in range(self.order_producers)]
+
+    @property
+    def copier_names(self) -> list[str]:
+        return [f"copier-{number}" for number in range(self.copiers)]
+
+    @property
     def broker_config(self) -> dict[str, str]:
         """Return the additions to every broker's settings."""
         throttle = {
@@ -201,8 +244,14 @@ class Options:
             "log.cleaner.io.buffer.size": str(self.cleaner_buffer_bytes),
             "log.cleaner.threads": str(self.cleaner_threads),
             **(throttle if self.cleaner_bytes_per_second else {}),
-            **(self._group_config if self.groups else {}),
+            **(self._group_config if self.groups or self.copiers else {}),
+            **(self._transaction_config if self.has_transactions else {}),
         }
+
+    @property
+    def _transaction_config(self) -> dict[str, str]:
+        cleanup = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+        return {"transaction.state.log.num.partitions": str(self.state_partitions), cleanup: "1000"}
 
     @property
     def _group_config(self) -> dict[str, str]:
@@ -233,8 +282,10 @@ class Options:
     def settling_seconds(self) -> float:
         """Return the time within which the cluster must recover after the faults have stopped."""
         sessions, lags = 3 * self.session_timeout_ms, 2 * self.lag_max_ms
-        members = (self.member_session_ms + 2 * self.max_poll_ms) if self.groups else 0
-        return 45.0 + (sessions + lags + self.elr_wait_ms + members) / 1000
+        has_members = self.groups or self.copiers
+        members = (self.member_session_ms + 2 * self.max_poll_ms) if has_members else 0
+        open_still = 2 * self.transaction_timeout_ms if self.has_transactions else 0
+        return 45.0 + (sessions + lags + self.elr_wait_ms + members + open_still) / 1000
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

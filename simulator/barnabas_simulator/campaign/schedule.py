@@ -16,8 +16,13 @@ from barnabas_simulator.campaign.clients.workload import TOPIC, Workload
 from barnabas_simulator.campaign.faults.faults import Fault
 from barnabas_simulator.campaign.faults.nemesis import Nemesis
 from barnabas_simulator.campaign.judge.core import can_progress, choose_core
-from barnabas_simulator.campaign.judge.verdict import assert_delivered, assert_promise_kept
-from barnabas_simulator.campaign.options import Mode, Options
+from barnabas_simulator.campaign.judge.verdict import (
+    assert_copied,
+    assert_delivered,
+    assert_promise_kept,
+    ends_of,
+)
+from barnabas_simulator.campaign.options import COPIES, ORDERS, Mode, Options
 from barnabas_simulator.campaign.state import partition_states
 from barnabas_simulator.campaign.story import Story
 from barnabas_simulator.cluster import SimulatedCluster
@@ -146,6 +151,7 @@ class _Schedule:
             try:
                 async with asyncio.timeout(READ_SECONDS):
                     records = await workload.read_back(core)
+                    committed_ones = await workload.read_transactions(core)
             except TimeoutError:
                 invariants.stuck(workload.reading, core)
                 raise
@@ -158,6 +164,9 @@ class _Schedule:
         )
         promise = Promise(compacted=options.is_compacted, idempotent=options.idempotent)
         assert_promise_kept(workload.operations, promise)
+        if options.has_transactions:
+            assert_promise_kept(workload.transactional.operations, Promise(idempotent=True))
+            assert_copied(committed_ones, ORDERS, COPIES if options.copiers else "")
         assert not self.tracebacks.found, f"tracebacks: {self.tracebacks.found[:3]}"
 
     async def _chaos(self, nemesis: Nemesis) -> None:
@@ -191,4 +200,5 @@ class _Schedule:
         counts.update(workload.errors)
         counts["broker exited by itself"] += len(self._cluster.exits)
         counts["commit acknowledged"] += workload.committed
+        counts.update(ends_of(workload.transactional.operations))
         self.outcome.acked = workload.acked

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from barnabas_common.topic_name import GROUP_METADATA_TOPIC
+from barnabas_common.topic_name import INTERNAL_TOPICS
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.eligibility.eligible_leader_replicas import leader_eligibility
 from barnabas_controller.eligibility.min_isr import MinimumIsr, minimum_isr, settings_of
@@ -44,10 +44,10 @@ def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, Partitio
     return found
 
 
-def leader(cluster: SimulatedCluster, of_groups: bool = False) -> int | None:
-    """Return the leader of the first partition, or of the first that holds consumer groups."""
+def leader(cluster: SimulatedCluster, topic: str = "") -> int | None:
+    """Return the leader of the first partition of a topic, or of the first that is not internal."""
     for partition, found in partition_states(cluster).items():
-        if (partition.topic == GROUP_METADATA_TOPIC) is of_groups:
+        if partition.topic == topic or not (topic or partition.topic in INTERNAL_TOPICS):
             return found.state.leader
     return None
 

@@ -12,13 +12,14 @@ changed. Logs are compared once every `SAMPLE_SECONDS`. The first violation ends
 import asyncio
 import posixpath
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
 from barnabas_broker.log.manager.offset_checkpoints import RECOVERY_POINTS
 from barnabas_broker.replica.partition.partition import Partition
-from barnabas_common.runtime import Service
+from barnabas_broker.server.broker import Broker
+from barnabas_common.runtime import Message, Service
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
@@ -32,6 +33,7 @@ from barnabas_simulator.invariants.groups.checks import GroupChecks
 from barnabas_simulator.invariants.log_rules import Held, log_matching, strong_isr
 from barnabas_simulator.invariants.logs.image import Images, LogImage
 from barnabas_simulator.invariants.producer_rules import check_producers
+from barnabas_simulator.invariants.reports import ClientReports
 from barnabas_simulator.invariants.seen import Seen
 from barnabas_simulator.invariants.truth import FaultBudget, Truth
 from barnabas_simulator.invariants.view import (
@@ -48,7 +50,7 @@ SAMPLE_SECONDS = 1.0
 LEADER_CHANGES_PER_MINUTE = 12
 
 
-class Invariants:
+class Invariants(ClientReports):
     """See the module. `excused` counts unclean elections and permitted losses.
 
     `delete_retention_ms`: of the topics that are compacted; no record of another may go.
@@ -65,9 +67,8 @@ class Invariants:
             ClusterView(cluster) if isinstance(cluster, SimulatedCluster) else cluster
         )
         self.budget = budget or FaultBudget()
-        self.findings = Findings(self._cluster)
+        super().__init__(Findings(self._cluster), {})
         self._hold = self.findings.hold
-        self.truths: dict[TopicPartition, Truth] = {}
         self.excused: Counter[str] = Counter()
         self._images = Images(self._view.disks, delete_retention_ms or {})
         self._compaction = CompactionChecks(
@@ -81,7 +82,6 @@ class Invariants:
             self._view, self.findings, self._images, self._losses, self.budget
         )
         self._forgot_at: dict[int, int] = {}
-        self._unresolved: dict[TopicPartition, dict[bytes, None]] = {}
         self._healed_at: float | None = None
         self._next_sample = SAMPLE_SECONDS
 
@@ -92,39 +92,22 @@ class Invariants:
         self.findings.loop, loop.after_turn = loop, self._after_turn
         if self._cluster is not None:
             self._cluster.observers[Service.CONTROL] = ControllerRequests(self.findings)
-            self._cluster.observers[Service.COORDINATOR] = self.groups.answers
+            self._cluster.observers[Service.COORDINATOR] = self._coordinator_asked
+            self._cluster.observers[Service.REPLICA] = self.transactions.answers
         for broker_id, disk in self._view.disks.items():
             disk.on_rename = partial(self._renamed, broker_id)
 
-    # ---- what clients report
+    def _coordinator_asked(
+        self, broker: Broker, request: Message
+    ) -> Callable[[Message | None], None]:
+        observers = self.groups.answers, self.transactions.answers
+        answered = [observe(broker, request) for observe in observers]
 
-    def sent(self, partition: TopicPartition, value: bytes) -> None:
-        """Record that a producer has sent a value: `acked` or `refused` must follow (L3)."""
-        self._unresolved.setdefault(partition, {})[value] = None
+        def tell(response: Message | None) -> None:
+            for told in answered:
+                told(response)
 
-    def refused(self, partition: TopicPartition, value: bytes) -> None:
-        """Record that the producer has reported an error for a value."""
-        self._unresolved.get(partition, {}).pop(value, None)
-
-    def acked(self, partition: TopicPartition, offset: int, value: bytes) -> None:
-        """Record an acknowledgement with acks=all; -1 if the leader did not know the offset."""
-        self.refused(partition, value)
-        truth = self.truths.get(partition)
-        if truth is not None and offset >= 0:
-            self._client_saw(truth, truth.acked, offset, value)
-
-    def consumed(self, partition: TopicPartition, offset: int, value: bytes) -> None:
-        """Record that a consumer has read a value."""
-        truth = self.truths.get(partition)
-        if truth is not None:
-            self._client_saw(truth, truth.consumed, offset, value)
-
-    def _client_saw(self, truth: Truth, known: dict[int, bytes], offset: int, value: bytes) -> None:
-        self._hold(truth.partition, durability_rules.consistent_read, truth, offset, value)
-        known[offset] = value
-        truth.told(offset, value)
-        if offset >= truth.high_watermark:
-            truth.unsettled[offset] = value
+        return tell
 
     # ---- after each turn
 
@@ -142,6 +125,7 @@ class Invariants:
             self._next_sample = self.findings.now() + SAMPLE_SECONDS
             self.compare_logs()
         self.groups.answers.settle()
+        self.transactions.answers.settle()
         self.findings.raise_first()
 
     def _look_at(self, member: Running) -> None:
@@ -247,6 +231,7 @@ class Invariants:
         before = old.replica if old is not None and old.partition is partition else None
         if before is not None:
             self._hold(key, replica_rules.epoch_monotone, before, replica)
+            self.transactions.changed(key, before, replica)
             if replica.log_end < before.log_end:
                 self.findings.note(f"{key}: truncated from {before.log_end}; {replica}")
         truth = self.truths.get(key)
@@ -305,6 +290,7 @@ class Invariants:
         image, known = self._image(replica.broker_id, partition), truth.high_watermark
         truth.expose(image, replica.high_watermark)
         self.groups.written.exposed(truth, image, known)
+        self.transactions.exposed(truth, image, known)
         for offset, told in truth.settle():
             self._hold(truth.partition, durability_rules.consistent_read, truth, offset, told)
         for running in self._view.running():
@@ -319,7 +305,7 @@ class Invariants:
     # ---- logs against logs
 
     def compare_logs(self) -> None:
-        """Check I5, I6, I13, I23 and the epochs of the records of all running replicas."""
+        """Check I5, I6, I13 to I17, I23 and the epochs of the records of all running replicas."""
         for running in self._view.running():
             for partition in running.partitions:
                 self._beliefs.check_followers(running, partition)
@@ -327,6 +313,7 @@ class Invariants:
                 if replica is not None:
                     image = self._image(running.broker_id, partition)
                     check_producers(self.findings, replica, partition, image)
+                    self.transactions.look_at(replica, partition, image)
         for truth in self.truths.values():
             held = self._held(truth)
             for index, one in enumerate(held):
@@ -425,7 +412,7 @@ class Invariants:
             for name, states in rules:
                 if states is not None:
                     return name, truth.partition, states
-        return self.groups.missing()
+        return self.groups.missing() or self.transactions.missing(replicas)
 
     def stuck(self, readers: liveness.Readers, core: Collection[int] | None = None) -> None:
         """Raise what keeps clients from their end in time: the first liveness rule that does not

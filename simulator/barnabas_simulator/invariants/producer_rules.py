@@ -4,7 +4,7 @@ Asked of a replica that becomes leader, in every sample, and at rest.
 """
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from barnabas_broker.log.producers.producer_state import unpack
 from barnabas_broker.replica.partition.partition import Partition
@@ -33,7 +33,7 @@ def sequences_follow(replica: Replica, image: LogImage) -> str | None:
     before: dict[int, tuple[Batch, Sequenced]] = {}
     for batch in image.batches:
         sent = batch.sequenced
-        if sent is None:
+        if sent is None or sent.first_sequence < 0:
             continue
         earlier = before.get(sent.producer_id)
         if earlier is not None and not _follows(earlier[1], sent, image.held is not None):
@@ -58,27 +58,42 @@ def state_is_the_logs(
     """A replica knows the last batch of every producer in its log, and no batch that its log has
     not: otherwise a retry is appended twice, or what was never written counts as a retry. Batches
     that retention has deleted may be known."""
-    newest: dict[int, tuple[Batch, Sequenced]] = {}
-    for batch in image.batches:
-        if batch.sequenced is not None:
-            newest[batch.sequenced.producer_id] = batch, batch.sequenced
-    for producer_id, (batch, sent) in newest.items():
+    for producer_id, last in _last(image).items():
         known = entries.get(producer_id)
         if known is None:
-            return f"producer id {producer_id} is unknown, its last batch is {batch}; {replica}"
+            return f"producer id {producer_id} is unknown, its last batch is {last}; {replica}"
         state = unpack(known)
-        if (state.producer_epoch, state.last_sequence, state.last_offset) != (
-            sent.producer_epoch,
-            sent.last_sequence,
-            batch.last_offset,
-        ):
-            return f"of producer id {producer_id} {state} is known, not {batch}; {replica}"
+        if (state.producer_epoch, state.last_sequence, state.last_offset) != last:
+            return f"of producer id {producer_id} {state} is known, not {last}; {replica}"
     start = image.batches[0].base_offset if image.batches else replica.log_end
     for producer_id, known in entries.items():
         for one in unpack(known).batches():
             if one.last_offset >= start and not _has(image, producer_id, one):
                 return f"{one} of producer id {producer_id} is not in the log; {replica}"
     return None
+
+
+class Last(NamedTuple):
+    """A producer's epoch and the end of its last batch under it; a marker may raise the epoch."""
+
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+
+
+def _last(image: LogImage) -> dict[int, Last]:
+    found: dict[int, Last] = {}
+    for batch in image.batches:
+        sent, part = batch.sequenced, batch.transaction
+        if sent is not None:
+            found[sent.producer_id] = Last(
+                sent.producer_epoch, sent.last_sequence, batch.last_offset
+            )
+        elif part is not None:
+            known = found.get(part.producer_id)
+            if known is None or known.producer_epoch != part.producer_epoch:
+                found[part.producer_id] = Last(part.producer_epoch, -1, -1)
+    return found
 
 
 def _has(image: LogImage, producer_id: int, known: State) -> bool:

@@ -85,6 +85,7 @@ class Replica(NamedTuple):
     led_epoch: int | None
     maximal_isr: tuple[int, ...] | None
     topic_id: str | None = None
+    last_stable: int = 0
 
     def __str__(self) -> str:
         role = f"leads epoch {self.led_epoch}" if self.led_epoch is not None else "follows"
@@ -113,6 +114,7 @@ def replica_of(running: Running, partition: Partition) -> Replica | None:
         leadership.epoch if leadership is not None else None,
         leadership.isr.maximal if leadership is not None else None,
         log.topic_id,
+        log.last_stable_offset,
     )
 
 

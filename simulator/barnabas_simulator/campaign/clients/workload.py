@@ -21,8 +21,10 @@ from barnabas_simulator.campaign.clients.admin_work import AdminWork
 from barnabas_simulator.campaign.clients.group_work import GroupRun, GroupWork
 from barnabas_simulator.campaign.clients.processes import kill, run_as
 from barnabas_simulator.campaign.clients.recording import as_records, recorder, text_of
+from barnabas_simulator.campaign.clients.transactions.run import TransactionRun
+from barnabas_simulator.campaign.clients.transactions.work import Read, TransactionalWork
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
-from barnabas_simulator.campaign.options import Options
+from barnabas_simulator.campaign.options import COPIERS, ORDERS, Options
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.delivery import History
 from barnabas_simulator.invariants import Invariants
@@ -33,8 +35,6 @@ START_SECONDS = 60.0
 # A deposed leader without ZooKeeper does not find out, and serves its consumers until they refresh
 # their metadata: in Kafka after five minutes.
 METADATA_MAX_AGE_MS = 10_000
-
-Read = dict[TopicPartition, list[tuple[int, bytes]]]
 
 
 class Workload:
@@ -70,12 +70,15 @@ class Workload:
         self._groups = GroupWork(
             GroupRun(cluster, options, TOPIC, invariants.groups, self.errors, note, self.operations)
         )
+        self.transactional = TransactionRun(cluster, options, invariants, self.errors, note)
+        self._transactional = TransactionalWork(self.transactional)
         self._group_members = [n for g in options.group_ids for n in options.member_names(g)]
 
     @property
     def hosts(self) -> list[str]:
         """Return the hosts of all clients, including the one that reads at the end."""
-        return [*self.producers, *self.consumers, "admin", "judge", *self._group_members]
+        plain = [*self.producers, *self.consumers, "admin", "judge", *self._group_members]
+        return [*plain, *self._transactional.hosts]
 
     @property
     def acked(self) -> int:
@@ -95,6 +98,10 @@ class Workload:
             self._start_producer(name)
         self._others = [run_as(name, self._consume(name)) for name in self.consumers]
         self._groups.start()
+        self._transactional.start()
+        if options.copiers:
+            end, names = self._invariants.transactions.visible_end, options.copier_names
+            self._invariants.groups.living(COPIERS, names, ORDERS, end)
         if options.has_admin:
             work = AdminWork(self._cluster, options, partitions, self.errors, self._note)
             self._others.append(run_as("admin", work.run(self._calm)))
@@ -111,10 +118,11 @@ class Workload:
         self._stop.set()
         for task in list(self._producing.values()):
             await task
+        await self._transactional.finish()
 
     async def close(self) -> None:
         """Stop the readers; raises what broke one of them."""
-        for task in [*self._others, *self._groups.tasks()]:
+        for task in [*self._others, *self._groups.tasks(), *self._transactional.tasks()]:
             if task.done():
                 task.result()
             task.cancel()
@@ -129,6 +137,7 @@ class Workload:
                 options.replication_factor,
                 configs=options.topic_config,
             )
+            await self._transactional.create_topics(admin)
 
     # ---- producers
 
@@ -145,7 +154,7 @@ class Workload:
         """Start a fault of a client; returns how to end it, None if that is impossible now."""
         if fault.kind is FaultKind.KILL_CLIENT:
             return self.kill_producer(fault.target)
-        return self._groups.strike(fault)
+        return self._groups.strike(fault) or self._transactional.strike(fault)
 
     def kill_producer(self, name: str) -> Callable[[], None] | None:
         """kill -9: records without an acknowledgement may or may not appear in the log.
@@ -281,6 +290,10 @@ class Workload:
             fetch_max_bytes=self._options.fetch_max_bytes,
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
+
+    async def read_transactions(self, core: Iterable[int] | None = None) -> Read:
+        """The records of committed transactions."""
+        return await self._transactional.read_back(core)
 
     async def read_back(self, core: Iterable[int] | None = None) -> Read:
         """Every partition from its beginning to its end.

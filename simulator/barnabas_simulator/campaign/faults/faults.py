@@ -28,6 +28,11 @@ class FaultKind(StrEnum):
     STALL_MEMBER = "stall-member"  # it does not poll, but its heartbeats go on
     LEAVE_GROUP = "leave-group"
 
+    # a transactional producer or a copier
+    KILL_TRANSACTIONAL = "kill-transactional"
+    PAUSE_TRANSACTIONAL = "pause-transactional"
+    ZOMBIE = "zombie"  # paused, another takes over its transactional id, then it goes on
+
     # the network; `other` is the second broker where there is one
     CUT = "cut"  # one way
     PART = "part"  # both ways
@@ -63,13 +68,19 @@ OF_MEMBERS = (
     FaultKind.STALL_MEMBER,
     FaultKind.LEAVE_GROUP,
 )
+OF_TRANSACTIONS = (
+    FaultKind.KILL_TRANSACTIONAL,
+    FaultKind.PAUSE_TRANSACTIONAL,
+    FaultKind.ZOMBIE,
+)
 
 
 @dataclass(frozen=True)
 class Fault:
     """`at`: virtual seconds after the start of the chaos. `target`: a broker id, a producer, a
-    member, or "leader" (of the first partition), "follower", "controller" or "coordinator" (of the
-    first groups), resolved at that time."""
+    member, a transactional client, or "leader" (of the first partition), "follower", "controller",
+    "coordinator" (of the first groups) or "transactions" (their first coordinator), resolved at
+    that time."""
 
     at: float
     kind: FaultKind

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from barnabas_broker.log.manager.offset_checkpoints import CLEAN_OFFSETS, RECOVERY_POINTS
+from barnabas_common.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 
 from barnabas_simulator.campaign import state
 from barnabas_simulator.campaign.faults import spoiling
@@ -16,7 +17,7 @@ from barnabas_simulator.campaign.faults.budget import (
     last_epoch,
     may_forget,
 )
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import OF_TRANSACTIONS, Fault, FaultKind
 from barnabas_simulator.campaign.faults.network_faults import NetworkFaults
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants.durability_rules import CHECKPOINTS
@@ -104,6 +105,8 @@ class Nemesis:
                 undo = self._strike_client_now(fault)
             case FaultKind.STALL_MEMBER | FaultKind.LEAVE_GROUP:
                 undo = self._strike_client_now(fault)
+            case kind if kind in OF_TRANSACTIONS:
+                undo = self._strike_client_now(fault)
             case _:
                 undo = self._strike_one(fault, self._resolve(fault.target))
         if undo is None:
@@ -156,7 +159,9 @@ class Nemesis:
             case "leader":
                 victim = leader
             case "coordinator":
-                victim = state.leader(self._cluster, of_groups=True)
+                victim = state.leader(self._cluster, GROUP_METADATA_TOPIC)
+            case "transactions":
+                victim = state.leader(self._cluster, TRANSACTION_STATE_TOPIC)
             case "controller":
                 victim = state.controller(self._cluster)
             case "follower":

@@ -5,9 +5,15 @@ quarter of the cases. A fault follows every few seconds, on roles as often as on
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
-from barnabas_simulator.campaign.faults.faults import OF_MEMBERS, Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import (
+    OF_MEMBERS,
+    OF_TRANSACTIONS,
+    Fault,
+    FaultKind,
+)
 from barnabas_simulator.campaign.options import Options
 
 EPOCH_SECONDS = 20.0
@@ -61,38 +67,59 @@ _AT_ONCE = (
 )
 
 
-GROUP_GAP_SECONDS = 12.0
+CLIENTS_GAP_SECONDS = 12.0
 
 
 def plan(options: Options) -> list[Fault]:
     """Draw the faults of a run, in order of time."""
     faults = _of_brokers(options)
-    if not options.groups:
-        return faults
-    # Drawn by themselves, so that the other faults of a seed stay the same without groups.
-    chance = random.Random(f"group faults {options.seed}")
-    faults = [_at_coordinators(chance, fault) for fault in faults]
-    return sorted([*faults, *_of_members(options, chance)], key=lambda fault: fault.at)
+    # Drawn by themselves, so that the other faults of a seed stay the same without them.
+    if options.groups:
+        chance = random.Random(f"group faults {options.seed}")
+        faults = [_instead_of_leaders(chance, fault, "coordinator") for fault in faults]
+        faults += _of_members(options, chance)
+    if options.has_transactions:
+        chance = random.Random(f"transaction faults {options.seed}")
+        faults = [_instead_of_leaders(chance, fault, "transactions") for fault in faults]
+        faults += _of_transactional_clients(options, chance)
+    return sorted(faults, key=lambda fault: fault.at)
 
 
-def _at_coordinators(chance: random.Random, fault: Fault) -> Fault:
+def _instead_of_leaders(chance: random.Random, fault: Fault, target: str) -> Fault:
     """Let half of the faults of leaders meet a coordinator instead."""
     at_leader = fault.target == "leader" and chance.random() < 0.5
-    return replace(fault, target="coordinator") if at_leader else fault
+    return replace(fault, target=target) if at_leader else fault
+
+
+def _of_transactional_clients(options: Options, chance: random.Random) -> list[Fault]:
+    """They last a moment, or longer than a transaction may take."""
+    names = [*options.order_producer_names, *options.copier_names]
+    longest = [0.5, 2.0, 1.5 * options.transaction_timeout_ms / 1000]
+    return _at_random(options, chance, OF_TRANSACTIONS, names, longest)
 
 
 def _of_members(options: Options, chance: random.Random) -> list[Fault]:
     """Faults of members last a moment, or longer than what they are held to."""
     names = [name for group in options.group_ids for name in options.member_names(group)]
     session, poll = options.member_session_ms / 1000, options.max_poll_ms / 1000
+    longest = [1.0, 5.0, 1.5 * session, 1.5 * poll]
+    return _at_random(options, chance, OF_MEMBERS, names, longest)
+
+
+def _at_random(
+    options: Options,
+    chance: random.Random,
+    kinds: Sequence[FaultKind],
+    targets: Sequence[str],
+    longest: Sequence[float],
+) -> list[Fault]:
     faults: list[Fault] = []
-    at = chance.expovariate(1 / GROUP_GAP_SECONDS)
+    at = chance.expovariate(1 / CLIENTS_GAP_SECONDS)
     while at < options.chaos_seconds:
-        longest = chance.choice([1.0, 5.0, 1.5 * session, 1.5 * poll])
-        seconds = round(longest * chance.uniform(0.2, 1.2), 3)
-        kind, target = chance.choice(OF_MEMBERS), chance.choice(names)
+        seconds = round(chance.choice(longest) * chance.uniform(0.2, 1.2), 3)
+        kind, target = chance.choice(kinds), chance.choice(targets)
         faults.append(Fault(round(at, 3), kind, target, seconds=seconds))
-        at += chance.expovariate(1 / GROUP_GAP_SECONDS)
+        at += chance.expovariate(1 / CLIENTS_GAP_SECONDS)
     return faults
 
 

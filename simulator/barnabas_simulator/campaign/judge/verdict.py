@@ -1,15 +1,15 @@
 """The final check of a run: compares what was acknowledged or seen with what is read at the end."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas_common.history.checker import check
-from barnabas_common.history.operations import Operation
+from barnabas_common.history.operations import End, Operation, Stage
 from barnabas_common.history.promise import Promise
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.delivery import History, judge
-from barnabas_simulator.labels import may_be_gone, newest_by_key
+from barnabas_simulator.labels import may_be_gone, newest_by_key, original_of
 
 Records = Mapping[TopicPartition, list[tuple[int, bytes]]]
 
@@ -73,3 +73,42 @@ def assert_promise_kept(operations: Iterable[Operation], promise: Promise) -> No
     shown = [str(finding) for finding in judged.examples()[:5]]
     assert not judged.broken, f"the history shows {judged.broken}: {shown}"
     assert not judged.unread, f"not read to the end: {judged.unread}"
+
+
+def ends_of(operations: Iterable[Operation]) -> Counter[str]:
+    """Count the transactions that were committed, and those that were aborted."""
+    ended = Counter[str]()
+    for operation in operations:
+        if isinstance(operation, End) and operation.stage in (Stage.OK, Stage.FAIL):
+            is_committed = operation.commit and operation.stage is Stage.OK
+            ended["transaction committed" if is_committed else "transaction aborted"] += 1
+    return ended
+
+
+def assert_copied(records: Records, source: str, target: str) -> None:
+    """Raise AssertionError unless the copies are what was read as committed, each record once and
+    in the order of its partition; without a target nothing was copied."""
+    originals = {
+        p.partition: [v for _, v in found] for p, found in records.items() if p[0] == source
+    }
+    assert any(originals.values()), "no transaction was committed"
+    copies = {p.partition: [v for _, v in found] for p, found in records.items() if p[0] == target}
+    for number, wanted in originals.items() if target else ():
+        wrong = wrong_copies(wanted, [original_of(value) for value in copies[number]])
+        assert not wrong, f"{target}-{number}: {wrong}"
+
+
+def wrong_copies(originals: Sequence[bytes], copies: Sequence[bytes]) -> list[str]:
+    """What is lost, duplicated, of unknown origin, or in another order than the originals."""
+    counts = Counter(copies)
+    first = dict.fromkeys(copies)
+    known = set(originals)
+    wrong = {
+        "lost": [value for value in originals if not counts[value]],
+        "duplicated": [value for value, count in counts.items() if count > 1],
+        "of unknown origin": [value for value in first if value not in known],
+    }
+    found = [f"{what}: {values[:5]}" for what, values in wrong.items() if values]
+    places = {value: place for place, value in enumerate(originals)}
+    in_order = [places[value] for value in first if value in known]
+    return found if found or in_order == sorted(in_order) else ["not in the order of the originals"]

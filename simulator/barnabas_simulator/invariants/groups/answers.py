@@ -4,17 +4,23 @@ An answer is judged after the turn in which it was given: by then the checker ha
 turn has committed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from barnabas_broker.server.broker import Broker
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
+    OffsetCommitPartition,
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
     SyncGroupRequest,
     SyncGroupResponse,
+)
+from barnabas_common.messages.transactions import (
+    TxnOffsetCommitPartition,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 )
 from barnabas_common.runtime import Message
 from barnabas_common.topic_partition import TopicPartition
@@ -36,7 +42,7 @@ class Answers:
 
     def __call__(self, broker: Broker, request: Message) -> Callable[[Message | None], None]:
         match request:
-            case OffsetCommitRequest():
+            case OffsetCommitRequest() | TxnOffsetCommitRequest():
                 start = self._sent(request)
                 return lambda response: self._later(
                     lambda: self._committed(broker, request, response, start)
@@ -61,31 +67,36 @@ class Answers:
             for judge in waiting:
                 judge()
 
-    def _sent(self, request: OffsetCommitRequest) -> int:
+    def _sent(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> int:
         """Remember who sends it; its record comes no earlier in the log than is returned."""
         seen = self._seen
         who = identity(request.member_id, request.group_instance_id)
-        for item in request.partitions:
-            tp = TopicPartition(item.topic, item.partition)
-            key = (request.group_id, tp, item.committed_offset, item.committed_metadata)
+        for tp, offset, metadata in _commits(request):
+            key = (request.group_id, tp, offset, metadata)
             seen.senders.setdefault(key, []).append(Sender(who, request.generation_id))
         truth = seen.truths.get(seen.partition(request.group_id))
         return 0 if truth is None else truth.high_watermark
 
     def _committed(
-        self, broker: Broker, request: OffsetCommitRequest, response: Message | None, start: int
+        self,
+        broker: Broker,
+        request: OffsetCommitRequest | TxnOffsetCommitRequest,
+        response: Message | None,
+        start: int,
     ) -> None:
-        assert isinstance(response, OffsetCommitResponse)
+        assert isinstance(response, OffsetCommitResponse | TxnOffsetCommitResponse)
         seen = self._seen
-        for item, result in zip(request.partitions, response.partitions, strict=True):
-            if result.error_code != ErrorCode.NONE:
+        errors = [result.error_code for result in response.partitions]
+        for (tp, offset, metadata), error in zip(_commits(request), errors, strict=True):
+            if error != ErrorCode.NONE:
                 continue
-            group, tp = request.group_id, TopicPartition(item.topic, item.partition)
-            offset, metadata = item.committed_offset, item.committed_metadata
+            group = request.group_id
             self.acknowledged += 1
             found = [at for at in seen.truth(group).found(tp, offset, metadata) if at >= start]
-            if found:
+            if found and isinstance(request, OffsetCommitRequest):
                 seen.acknowledge(group, tp, min(found))
+            elif found:
+                pass  # it counts with the marker, which comes later
             elif seen.leads(group, broker.replica_manager.partitions):
                 rule = rules.acknowledged_is_written
                 self._hold(seen.partition(group), rule, group, tp, offset, metadata, found)
@@ -124,3 +135,13 @@ class Answers:
                     at = max(seen.truth(group).found(tp, shown, item.metadata), default=-1)
                     rule = rules.not_older_than_acknowledged
                     self._hold(seen.partition(group), rule, group, tp, shown, at, acknowledged)
+
+
+def _commits(
+    request: OffsetCommitRequest | TxnOffsetCommitRequest,
+) -> list[tuple[TopicPartition, int, str]]:
+    items: Sequence[OffsetCommitPartition | TxnOffsetCommitPartition] = request.partitions
+    return [
+        (TopicPartition(item.topic, item.partition), item.committed_offset, item.committed_metadata)
+        for item in items
+    ]

@@ -1,6 +1,6 @@
 """The checks of consumer groups: I18 and I19 while a run lasts, L8 and L9 at its end."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from barnabas_broker.coordinator.group.group import Group
@@ -20,10 +20,12 @@ from barnabas_simulator.invariants.view import View
 
 @dataclass(frozen=True)
 class _Members:
-    """Of one group: the client ids of those that live once faults are over, and what they read."""
+    """Of one group: the client ids of those that live once faults are over, and what they read.
+    `end` is where they are expected to be in the end; the default is the high watermark."""
 
     living: Collection[str]
     topic: str
+    end: Callable[[TopicPartition], int] | None = None
 
 
 class GroupChecks:
@@ -51,9 +53,15 @@ class GroupChecks:
 
     # ---- what a run reports
 
-    def living(self, group: str, members: Collection[str], topic: str) -> None:
+    def living(
+        self,
+        group: str,
+        members: Collection[str],
+        topic: str,
+        end: Callable[[TopicPartition], int] | None = None,
+    ) -> None:
         """These are the client ids of the members that live once the faults are over."""
-        self._members[group] = _Members(members, topic)
+        self._members[group] = _Members(members, topic, end)
 
     def worked(self, group: str, partition: TopicPartition, offset: int) -> None:
         """A member has worked on a record."""
@@ -88,7 +96,8 @@ class GroupChecks:
             if tp.topic == members.topic:
                 commit = group.committed.offsets.get(tp)
                 committed = rules.NOT_COMMITTED if commit is None else commit.value.offset
-                states = caught_up.broken(name, tp, committed, truth.high_watermark)
+                end = truth.high_watermark if members.end is None else members.end(tp)
+                states = caught_up.broken(name, tp, committed, end)
                 if states is not None:
                     return self._broken(caught_up.name, name, states)
         return None

@@ -49,10 +49,9 @@ class Memory:
         image = self._images.of(running.broker_id, hosted.log.directory, hosted.log.segments())
         count, number = seen.partition_count, partition.partition
         here = {n: g for n, g in seen.groups.items() if partition_of_key(n, count) == number}
-        log = Log(here)
+        log = Log(here, seen.undecided.get(partition))
         for index in range(image.index_of(truth.high_watermark), len(image.batches)):
-            for record in image.records(index):
-                log.take(record)
+            log.take_batch(image.batches[index], image.records(index))
         for group_id, written in log.groups().items():
             group = running.groups.get(group_id)
             state = None if group is None else _state_of(group, written)
@@ -64,6 +63,19 @@ class Memory:
             for group in running.groups.all() if running.groups is not None else ():
                 if self._seen.leads(group.group_id, running.partitions):
                     self._compare_offsets(group)
+                    self._compare_with_markers(running, group)
+
+    def _compare_with_markers(self, running: Running, group: Group) -> None:
+        """A load may count what a marker decides that is not committed yet."""
+        partition, written = self._seen.partition(group.group_id), self._seen.truth(group.group_id)
+        truth, hosted = self._seen.truths[partition], running.partitions.get(partition)
+        log = None if hosted is None else hosted.log
+        if log is None or log.log_end_offset != truth.high_watermark:
+            return
+        for tp, commit in group.committed.offsets.items():
+            waits = commit.at in written.in_transactions and commit.at not in written.history
+            rule = rules.counted_is_decided
+            self._hold(partition, rule, group.group_id, tp, commit.value, waits)
 
     def _compare_offsets(self, group: Group) -> None:
         name, seen = group.group_id, self._seen

@@ -3,7 +3,7 @@
 No coordinator takes part: the records come from the log of the legitimate leader, in their order.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ from barnabas_broker.coordinator.group.records import (
 from barnabas_common.record.reader import Record
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.invariants.logs.image import Batch
+
 Owners = dict[TopicPartition, str]
 NO_GENERATION = -1
 
@@ -34,12 +36,13 @@ class Committed(NamedTuple):
 @dataclass
 class GroupTruth:
     """One group. `owners`: of each generation, whose each partition is. `history`: every commit by
-    the offset of its record."""
+    the offset of its record. `in_transactions`: those that waited for a marker, and may still."""
 
     value: GroupValue | None = None
     offsets: dict[TopicPartition, Committed] = field(default_factory=dict)
     owners: dict[int, Owners] = field(default_factory=dict)
     history: dict[int, tuple[TopicPartition, OffsetValue]] = field(default_factory=dict)
+    in_transactions: dict[int, tuple[TopicPartition, OffsetValue]] = field(default_factory=dict)
 
     @property
     def generation(self) -> int:
@@ -49,9 +52,30 @@ class GroupTruth:
         """Where the commits with these values are in the log; an offset may be committed twice."""
         return [
             at
-            for at, (tp, value) in self.history.items()
+            for at, (tp, value) in {**self.in_transactions, **self.history}.items()
             if tp == partition and (value.offset, value.metadata) == (offset, metadata)
         ]
+
+
+class Undecided:
+    """The records of open transactions in one partition, by producer id."""
+
+    def __init__(self, known: "Undecided | None" = None) -> None:
+        self._open: dict[int, list[Record]] = {}
+        if known is not None:
+            self._open = {producer_id: [*found] for producer_id, found in known._open.items()}
+
+    def decided(self, batch: Batch, records: Sequence[Record]) -> Sequence[Record]:
+        """Return the records that count once this batch is in the log: its own, or those of the
+        transaction that its marker commits."""
+        part = batch.transaction
+        if part is None:
+            return records
+        if part.commit is None:
+            self._open.setdefault(part.producer_id, []).extend(records)
+            return ()
+        ended = self._open.pop(part.producer_id, [])
+        return ended if part.commit else ()
 
 
 class GroupState(NamedTuple):
@@ -65,9 +89,14 @@ class GroupState(NamedTuple):
 class Log:
     """Records in their order, from an empty log or on top of what is known."""
 
-    def __init__(self, known: Mapping[str, GroupTruth]) -> None:
+    def __init__(self, known: Mapping[str, GroupTruth], undecided: Undecided | None = None) -> None:
+        self._undecided = Undecided(undecided)
         self._values = {name: group.value for name, group in known.items()}
         self._offsets = {name: dict(group.offsets) for name, group in known.items()}
+
+    def take_batch(self, batch: Batch, records: Sequence[Record]) -> None:
+        for record in self._undecided.decided(batch, records):
+            self.take(record)
 
     def take(self, record: Record) -> None:
         match parsed(record):
@@ -76,7 +105,8 @@ class Log:
             case OffsetKey(group_id, topic, number), OffsetValue() as committed:
                 partition = TopicPartition(topic, number)
                 offsets = self._offsets.setdefault(group_id, {})
-                offsets[partition] = Committed(committed, record.offset)
+                if partition not in offsets or offsets[partition].at < record.offset:
+                    offsets[partition] = Committed(committed, record.offset)
             case OffsetKey(group_id, topic, number), None:
                 self._offsets.get(group_id, {}).pop(TopicPartition(topic, number), None)
 

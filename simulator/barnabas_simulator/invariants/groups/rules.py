@@ -142,6 +142,16 @@ def memory_is_of_the_log(
 
 
 @rule("I19 OffsetsCommitted")
+def counted_is_decided(
+    group: str, tp: TopicPartition, value: OffsetValue, waits: bool
+) -> str | None:
+    """What a transaction has committed counts once its marker is in the log, if that commits."""
+    if not waits:
+        return None
+    return f"the coordinator of {group} has {value} for {tp}: its transaction is not committed"
+
+
+@rule("I19 OffsetsCommitted")
 def reload_equals_log(
     group: str, loaded: GroupState | None, written: GroupState | None
 ) -> str | None:

@@ -10,7 +10,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.invariants.findings import Findings
 from barnabas_simulator.invariants.groups import rules
-from barnabas_simulator.invariants.groups.model import GroupTruth
+from barnabas_simulator.invariants.groups.model import GroupTruth, Undecided
 from barnabas_simulator.invariants.groups.rules import Sender
 from barnabas_simulator.invariants.truth import Truth
 
@@ -22,7 +22,8 @@ Commit = tuple[str, TopicPartition, int, str]
 class GroupsSeen:
     """`groups`: by the committed log. `senders`: who has sent each commit. `known_at`: the record
     of the latest commit that was acknowledged. `promised`: acknowledged, and its record is not
-    committed yet. `done`: the records that members have worked on."""
+    committed yet. `undecided`: by partition of `__consumer_offsets`, the records of transactions.
+    `done`: the records that members have worked on."""
 
     findings: Findings
     truths: Mapping[TopicPartition, Truth]
@@ -30,6 +31,7 @@ class GroupsSeen:
     senders: dict[Commit, list[Sender]] = field(default_factory=dict)
     promised: dict[Commit, None] = field(default_factory=dict)
     known_at: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    undecided: dict[TopicPartition, Undecided] = field(default_factory=dict)
     done: dict[tuple[str, TopicPartition], set[int]] = field(default_factory=dict)
 
     def truth(self, group: str) -> GroupTruth:

@@ -9,6 +9,7 @@ from barnabas_simulator.invariants.groups import rules
 from barnabas_simulator.invariants.groups.model import (
     NO_GENERATION,
     Committed,
+    Undecided,
     assigned_by,
     parsed,
 )
@@ -29,8 +30,34 @@ class Written:
         if truth.partition.topic != GROUP_METADATA_TOPIC:
             return
         for index in range(image.index_of(start), image.index_of(truth.high_watermark)):
-            for record in image.records(index):
-                self._take(truth.partition, record)
+            batch, records = image.batches[index], image.records(index)
+            if batch.transaction is not None and batch.transaction.commit is None:
+                for record in records:
+                    self._undecided(truth.partition, record)
+            undecided = self._seen.undecided.setdefault(truth.partition, Undecided())
+            for record in undecided.decided(batch, records):
+                if batch.transaction is None:
+                    self._take(truth.partition, record)
+                else:
+                    self._decided(record)
+
+    def _undecided(self, partition: TopicPartition, record: Record) -> None:
+        """A commit waits for its transaction: it is judged now, and counts with the marker."""
+        match parsed(record):
+            case OffsetKey(group_id, topic, number), OffsetValue() as value:
+                tp = TopicPartition(topic, number)
+                self._judge_commit(partition, group_id, tp, value)
+                self._seen.truth(group_id).in_transactions[record.offset] = (tp, value)
+                self._seen.promised.pop((group_id, tp, value.offset, value.metadata), None)
+
+    def _decided(self, record: Record) -> None:
+        """A commit whose transaction is committed; a later one may have been stored before."""
+        match parsed(record):
+            case OffsetKey(group_id, topic, number), OffsetValue() as value:
+                tp, group = TopicPartition(topic, number), self._seen.truth(group_id)
+                group.history[record.offset] = (tp, value)
+                if tp not in group.offsets or group.offsets[tp].at < record.offset:
+                    group.offsets[tp] = Committed(value, record.offset)
 
     def _take(self, partition: TopicPartition, record: Record) -> None:
         seen = self._seen

@@ -17,9 +17,10 @@ from barnabas_broker.log.segment.segment import (
     SWAP_SUFFIX,
     Segment,
 )
-from barnabas_common.record.batch import BatchHeader, CorruptBatch, check_crc, parse_header
+from barnabas_common.record.batch import BatchHeader, Buffer, CorruptBatch, check_crc, parse_header
 from barnabas_common.record.reader import Record, read_batch
 from barnabas_common.record.sequence import last_sequence_of
+from barnabas_common.record.transactional import marker_in
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.disk import MemoryDisk, Stored
@@ -36,9 +37,22 @@ class Sequenced(NamedTuple):
     last_sequence: int
 
 
+class InTransaction(NamedTuple):
+    """A part of a producer's transaction: records, or the marker that ends it.
+
+    `commit` is None of records. The epoch of a marker may be higher than that of the records.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    commit: bool | None
+    coordinator_epoch: int = -1
+
+
 class Batch(NamedTuple):
     """`delete_horizon_ms`: when compaction may remove its tombstones, None unless it was set.
-    `sequenced`: None unless an idempotent producer sent it."""
+    `sequenced`: None unless a producer with an id sent it, with sequences of -1 if a coordinator
+    wrote it. `transaction`: None unless it is transactional."""
 
     base_offset: int
     last_offset: int
@@ -47,6 +61,7 @@ class Batch(NamedTuple):
     size: int
     delete_horizon_ms: int | None = None
     sequenced: Sequenced | None = None
+    transaction: InTransaction | None = None
 
 
 class Entry(NamedTuple):
@@ -93,6 +108,7 @@ class _Content:
                     header.size,
                     header.delete_horizon_ms,
                     _sequenced(header),
+                    _transaction(header, data, self._read),
                 )
             )
             self.positions.append(self._read)
@@ -116,6 +132,16 @@ def _sequenced(header: BatchHeader) -> Sequenced | None:
         header.base_sequence,
         last_sequence_of(header),
     )
+
+
+def _transaction(header: BatchHeader, data: Buffer, position: int) -> InTransaction | None:
+    if not header.is_transactional:
+        return None
+    producer = (header.producer_id, header.producer_epoch)
+    if not header.is_control:
+        return InTransaction(*producer, None)
+    marker = marker_in(memoryview(data)[position : position + header.size].tobytes())
+    return None if marker is None else InTransaction(*producer, *marker)
 
 
 def _base(name: str) -> int:
