@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import measures
 import uvloop
 from barnabas import Admin, ConfigResource, Producer
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_tools.local.cluster import LocalCluster
-from report import percentile
+from support import measures
+from support.report import percentile
 
 LOAD = "load"
 TICK_SECONDS = 0.005

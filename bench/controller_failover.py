@@ -22,8 +22,8 @@ from barnabas_common.runtime import Address, Channel, Service
 from barnabas_common.transport.grpc_network import GrpcNetwork
 from barnabas_tools.local.cluster import LocalCluster
 from barnabas_tools.local.ports import HOST
-from machine import write_figures
 from rich.console import Console
+from support.machine import write_figures
 
 PARTITIONS_PER_TOPIC = 100
 PATIENCE_SECONDS = 120.0

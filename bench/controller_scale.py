@@ -23,9 +23,9 @@ from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 from barnabas_simulator.zookeeper.session import MemorySession
-from machine import write_figures
 from rich.console import Console
 from rich.table import Table
+from support.machine import write_figures
 
 PARTITIONS_PER_TOPIC = 500
 CALLS = ("get", "children", "exists", "multi", "set", "create", "delete")

@@ -20,14 +20,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
-import measures
 import uvloop
 from ack_gaps import Gaps
 from barnabas import Admin, Producer
 from barnabas.producer import RecordMetadata
 from barnabas_tools.local.cluster import LocalCluster
 from kafka_peer import KafkaCluster
-from report import Report, compare, console, options_parser, percentile
+from support import measures
+from support.report import Report, compare, console, options_parser, percentile
 
 TOPIC = "failover"
 RECORDS_PER_SECOND = 300

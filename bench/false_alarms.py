@@ -18,13 +18,13 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import measures
 import uvloop
 from barnabas import Admin, Consumer, Producer
 from barnabas.producer import RecordMetadata
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_tools.local.cluster import LocalCluster
-from report import console
+from support import measures
+from support.report import console
 
 TOPIC = "busy"
 SIZE = 1024

@@ -25,8 +25,8 @@ from barnabas import Admin, Consumer
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_tools.local.cluster import LocalCluster
 from kafka_peer import HERE, KafkaCluster
-from machine import busy_percent, write_figures
-from report import percentile
+from support.machine import busy_percent, write_figures
+from support.report import percentile
 
 TOPIC = "commits"
 MEMBERS = 50

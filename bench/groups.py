@@ -15,11 +15,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import measures
 import uvloop
 from barnabas import Consumer
 from barnabas_tools.local.cluster import LocalCluster
-from machine import busy_percent, write_figures
+from support import measures
+from support.machine import busy_percent, write_figures
 
 TOPIC = "bench"
 

@@ -12,11 +12,11 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import measures
 import uvloop
 from barnabas_tools.local.cluster import LocalCluster
 from kafka_peer import KafkaCluster
-from report import Report, compare, options_parser, percentile
+from support import measures
+from support.report import Report, compare, options_parser, percentile
 
 TOPIC = "bench"
 LATENCY_TOPIC = "latency"

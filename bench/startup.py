@@ -13,14 +13,14 @@ import time
 from functools import partial
 from pathlib import Path
 
-import measures
 import uvloop
 from aiokafka import AIOKafkaProducer
 from barnabas import Producer
 from barnabas_tools.local.cluster import LocalCluster
 from kafka_peer import KafkaCluster
-from machine import resident_mb
-from report import Report, compare, options_parser
+from support import measures
+from support.machine import resident_mb
+from support.report import Report, compare, options_parser
 
 TOPIC = "flights"
 FLIGHTS = 336_776

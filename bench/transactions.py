@@ -19,13 +19,13 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-import measures
 import uvloop
 from barnabas import Consumer, Producer
 from barnabas_tools.local.cluster import LocalCluster
 from kafka_peer import HERE, KafkaCluster
-from machine import busy_percent, write_figures
-from report import percentile
+from support import measures
+from support.machine import busy_percent, write_figures
+from support.report import percentile
 
 TOPIC, SENT = "transactions", "sent"
 RECORDS, SIZE = 100, 100

@@ -25,9 +25,9 @@ from barnabas_controller.zookeeper.session import (
     WatchEvent,
 )
 from barnabas_tools.local.zookeeper_server import EmbeddedZooKeeper
-from machine import write_figures
 from rich.console import Console
 from rich.table import Table
+from support.machine import write_figures
 
 CONTENDERS = (3, 10, 30, 100)
 BROKERS = (3, 10)

@@ -26,7 +26,7 @@ from typing import Any
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
 from barnabas_tools.local.ports import HOST, free_ports
-from machine import resident_mb
+from support.machine import resident_mb
 
 VERSION = "3.9.1"
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "kafka-peer"

@@ -62,6 +62,7 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         "replica",
         "simulate",
         "topic",
+        "transaction",
         "watch",
         "zk",
     ]

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from barnabas_tools.local.errors import ClusterError
 from kafka_peer import KafkaUnavailable
-from machine import busy_percent, machine
 from rich.console import Console
 from rich.table import Table
+
+from support.machine import busy_percent, machine
 
 console = Console()
 
