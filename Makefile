@@ -19,7 +19,7 @@ export PYSPARK_PYTHON := $(abspath $(PY))
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test test-all check format lint simulate proto image clean
+.PHONY: help install java demo test test-all check format lint simulate chaos proto image clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,10 @@ test-all: lint java ## everything
 simulate: $(STAMP) ## N=150 random schedules of whole clusters; SEED=... MODE=safety|liveness
 	$(PY) -m barnabas_simulator.campaign run $(or $(N),150) --seed $(or $(SEED),0) \
 		$(if $(MODE),--mode $(MODE))
+
+chaos: $(STAMP) ## the cluster in containers, broken on purpose: MINUTES=2 SEED= PROFILE=safe FAULTS=
+	$(PY) -m barnabas_tools.chaos.run --minutes $(or $(MINUTES),2) --seed $(or $(SEED),1) \
+		--profile $(or $(PROFILE),safe) $(if $(FAULTS),--faults $(FAULTS))
 
 proto: $(STAMP) ## generate proto/barnabas_proto from the .proto files
 	$(PY) proto/generate.py

@@ -57,7 +57,7 @@ class Worker(Generic[In, Out]):
 
 
 def _run(work: Callable[[In], Out], tasks: Sequence[In], sender: Connection) -> None:
-    with suppress(BrokenPipeError):  # the receiver is gone
+    with suppress(BrokenPipeError):  # the process that wants the results has ended
         for task in tasks:
             try:
                 result = work(task)
