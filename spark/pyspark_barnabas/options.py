@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from barnabas.consumer.config import IsolationLevel
+
 EARLIEST = -2
 LATEST = -1
 
@@ -18,6 +20,8 @@ KNOWN = {
     for name in (
         "bootstrap.servers",
         "kafka.bootstrap.servers",
+        "isolation.level",
+        "kafka.isolation.level",
         "subscribe",
         "assign",
         "startingOffsets",
@@ -49,6 +53,7 @@ class ReadOptions:
     fail_on_data_loss: bool = True
     min_partitions: int = 0
     poll_timeout_ms: int = 120_000
+    isolation_level: IsolationLevel = "read_uncommitted"
 
 
 def parse_options(options: Mapping[str, str]) -> ReadOptions:
@@ -68,7 +73,17 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
         fail_on_data_loss=_boolean(given, "failOnDataLoss", True),
         min_partitions=_integer(given, "minPartitions", 0),
         poll_timeout_ms=_integer(given, "pollTimeoutMs", 120_000),
+        isolation_level=_isolation(given),
     )
+
+
+def _isolation(given: Mapping[str, str]) -> IsolationLevel:
+    level = given.get("isolation.level") or given.get("kafka.isolation.level", "read_uncommitted")
+    if level == "read_committed":
+        return "read_committed"
+    if level == "read_uncommitted":
+        return "read_uncommitted"
+    raise OptionError(f"isolation.level must be read_committed or read_uncommitted, not {level!r}")
 
 
 def _topics(given: Mapping[str, str]) -> dict[str, list[int] | None]:

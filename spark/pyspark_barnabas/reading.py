@@ -86,6 +86,7 @@ class RangeReader:
             max_partition_fetch_bytes=_FETCH_BYTES,
             runtime=runtime,
             default_api_timeout_ms=max(options.poll_timeout_ms, 1),
+            isolation_level=options.isolation_level,
         )
 
     async def open(self) -> None:

@@ -106,11 +106,12 @@ class BatchReader(DataSourceReader):
 
 
 async def _bounds(options: ReadOptions) -> dict[TopicPartition, Bounds]:
-    """Return the first offset and the high watermark of every partition to be read."""
+    """Return where every partition to be read starts, and where it ends for this reader."""
     async with Consumer(
         bootstrap_servers=options.bootstrap_servers,
         allow_auto_create_topics=False,
         default_api_timeout_ms=max(options.poll_timeout_ms, 1),
+        isolation_level=options.isolation_level,
     ) as consumer:
         partitions: list[TopicPartition] = []
         for topic, wanted in options.topics.items():

@@ -53,7 +53,7 @@ COORDINATOR = Section(
             _PARTITION_LOG,
             "        while (offset := end) < (end := self._reads.log_range(key, leader_epoch).end):\n",
             "        while False:\n",
-            "simulation/test_transactional_data.py::test_a_marker_that_comes_while_the_groups_are_read_counts_too",
+            "simulation/test_transactional_commits.py::test_a_marker_that_comes_while_the_groups_are_read_counts_too",
         ),
         opposite(
             "The latest record of each key counts",

@@ -6,6 +6,7 @@ from barnabas_broker.coordinator.group.committed.transactional import PendingCom
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.loading import LoadedGroups
 from barnabas_broker.coordinator.group.member import Member
+from barnabas_broker.coordinator.group.open_groups import OpenGroups
 from barnabas_broker.coordinator.group.records import (
     OffsetKey,
     OffsetValue,
@@ -90,6 +91,28 @@ def test_a_repeated_marker_leaves_the_next_transaction_alone() -> None:
     assert committed.is_pending(A) and committed.is_pending(B), "written or in flight since"
     committed.transaction_ended(7, True, at=5)
     assert committed_at(committed, A) == 11 and not committed.is_pending(A)
+
+
+def test_the_groups_that_a_producers_marker_concerns() -> None:
+    found = OpenGroups()
+    one, other = Group("one"), Group("other")
+    one.committed.transactional.put(7, A, pending(1, at=1))
+    one.committed.transactional.put(8, A, pending(1, at=2))
+    for each in (one, other):
+        found.add(each)
+    assert (found.of(7), found.of(8), found.of(9)) == ([one], [one], [])
+    other.committed.begin_in_transaction(7, [A])
+    found.review(7, other)
+    assert found.of(7) == [one, other]
+    other.committed.end_in_transaction(7, [A])
+    found.review(7, other)
+    assert found.of(7) == [one], "it could not be written"
+    one.committed.transaction_ended(7, True, at=3)
+    found.review(7, one)
+    assert (found.of(7), found.of(8)) == ([], [one])
+    one.committed.remove(A, 4)
+    found.remove(one)
+    assert found.of(8) == [], "although its offset was removed before"
 
 
 def test_a_removed_offset_does_not_return_with_the_marker() -> None:

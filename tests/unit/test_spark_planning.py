@@ -87,6 +87,7 @@ def test_options_in_any_case_as_spark_lowers_them():
         (REQUIRED | {"minPartitions": "-1"}, "whole number"),
         (REQUIRED | {"failOnDataLoss": "maybe"}, "true or false"),
         ({"bootstrap.servers": "x:1", "assign": "t"}, "JSON"),
+        (REQUIRED | {"isolation.level": "serializable"}, "isolation.level"),
         ({"bootstrap.servers": "x:1", "assign": '{"t": []}'}, "no partition"),
         ({"bootstrap.servers": "x:1", "assign": '{"t": [true]}'}, "JSON"),
     ],

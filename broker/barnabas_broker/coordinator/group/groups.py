@@ -9,6 +9,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.loading import LoadedGroups
+from barnabas_broker.coordinator.group.open_groups import OpenGroups
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.internal_topic import InternalTopic
 from barnabas_broker.coordinator.owned_partitions import OwnedPartitions
@@ -34,6 +35,7 @@ class Groups(OwnedPartitions[LoadedGroups]):
         super().__init__(topic, "groups", log, events)
         self._on_loaded = loaded
         self._on_forgotten = forgotten
+        self.open_groups = OpenGroups()
         self._groups: dict[str, Group] = {}
         self._partitions: dict[str, int] = {}
         self._deleted_meanwhile: set[TopicPartition] = set()
@@ -63,10 +65,12 @@ class Groups(OwnedPartitions[LoadedGroups]):
     def _add(self, group: Group, partition: int) -> None:
         self._groups[group.group_id] = group
         self._partitions[group.group_id] = partition
+        self.open_groups.add(group)
 
     def _drop(self, group: Group) -> None:
         del self._groups[group.group_id]
         del self._partitions[group.group_id]
+        self.open_groups.remove(group)
         self._on_forgotten(group)
 
     def is_here(self, group: Group) -> bool:

@@ -84,6 +84,7 @@ class TxnOffsets:
         }
         producer_id, committed = request.producer_id, group.committed
         committed.begin_in_transaction(producer_id, offsets)
+        self._groups.open_groups.review(producer_id, group)
         try:
             written = await self._log.commit_in_transaction(
                 group,
@@ -95,6 +96,8 @@ class TxnOffsets:
                     committed.put_in_transaction(producer_id, key, PendingCommit(value, at))
         finally:
             committed.end_in_transaction(producer_id, offsets)
+            if self._groups.is_here(group):
+                self._groups.open_groups.review(producer_id, group)
         return written.error
 
     def transaction_ended(
@@ -104,9 +107,10 @@ class TxnOffsets:
 
         Groups that are being read are not here yet: their load finds the marker in the log.
         """
-        for group in self._groups.all():
+        for group in self._groups.open_groups.of(producer_id):
             if self._groups.partition_of(group) == partition:
                 group.committed.transaction_ended(producer_id, commit, at)
+                self._groups.open_groups.review(producer_id, group)
 
 
 def check_txn_commit(group: Group, request: TxnOffsetCommitRequest) -> ErrorCode:

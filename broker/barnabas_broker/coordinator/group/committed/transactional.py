@@ -4,7 +4,7 @@ A commit inside a transaction is a record in `__consumer_offsets` like any other
 the producer's marker is in the same partition, and never if that marker aborts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from barnabas_common.topic_partition import TopicPartition
@@ -90,6 +90,10 @@ class TransactionalCommits:
             partition in transaction.commits or partition in transaction.in_flight
             for transaction in self._open.values()
         )
+
+    def producer_ids(self) -> Collection[int]:
+        """The producers with a transaction that may still commit."""
+        return self._open.keys()
 
     def partitions(self) -> set[TopicPartition]:
         return {
