@@ -47,7 +47,7 @@ async def scenario(stage: LabCluster) -> None:
     seen = await stage.read(TOPIC, isolation_level=level)
     stage.check("the reader never sees what was aborted", seen == [b"before", b"behind"], seen)
     everything = await stage.read(TOPIC)
-    stage.check("read_uncommitted readers see it for ever", set(everything) == set(RECORDS_IN_LOG),
+    stage.check("read_uncommitted readers see it forever", set(everything) == set(RECORDS_IN_LOG),
                 everything)  # fmt: skip
     await stage.stop(3)
     stage.say("the log of broker 3:")
