@@ -85,6 +85,12 @@ async def test_an_open_transaction_is_listed_and_described(
         assert seen["current_transaction_start_offset"] == 0
         found = shell.rows("transaction", "find-hanging", "--max-transaction-timeout", "0")
         assert found == [], "its coordinator knows it"
+        explained = shell.ok("explain", "orders-1")
+        assert "last stable offset 0" in explained.splitlines()[0]
+        assert "'open' is open from offset 0 on" in explained
+        told = shell.ok("explain", "--transactional-id", "open")
+        assert "a transaction is open in orders-1" in told
+        assert "a producer at 127.0.0.1:" in told
         await producer.commit_transaction()
     (described,) = shell.rows("transaction", "describe", "--transactional-id", "open")
     assert described["transaction_state"] in ("PrepareCommit", "CompleteCommit")
@@ -156,6 +162,23 @@ async def test_what_cannot_be_done_is_told_in_one_line(
     assert told in refused.stderr
     assert "Traceback" not in refused.stderr
     assert refused.stdout == ""
+
+
+async def test_a_broker_that_is_down_is_no_obstacle(cluster: LocalCluster, tmp_path: Path) -> None:
+    shell = Shell(cluster.bootstrap, tmp_path)
+    async with Producer(cluster.bootstrap, transactional_id="survivor") as producer:
+        await producer.init_transactions()
+        (row,) = [
+            row
+            for row in shell.rows("transaction", "list")
+            if row["transactional_id"] == "survivor"
+        ]
+        broker = int(str(row["coordinator"]))
+        await asyncio.to_thread(cluster.kill, broker)
+        (described,) = shell.rows("transaction", "describe", "--transactional-id", "survivor")
+        assert described["coordinator_id"] != broker
+        await asyncio.to_thread(cluster.start_broker, broker)
+        assert "survivor" in shell.ok("transaction", "list")
 
 
 async def test_without_a_broker_the_command_says_so(tmp_path: Path) -> None:

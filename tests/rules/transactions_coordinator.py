@@ -130,8 +130,8 @@ PARTITIONS_AND_OFFSETS = Section(
         opposite(
             "Offsets count with the commit marker of their partition, and never after an abort",
             "coordinator/group/txn_offsets.py",
-            "group.committed.transaction_ended(producer_id, commit)",
-            "group.committed.transaction_ended(producer_id, True)",
+            "group.committed.transaction_ended(producer_id, commit",
+            "group.committed.transaction_ended(producer_id, True",
             "simulation/test_transactional_data.py::test_offsets_of_a_transaction_count_with_its_marker",
         ),
         opposite(

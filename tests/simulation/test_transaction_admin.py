@@ -9,6 +9,7 @@ from barnabas_common.errors import (
     InvalidProducerEpochError,
     ProducerFencedError,
     TransactionalIdNotFoundError,
+    UnknownTopicOrPartitionError,
 )
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.transactions import (
@@ -67,7 +68,7 @@ def test_an_unknown_id_and_an_unknown_state_are_errors() -> None:
                 await admin.describe_transactions(["nobody"])
             with pytest.raises(InvalidArgumentError, match="Sleeping"):
                 await admin.list_transactions(["Ongoing", "Sleeping"])
-            with pytest.raises(InvalidArgumentError, match="orders-9"):
+            with pytest.raises(UnknownTopicOrPartitionError, match="orders-9"):
                 await admin.abort_transaction(("orders", 9), 1, 0)
 
     in_cluster(story)

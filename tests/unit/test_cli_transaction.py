@@ -27,3 +27,11 @@ def test_wrong_usage(arguments: str, told: str) -> None:
     assert refused.exit_code == 2
     assert told in refused.output
     assert "127.0.0.1" not in refused.output
+
+
+def test_explain_takes_one_subject() -> None:
+    nowhere = ["--bootstrap", "127.0.0.1:1"]
+    given = ["explain", "orders-0", "--transactional-id", "copy"]
+    refused = CliRunner().invoke(app, [*nowhere, *given])
+    assert refused.exit_code == 2
+    assert "one of them" in refused.output

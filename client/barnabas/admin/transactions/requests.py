@@ -11,6 +11,7 @@ from barnabas_common.errors import (
     RequestTimedOutError,
     TransactionalIdNotFoundError,
     TransportError,
+    UnknownTopicOrPartitionError,
     raise_for,
 )
 from barnabas_common.errors.error_code import ErrorCode
@@ -165,7 +166,7 @@ async def abort_transaction(
 
     info = await cluster.topic(partition.topic, timeout)
     if not 0 <= partition.partition < info.partition_count:
-        raise InvalidArgumentError(f"there is no partition {partition}")
+        raise UnknownTopicOrPartitionError(f"there is no partition {partition}")
     await _repeated(cluster, attempt, timeout, f"{partition} got no abort marker")
 
 
