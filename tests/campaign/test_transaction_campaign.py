@@ -178,7 +178,7 @@ CAUGHT: list[tuple[str, Sequence[Fault], list[str]]] = [
     ("M14", [], ["I14", "was answered, and is not in the log"]),
     ("T2", [], ["I19", "its transaction is not committed"]),
 ]
-ELSEWHERE = {"M10", "T1"}
+ELSEWHERE = {"M10", "T1", "T3"}
 """In `tests/simulation/test_transaction_schedules.py`."""
 
 
