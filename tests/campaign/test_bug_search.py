@@ -6,6 +6,7 @@ from tests.support import seeded_bugs
 from tests.support.bug_search import BUDGET, ELEVEN, Found, Judge, campaign, find, random_faults
 from tests.support.group_bugs import GROUP_BUGS
 from tests.support.seeded_bugs import SEEDED_BUGS, SeededBug
+from tests.support.transaction_bugs import TRANSACTION_BUGS
 
 HARD = ("M3", "M4")  # these need a request, or a high watermark, that is late by milliseconds
 
@@ -27,6 +28,12 @@ def test_most_of_the_seeded_bugs_are_found_at_random(judge: Judge, wanted: int) 
 @pytest.mark.parametrize("name", GROUP_BUGS)
 def test_the_bugs_of_groups_are_found_at_random(name: str) -> None:
     assert find(GROUP_BUGS[name], range(40)) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["M9", "M14", "T2", "T3"])
+def test_the_bugs_of_transactions_are_found_at_random(name: str) -> None:
+    assert find(TRANSACTION_BUGS[name], range(10)) is not None
 
 
 def test_what_also_fails_without_the_bug_is_not_its_finding() -> None:

@@ -12,7 +12,12 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.campaign import schedule
 from barnabas_simulator.campaign.faults.faults import OF_TRANSACTIONS, Fault, FaultKind
 from barnabas_simulator.campaign.faults.plan import plan
-from barnabas_simulator.campaign.judge.verdict import assert_copied, wrong_copies
+from barnabas_simulator.campaign.judge.verdict import (
+    ABORTED,
+    COMMITTED,
+    assert_copied,
+    wrong_copies,
+)
 from barnabas_simulator.campaign.options import Mode, Options
 from barnabas_simulator.campaign.schedule import Outcome, run_schedule
 from barnabas_simulator.labels import copy_of
@@ -32,7 +37,6 @@ COPYING = Options(
     abort_chance=0.3,
     transaction_pause=0.1,
 )
-COMMITTED, ABORTED = "transaction committed", "transaction aborted"
 
 
 def every(seconds: float, kind: FaultKind, *targets: str, lasting: float = 1.0) -> list[Fault]:
@@ -174,7 +178,7 @@ CAUGHT: list[tuple[str, Sequence[Fault], list[str]]] = [
     ("M14", [], ["I14", "was answered, and is not in the log"]),
     ("T2", [], ["I19", "its transaction is not committed"]),
 ]
-ELSEWHERE = {"M10", "T1"}
+ELSEWHERE = {"M10", "T1", "T3"}
 """In `tests/simulation/test_transaction_schedules.py`."""
 
 

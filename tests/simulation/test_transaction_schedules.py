@@ -107,6 +107,29 @@ def test_an_epoch_for_each_transaction_prevents_it_too() -> None:
         watched(story, version=2)
 
 
+@pytest.mark.parametrize("late", ["add", "end"])
+def test_a_zombie_that_a_coordinator_serves_is_noticed(late: str) -> None:
+    """What a producer asks for after another one has taken over its transactional id."""
+
+    async def story(sender: Sender) -> None:
+        zombie = sender.transaction
+        heir = RawTransaction(zombie.coordinators, version=2)
+        await heir.init()
+        await heir.add(FIRST)
+        if late == "add":
+            assert (await zombie.try_add(SECOND))[0] == expected
+        else:
+            assert (await zombie.try_end(True)).error_code == expected
+        assert await heir.end(commit=True) == E.NONE
+
+    expected = E.PRODUCER_FENCED
+    watched(story, version=2)
+    expected = E.NONE
+    with TRANSACTION_BUGS["T3"].planted(), pytest.raises(InvariantViolation) as caught:
+        watched(story, version=2)
+    assert caught.value.name == "I17 ProducersAreFenced"
+
+
 @pytest.mark.parametrize("version", [0, 2])
 def test_an_end_that_comes_during_the_next_transaction(version: int) -> None:
     """Without an epoch of its own the next transaction is committed in the middle."""

@@ -22,9 +22,10 @@ from tests.support.cleaner_bugs import CLEANER_BUGS
 from tests.support.group_bugs import GROUP_BUGS
 from tests.support.random_faults import run_seed
 from tests.support.seeded_bugs import SEEDED_BUGS, SeededBug
+from tests.support.transaction_bugs import TRANSACTION_BUGS
 
 BUDGET = 200
-BUGS = SEEDED_BUGS | CLEANER_BUGS | GROUP_BUGS
+BUGS = SEEDED_BUGS | CLEANER_BUGS | GROUP_BUGS | TRANSACTION_BUGS
 ELEVEN = ("M1", "M2", "M3", "M4", "M5", "M6", "M7", "M11", "M12", "M13", "M16")
 
 Judge = Callable[[int], str | None]

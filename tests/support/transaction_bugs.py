@@ -5,6 +5,9 @@ from typing import Any
 
 from barnabas_broker.coordinator.group.committed.committed import Committed
 from barnabas_broker.coordinator.group.committed.transactional import PendingCommit
+from barnabas_broker.coordinator.transaction import coordinator
+from barnabas_broker.coordinator.transaction.admission import Producer, add_to_transaction
+from barnabas_broker.coordinator.transaction.ending import end_transaction
 from barnabas_broker.coordinator.transaction.metadata import Transaction
 from barnabas_broker.coordinator.transaction.transaction_log import TransactionLog
 from barnabas_broker.log.index.index_file import IndexFile
@@ -72,6 +75,23 @@ def _count_offsets_without_a_marker() -> list[Patch]:
     return [(Committed, "put_in_transaction", put)]
 
 
+def _ask_for_no_epoch() -> list[Patch]:
+    """T3: a coordinator serves a producer under any epoch of its id."""
+    end, add = end_transaction, add_to_transaction
+
+    def current(transaction: Transaction | None, producer: Producer) -> Producer:
+        known = producer if transaction is None else transaction.metadata
+        return Producer(producer.producer_id, getattr(known, "producer_epoch", producer.epoch))
+
+    def end_any(transaction: Transaction | None, producer: Producer, *others: Any) -> Any:
+        return end(transaction, current(transaction, producer), *others)
+
+    def add_any(transaction: Transaction | None, producer: Producer, *others: Any) -> Any:
+        return add(transaction, current(transaction, producer), *others)
+
+    return [(coordinator, "end_transaction", end_any), (coordinator, "add_to_transaction", add_any)]
+
+
 TRANSACTION_BUGS = {
     bug.name: bug
     for bug in (
@@ -80,5 +100,6 @@ TRANSACTION_BUGS = {
         SeededBug("M14", "decisions are written first", _answer_before_the_state_is_committed),
         SeededBug("T1", "KIP-890", _verify_nothing),
         SeededBug("T2", "offsets wait for the marker", _count_offsets_without_a_marker),
+        SeededBug("T3", "the epoch of each producer", _ask_for_no_epoch),
     )
 }

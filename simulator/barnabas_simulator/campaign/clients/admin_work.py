@@ -9,7 +9,7 @@ from typing import Any
 from barnabas import Admin
 from barnabas.admin import ConfigResource
 from barnabas_common.errors import BarnabasError
-from barnabas_common.topic_name import GROUP_METADATA_TOPIC
+from barnabas_common.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.campaign.faults.spoiling import request_deletion
@@ -28,6 +28,7 @@ WEIGHTS = {
     "elect": 1,
     "configure": 1,
     "move groups": 1,
+    "move transactions": 1,
 }
 
 Act = Callable[[Admin], Coroutine[Any, Any, bool]]
@@ -71,6 +72,8 @@ class AdminWork:
             acts["delete"] = self._delete
         if self._options.groups:
             acts["move groups"] = self._move_groups
+        if self._options.has_transactions:
+            acts["move transactions"] = self._move_transactions
         weights = [WEIGHTS[name] for name in acts]
         runtime = self._cluster.client_runtime("admin")
         async with Admin(
@@ -138,9 +141,15 @@ class AdminWork:
         return True
 
     async def _move_groups(self, admin: Admin) -> bool:
-        """Move a partition of the groups; often to another coordinator."""
-        number = self._chance.randrange(self._options.offsets_partitions)
-        partition = TopicPartition(GROUP_METADATA_TOPIC, number)
+        return await self._move_state(admin, GROUP_METADATA_TOPIC, self._options.offsets_partitions)
+
+    async def _move_transactions(self, admin: Admin) -> bool:
+        topic, partitions = TRANSACTION_STATE_TOPIC, self._options.state_partitions
+        return await self._move_state(admin, topic, partitions)
+
+    async def _move_state(self, admin: Admin, topic: str, partitions: int) -> bool:
+        """Move a partition of an internal topic; often to another coordinator."""
+        partition = TopicPartition(topic, self._chance.randrange(partitions))
         brokers = self._chance.sample(self._cluster.broker_ids, 3)
         self._note(f"admin: move {partition} to {brokers}")
         await admin.alter_partition_reassignments({partition: brokers})

@@ -6,6 +6,7 @@ from barnabas_common.events import EventKind
 
 from barnabas_simulator.campaign.clients.admin_work import WEIGHTS
 from barnabas_simulator.campaign.faults.faults import FaultKind
+from barnabas_simulator.campaign.judge.verdict import ENDS
 
 ENOUGH_RUNS = 150
 
@@ -30,6 +31,7 @@ ELSEWHERE = frozenset(
         EventKind.CONTROLLER_REACHABLE,
         # Too few brokers, bit rot, groups and topics of groups that are deleted: not drawn yet.
         EventKind.OFFSETS_TOPIC_REFUSED,
+        EventKind.TRANSACTION_TOPIC_REFUSED,
         EventKind.COORDINATOR_LOAD_FAILED,
         EventKind.COORDINATOR_RECORD_UNREADABLE,
         EventKind.GROUP_GONE,
@@ -44,6 +46,7 @@ def wanted() -> list[str]:
         *(f"fault: {kind}" for kind in FaultKind),
         *(f"event: {kind}" for kind in EventKind if kind not in ELSEWHERE),
         *(f"admin: {act}" for act in WEIGHTS),
+        *ENDS,
     ]
 
 

@@ -13,6 +13,8 @@ from barnabas_simulator.labels import may_be_gone, newest_by_key, original_of
 
 Records = Mapping[TopicPartition, list[tuple[int, bytes]]]
 
+ENDS = COMMITTED, ABORTED = "transaction committed", "transaction aborted"
+
 
 def assert_delivered(
     histories: Mapping[str, dict[TopicPartition, History]],
@@ -81,7 +83,7 @@ def ends_of(operations: Iterable[Operation]) -> Counter[str]:
     for operation in operations:
         if isinstance(operation, End) and operation.stage in (Stage.OK, Stage.FAIL):
             is_committed = operation.commit and operation.stage is Stage.OK
-            ended["transaction committed" if is_committed else "transaction aborted"] += 1
+            ended[COMMITTED if is_committed else ABORTED] += 1
     return ended
 
 
