@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from barnabas import Producer
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.replica.serve.coordinator_reads import CoordinatorReads
 from barnabas_broker.replica.serve.verification import TransactionVerification, Verified
@@ -181,6 +182,23 @@ def test_a_partition_without_a_state_changes_no_key_of_the_others() -> None:
             await add_offsets(coordinators, one)
             assert await commit_offset(coordinators, one, 7) == E.NONE
             assert await one.end(commit=True) == E.NONE
+        await coordinators.settled("copy")
+        assert await coordinators.committed("g", FIRST) == 7
+
+    in_cluster(story, offsets_topic_num_partitions="4")
+
+
+def test_the_first_offsets_of_a_cluster_may_be_those_of_a_transaction() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        async with Producer(
+            cluster.bootstrap,
+            runtime=cluster.client_runtime("p"),
+            transactional_id="copy",
+            max_block_ms=20_000,
+        ) as producer:
+            await producer.init_transactions()
+            async with producer.transaction():
+                await producer.send_offsets_to_transaction({FIRST: 7}, "g")
         await coordinators.settled("copy")
         assert await coordinators.committed("g", FIRST) == 7
 

@@ -1,8 +1,12 @@
 """The transactions of a log: what is accepted, what is stable, and what is kept of them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from barnabas_broker.log.append_origin import AppendOrigin
-from barnabas_broker.log.index.transaction_index import AbortedTxn
+from barnabas_broker.log.index.index_file import EntryAt
+from barnabas_broker.log.index.transaction_index import AbortedTxn, TransactionIndex
 from barnabas_broker.log.producers.producer_state import unpack
 from barnabas_broker.log.producers.verification import NOT_NEEDED
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint
@@ -344,6 +348,30 @@ def test_a_reader_learns_of_the_transactions_in_what_it_reads(
     )
     assert [one.producer_id for one in log.aborted_transactions(start, piece)] == found
     assert log.aborted_transactions(start, b"") == []
+
+
+def test_a_reader_far_behind_looks_at_few_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = LogWorld().open()
+    writer = Writer(log, 7)
+    for _ in range(500):
+        writer.send(b"aborted")
+        writer.end(commit=False)
+    log.roll()
+    commit_all(log)
+    looked_at: list[int] = []
+    with_entries = TransactionIndex._with_entries
+
+    def counting(self: TransactionIndex, use: Callable[[EntryAt], Any]) -> Any:
+        def note(entry_at: EntryAt) -> EntryAt:
+            return lambda number: looked_at.append(number) or entry_at(number)  # type: ignore[func-returns-value]
+
+        return with_entries(self, lambda entry_at: use(note(entry_at)))
+
+    monkeypatch.setattr(TransactionIndex, "_with_entries", counting)
+    records = log.read(100, 200, log.high_watermark)
+    found = log.aborted_transactions(100, records)
+    assert 1 <= len(found) <= 3
+    assert len(looked_at) < 20
 
 
 @pytest.mark.parametrize("seed", range(10))

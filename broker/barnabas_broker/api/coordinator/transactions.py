@@ -21,6 +21,7 @@ from barnabas_common.runtime import Peer
 from barnabas_common.topic_name import GROUP_METADATA_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.api.coordinator.internal_topics import create_internal_topic
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.coordinator.transaction.admission import Producer
@@ -85,8 +86,11 @@ async def handle_add_offsets_to_txn(
 ) -> AddOffsetsToTxnResponse:
     if not request.group_id:
         return AddOffsetsToTxnResponse(ErrorCode.INVALID_GROUP_ID)
-    count = await parts.groups.topic.learned_partition_count()
+    topic = parts.groups.topic
+    count = await topic.learned_partition_count()
     if not count:
+        if not topic.exists:  # a producer may know the group before any consumer asks for it
+            await create_internal_topic(parts, topic.name)
         return AddOffsetsToTxnResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = partition_of_key(request.group_id, count)
     error = await parts.transactions.add_partitions(

@@ -83,8 +83,9 @@ class TransactionIndex(IndexFile):
         """All entries."""
         return [AbortedTxn._make(fields) for _, *fields in self._all()]
 
-    def ending_from(self, offset: int) -> list[AbortedTxn]:
-        """The entries whose markers are at `offset` or above."""
+    def ending_from(self, offset: int, end: int) -> list[AbortedTxn]:
+        """The entries whose markers are at `offset` or above, up to the first after which a reader
+        of the offsets below `end` needs none."""
 
         def find(entry_at: EntryAt) -> list[AbortedTxn]:
             low, high = 0, len(self)
@@ -94,7 +95,12 @@ class TransactionIndex(IndexFile):
                     low = middle + 1
                 else:
                     high = middle
-            return [AbortedTxn._make(entry_at(n)[1:]) for n in range(low, len(self))]
+            entries = []
+            for number in range(low, len(self)):
+                entries.append(AbortedTxn._make(entry_at(number)[1:]))
+                if entries[-1].last_stable_offset >= end:
+                    break
+            return entries
 
         found: list[AbortedTxn] = self._with_entries(find) if len(self) else []
         return found
@@ -118,10 +124,11 @@ class TransactionIndex(IndexFile):
         return super()._unsealed()
 
     def _all(self) -> Iterator[tuple[int, ...]]:
-        def read(entry_at: EntryAt) -> list[tuple[int, ...]]:
-            return [entry_at(number) for number in range(len(self))]
-
-        return iter(self._with_entries(read) if len(self) else ())
+        if not len(self):
+            return iter(())
+        # A file is read at once: an entry alone costs a system call.
+        data = self._disk.read_file(self.path) if self._buffer is None else bytes(self._buffer)
+        return self._form.iter_unpack(data[: len(self) * self._form.size])
 
 
 def aborted_between(
@@ -132,7 +139,7 @@ def aborted_between(
     `indexes` are those of the segment that holds `start` and of all later ones.
     """
     for index in indexes:
-        for entry in index.ending_from(start):
+        for entry in index.ending_from(start, end):
             if entry.first_offset < end:
                 yield entry
             if entry.last_stable_offset >= end:
