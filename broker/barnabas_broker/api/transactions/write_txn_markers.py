@@ -20,7 +20,6 @@ from barnabas_common.topic_name import GROUP_METADATA_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.api.parts import BrokerParts
-from barnabas_broker.coordinator.transaction.metadata import MAX_EPOCH
 from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_broker.replica.leader.leadership import ACKS_ALL
 
@@ -70,7 +69,7 @@ async def handle_abort_by_administrator(
 
 def _may_be_an_administrators(marker: WritableTxnMarker) -> bool:
     """Whether it is an abort, with numbers that a batch can hold."""
-    possible = marker.producer_id >= 0 and 0 <= marker.producer_epoch <= MAX_EPOCH
+    possible = marker.producer_id >= 0 and 0 <= marker.producer_epoch < 2**15
     return possible and not marker.transaction_result
 
 
