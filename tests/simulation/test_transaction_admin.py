@@ -96,6 +96,7 @@ def test_an_administrator_ends_a_hanging_transaction_and_only_by_an_abort() -> N
         runtime = cluster.client_runtime("old")
         async with OldProducer(cluster.bootstrap, "old", runtime=runtime) as producer:
             await producer.init()
+            await producer.init()
             await producer.add(FIRST)
             batch = producer.batch(FIRST, b"late")
             await producer.end(commit=False)
@@ -105,10 +106,16 @@ def test_an_administrator_ends_a_hanging_transaction_and_only_by_an_abort() -> N
             leader = leader_of(cluster, FIRST)
             assert leader is not None
             named = [TransactionPartition(*FIRST)]
-            commit = WritableTxnMarker(producer.producer_id, 0, True, named, 9)
-            request = WriteTxnMarkersRequest([commit])
-            answer = await ask(cluster, leader, Service.DATA, request)
-            assert answer.markers[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
+            for producer_id, epoch, commit in (
+                (producer.producer_id, 0, True),
+                (producer.producer_id, 32_768, False),
+                (producer.producer_id, -1, False),
+                (-1, 0, False),
+            ):
+                marker = WritableTxnMarker(producer_id, epoch, commit, named, 9)
+                request = WriteTxnMarkersRequest([marker])
+                answer = await ask(cluster, leader, Service.DATA, request)
+                assert answer.markers[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
             assert described(cluster, FIRST).last_stable_offset == 1, "behind the first marker"
         async with admin_of(cluster) as admin:
             found = await admin.find_hanging_transactions([FIRST], max_transaction_timeout_ms=-1)

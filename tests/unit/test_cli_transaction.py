@@ -18,6 +18,11 @@ from typer.testing import CliRunner
         ("abort --topic orders --partition 0 --producer-id 1", "name either --start-offset"),
         ("abort --topic orders --partition 0 --start-offset 0 --producer-epoch 1", "name either"),
         ("abort --topic orders --partition -1 --start-offset 0", "--partition"),
+        (
+            "abort --topic orders --partition 0 --producer-id 1 --producer-epoch 32768"
+            " --coordinator-epoch 0",
+            "--producer-epoch",
+        ),
         ("describe-producers --topic orders", "--partition"),
     ],
 )

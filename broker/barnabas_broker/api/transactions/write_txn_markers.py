@@ -73,7 +73,7 @@ async def handle_abort_by_administrator(
 
     Only by an abort: a commit would make records count that no coordinator has decided on.
     """
-    if not any(marker.transaction_result for marker in request.markers):
+    if all(_may_be_an_administrators(marker) for marker in request.markers):
         return await handle_write_txn_markers(parts, request, peer)
     return WriteTxnMarkersResponse(
         [
@@ -87,6 +87,12 @@ async def handle_abort_by_administrator(
             for marker in request.markers
         ]
     )
+
+
+def _may_be_an_administrators(marker: WritableTxnMarker) -> bool:
+    """Whether it is an abort, with numbers that a batch can hold."""
+    possible = marker.producer_id >= 0 and 0 <= marker.producer_epoch < 2**15
+    return possible and not marker.transaction_result
 
 
 def _result(

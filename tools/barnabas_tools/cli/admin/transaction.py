@@ -213,10 +213,14 @@ def abort(
     start_offset: Annotated[
         int | None, typer.Option(min=0, help="The first offset of the transaction.")
     ] = None,
-    producer_id: Annotated[int | None, typer.Option(min=0, help="The producer.")] = None,
-    producer_epoch: Annotated[int | None, typer.Option(min=0, help="Its epoch.")] = None,
+    producer_id: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, help="The producer.")
+    ] = None,
+    producer_epoch: Annotated[
+        int | None, typer.Option(min=0, max=2**15 - 1, help="Its epoch.")
+    ] = None,
     coordinator_epoch: Annotated[
-        int | None, typer.Option(min=-1, help="The coordinator's epoch.")
+        int | None, typer.Option(min=-1, max=2**31 - 1, help="The coordinator's epoch.")
     ] = None,
 ) -> None:
     """End a hanging transaction in one partition by an abort marker.
