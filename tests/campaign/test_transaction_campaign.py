@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from barnabas_common.history.checker import check
 from barnabas_common.history.checks.finding import Anomaly
 from barnabas_common.history.operations import End, FinalRead, Operation, Send, Stage
 from barnabas_common.history.promise import Promise
+from barnabas_common.history.recorder import Recorder
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.campaign import schedule
 from barnabas_simulator.campaign.faults.faults import OF_TRANSACTIONS, Fault, FaultKind
@@ -16,6 +18,7 @@ from barnabas_simulator.campaign.judge.verdict import (
     ABORTED,
     COMMITTED,
     assert_copied,
+    assert_fenced,
     wrong_copies,
 )
 from barnabas_simulator.campaign.options import Mode, Options
@@ -140,6 +143,21 @@ def test_what_is_planted_in_the_history_is_found(recorded: list[Operation]) -> N
     promise = Promise(idempotent=True)
     assert Anomaly.ABORTED_READ in check(as_aborted(recorded), promise).broken
     assert Anomaly.LOST_WRITE in check(without_one(recorded), promise).broken
+
+
+def test_a_zombie_that_writes_is_found() -> None:
+    written: list[Operation] = []
+    tell = partial(Recorder, written.append, lambda: len(written), "copier-0")
+    zombie, heir = tell(1), tell(2)
+    early = zombie.begin(Send, partition="copies-0", value="early", transaction="1:1")
+    heir.end(heir.begin(Send, partition="copies-0", value="heir", transaction="2:1"), offset=7)
+    late = zombie.begin(Send, partition="copies-0", value="late", transaction="1:1")
+    zombie.end(early, offset=6)
+    zombie.end(zombie.begin(End, transaction="1:1", commit=True), Stage.INFO)
+    assert_fenced(written)
+    zombie.end(late, offset=8)
+    with pytest.raises(AssertionError, match="I17"):
+        assert_fenced(written)
 
 
 @pytest.mark.parametrize(

@@ -334,7 +334,7 @@ def test_what_only_a_client_was_told_of_must_be_there_too() -> None:
     truth.expose(log_of(at(2, 3)), 4)
     truth.high_watermark = 5
     assert truth.missing_from(log_of(at(3, 4)), 0) is None
-    assert truth.missing_from(log_of(at(2, 3)), 0) == (4, 4, -1, 0, 0, None, None)
+    assert truth.missing_from(log_of(at(2, 3)), 0) == (4, 4, -1, 0, 0, None, None, None)
 
 
 # ---- the judge of what is read at the end

@@ -11,11 +11,14 @@ from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.groups import Groups
 from barnabas_broker.coordinator.group.membership.sync import Syncs
 from barnabas_broker.coordinator.group.states import GroupState
+from barnabas_broker.coordinator.owned_partitions import OwnedPartitions
 from barnabas_broker.replica.serve.coordinator_reads import CoordinatorReads, LogRange
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.seeded_bugs import Patch, SeededBug
+
+Owned = OwnedPartitions[Any]
 
 
 def _accept_commits_of_any_generation() -> list[Patch]:
@@ -45,20 +48,26 @@ def _load_to_the_high_watermark() -> list[Patch]:
 
 def _keep_groups_while_another_leads() -> list[Patch]:
     """G3: a coordinator that leads again serves what it knew when it led before."""
-    became_leader = Groups.became_leader
+    became_leader = OwnedPartitions.became_leader
+    became_follower = OwnedPartitions.became_follower
     kept: set[tuple[int, int]] = set()
 
-    def follow(groups: Groups, partition: TopicPartition, _leader_epoch: int) -> None:
-        if groups._owned.pop(partition.partition, None) is not None:
+    def follow(groups: Owned, partition: TopicPartition, leader_epoch: int) -> None:
+        if not isinstance(groups, Groups):
+            became_follower(groups, partition, leader_epoch)
+        elif groups._owned.pop(partition.partition, None) is not None:
             kept.add((id(groups), partition.partition))
 
-    def lead(groups: Groups, partition: TopicPartition, leader_epoch: int) -> None:
+    def lead(groups: Owned, partition: TopicPartition, leader_epoch: int) -> None:
         if (id(groups), partition.partition) in kept:
             groups._owned[partition.partition] = leader_epoch
         else:
             became_leader(groups, partition, leader_epoch)
 
-    return [(Groups, "became_follower", follow), (Groups, "became_leader", lead)]
+    return [
+        (OwnedPartitions, "became_follower", follow),
+        (OwnedPartitions, "became_leader", lead),
+    ]
 
 
 def _count_generations_from_0() -> list[Patch]:

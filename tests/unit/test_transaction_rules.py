@@ -183,9 +183,18 @@ def test_the_last_stable_offset_is_the_first_undecided_record(
 ) -> None:
     log, replica = log_of(*parts), replica_of(high_watermark, start=start)
     broken = rules.stable_offset_is_the_logs.broken
-    assert broken(replica, log, stable) is None
+    assert broken(replica, log, stable, 0) is None
     for wrong in (stable - 1, stable + 1):
-        assert "by the log" in str(broken(replica, log, wrong))
+        assert "by the log" in str(broken(replica, log, wrong, 0))
+
+
+def test_a_snapshot_does_not_say_which_markers_are_committed() -> None:
+    log = log_of((7, 0, None), PLAIN, (7, 1, True), (8, 0, None), PLAIN, (8, 1, True))
+    broken, replica = rules.stable_offset_is_the_logs.broken, replica_of(2)
+    assert broken(replica, log, 0, 3) is None
+    assert broken(replica, log, 2, 3) is None
+    assert "by the log 0" in str(broken(replica, log, 2, 2))
+    assert "by the log 3" in str(broken(replica_of(5), log, 5, 3)), "the second came later"
 
 
 def test_the_last_stable_offset_of_a_leader_rises() -> None:

@@ -19,6 +19,7 @@ from barnabas_simulator.campaign.judge.core import can_progress, choose_core
 from barnabas_simulator.campaign.judge.verdict import (
     assert_copied,
     assert_delivered,
+    assert_fenced,
     assert_promise_kept,
     ends_of,
 )
@@ -166,6 +167,7 @@ class _Schedule:
         assert_promise_kept(workload.operations, promise)
         if options.has_transactions:
             assert_promise_kept(workload.transactional.operations, Promise(idempotent=True))
+            assert_fenced(workload.transactional.operations)
             assert_copied(committed_ones, ORDERS, COPIES if options.copiers else "")
         assert not self.tracebacks.found, f"tracebacks: {self.tracebacks.found[:3]}"
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas_common.history.checker import check
-from barnabas_common.history.operations import End, Operation, Stage
+from barnabas_common.history.operations import Commit, End, Operation, Send, Stage
 from barnabas_common.history.promise import Promise
 from barnabas_common.topic_partition import TopicPartition
 
@@ -85,6 +85,26 @@ def ends_of(operations: Iterable[Operation]) -> Counter[str]:
             is_committed = operation.commit and operation.stage is Stage.OK
             ended[COMMITTED if is_committed else ABORTED] += 1
     return ended
+
+
+def assert_fenced(operations: Iterable[Operation]) -> None:
+    """Raise AssertionError if a transactional client has written, or committed, anything that it
+    asked for after a later incarnation had begun to write (I17)."""
+    newest: dict[str, int] = {}
+    late: set[str] = set()
+    for operation in operations:
+        writes = isinstance(operation, Send | Commit) or (
+            isinstance(operation, End) and operation.commit
+        )
+        if not writes:
+            continue
+        if operation.stage is Stage.INVOKE:
+            known = newest.get(operation.client, 0)
+            newest[operation.client] = max(known, operation.incarnation)
+            if operation.incarnation < known:
+                late.add(operation.name)
+        elif operation.stage is Stage.OK:
+            assert operation.name not in late, f"I17: {operation} of a client that is fenced"
 
 
 def assert_copied(records: Records, source: str, target: str) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from barnabas_broker.coordinator.record_fields import UnreadableRecord
 from barnabas_broker.coordinator.transaction.records import decode_key, decode_value
+from barnabas_broker.log.producers.transactions import TransactionTable
+from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.partition.partition import Partition
 from barnabas_common.record.reader import Record
 from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
@@ -32,6 +34,7 @@ class TransactionChecks:
         self.seen = TransactionsSeen(findings, truths)
         self.answers = TransactionAnswers(self.seen)
         self._hold = findings.hold
+        self._tables: dict[tuple[str, TopicPartition], tuple[TransactionTable, int]] = {}
         self._ended: dict[Producer, Ended] = {}
         self._read: dict[tuple[TopicPartition, int], None] = {}
 
@@ -98,11 +101,19 @@ class TransactionChecks:
         if not (found.markers or found.open or indexes):
             return
         self._hold(key, rules.no_older_epoch, replica, image)
-        stable = log.last_stable_offset
-        self._hold(key, rules.stable_offset_is_the_logs, replica, found, stable)
+        stable, known_to = log.last_stable_offset, self._snapshot_of(replica, log, image)
+        self._hold(key, rules.stable_offset_is_the_logs, replica, found, stable, known_to)
         entries = [entry for index in indexes for entry in index.entries()]
         start = image.batches[0].base_offset
         self._hold(key, rules.index_is_the_logs, replica, found, start, entries)
+
+    def _snapshot_of(self, replica: Replica, log: UnifiedLog, image: LogImage) -> int:
+        """The end of what the log's producers may have been read from a snapshot for."""
+        place, table = (replica.incarnation, log.topic_partition), log.producers.transactions
+        known = self._tables.get(place)
+        if known is None or known[0] is not table:
+            known = self._tables[place] = (table, image.end)
+        return known[1]
 
     def changed(self, key: TopicPartition, before: Replica, after: Replica) -> None:
         self._hold(key, rules.stable_offset_rises, before, after)

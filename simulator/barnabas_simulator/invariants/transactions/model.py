@@ -95,11 +95,12 @@ class PartitionTransactions:
             if commit:
                 self.visible_end = max(self.visible_end, batch.last_offset + 1)
 
-    def stable_offset(self, high_watermark: int, log_start: int) -> int:
+    def stable_offset(self, high_watermark: int, log_start: int, markers_from: int = 0) -> int:
         """Where readers of committed records stop: at the first record of a transaction whose
-        marker is not committed."""
+        marker is not committed. Those with a marker below `markers_from` are left out."""
         undecided = [each.first_offset for each in self.open.values()]
-        undecided += [e.first_offset for e in self.ended if e.marker_offset >= high_watermark]
+        uncommitted = max(high_watermark, markers_from)
+        undecided += [e.first_offset for e in self.ended if e.marker_offset >= uncommitted]
         first = min(undecided, default=high_watermark)
         return max(first, log_start) if first < high_watermark else high_watermark
 

@@ -100,14 +100,16 @@ def index_is_the_logs(
 
 @rule("I16 LastStableOffset")
 def stable_offset_is_the_logs(
-    replica: Replica, found: PartitionTransactions, last_stable_offset: int
+    replica: Replica, found: PartitionTransactions, last_stable_offset: int, known_to: int
 ) -> str | None:
     """The last stable offset is the high watermark, or the first record below it of a transaction
-    whose marker is not committed."""
-    wanted = found.stable_offset(replica.high_watermark, replica.log_start)
-    if last_stable_offset == wanted:
+    whose marker is not committed. A snapshot of producers does not say which markers below its
+    offset `known_to` are not, as in Kafka: their outcome is decided, so no reader is misled."""
+    place = replica.high_watermark, replica.log_start
+    lowest, highest = found.stable_offset(*place), found.stable_offset(*place, known_to)
+    if lowest <= last_stable_offset <= highest:
         return None
-    return f"the last stable offset is {last_stable_offset}, by the log {wanted}; {replica}"
+    return f"the last stable offset is {last_stable_offset}, by the log {lowest}; {replica}"
 
 
 @rule("I16 LastStableOffset")
