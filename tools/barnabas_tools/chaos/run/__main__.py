@@ -54,6 +54,7 @@ def _options(arguments: list[str] | None) -> Options:
     parser.add_argument("--rate", type=float, default=500.0, help="records a second per workload")
     parser.add_argument("--folder", type=Path, help="default: chaos/PROFILE-SEED-TIME")
     parser.add_argument("--checkout", type=Path, default=Path())
+    parser.add_argument("--no-build", action="store_true", help="use the images that are here")
     given = parser.parse_args(arguments)
     try:
         faults = parse_mix(given.faults) if given.faults else None
@@ -68,6 +69,7 @@ def _options(arguments: list[str] | None) -> Options:
         seed=given.seed,
         faults=faults,
         rate=given.rate,
+        build=not given.no_build,
     )
 
 

@@ -22,7 +22,7 @@ _SAVED_LINES = "2000"
 
 @contextmanager
 def compose_cluster(
-    project: str, checkout: Path, brokers: Mapping[str, str], folder: Path
+    project: str, checkout: Path, brokers: Mapping[str, str], folder: Path, build: bool = True
 ) -> Iterator[ComposeCluster]:
     """A new cluster with these settings of its brokers; their logs are left in `folder`.
 
@@ -37,9 +37,10 @@ def compose_cluster(
     _remove(cluster)
     if taken := [address for address in BOOTSTRAP if is_taken(int(address.rpartition(":")[2]))]:
         raise FaultError(f"{', '.join(taken)}: the port is taken, and the brokers need it")
-    _checked(checkout, "docker/make-base.sh")
     try:
-        cluster.compose("build")
+        if build:
+            _checked(checkout, "docker/make-base.sh")
+            cluster.compose("build")
         cluster.compose("up", "-d")
         wait_until("three brokers serve", lambda: _serves(cluster), _START_SECONDS)
         yield cluster

@@ -42,6 +42,7 @@ class Options:
     faults: Mapping[str, int] | None = None
     rate: float = 500.0
     within: float = 60.0
+    build: bool = True
     project: str = "barnabas-chaos"
 
 
@@ -52,7 +53,7 @@ def run(options: Options, tell: Callable[[str], None]) -> Verdict:
     verdict = Verdict(options.profile, options.seed, options.minutes, Tally())
     with (
         compose_cluster(
-            options.project, options.checkout, profile.brokers, options.folder
+            options.project, options.checkout, profile.brokers, options.folder, options.build
         ) as cluster,
         ExitStack() as ends,
     ):
