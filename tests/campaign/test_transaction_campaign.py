@@ -12,6 +12,7 @@ from barnabas_common.history.promise import Promise
 from barnabas_common.history.recorder import Recorder
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.campaign import schedule
+from barnabas_simulator.campaign.clients.transactions.recording import TakeOver
 from barnabas_simulator.campaign.faults.faults import OF_TRANSACTIONS, Fault, FaultKind
 from barnabas_simulator.campaign.faults.plan import plan
 from barnabas_simulator.campaign.judge.verdict import (
@@ -149,15 +150,19 @@ def test_a_zombie_that_writes_is_found() -> None:
     written: list[Operation] = []
     tell = partial(Recorder, written.append, lambda: len(written), "copier-0")
     zombie, heir = tell(1), tell(2)
-    early = zombie.begin(Send, partition="copies-0", value="early", transaction="1:1")
+    takeovers = [TakeOver(-1, "copier-0/1", 0), TakeOver(1, "copier-0/2", 4)]
+    send = {"partition": "copies-0", "value": "one", "transaction": "1:1"}
+    early = zombie.begin(Send, **send)
     heir.end(heir.begin(Send, partition="copies-0", value="heir", transaction="2:1"), offset=7)
-    late = zombie.begin(Send, partition="copies-0", value="late", transaction="1:1")
+    late = zombie.begin(Send, **{**send, "value": "late"})
     zombie.end(early, offset=6)
     zombie.end(zombie.begin(End, transaction="1:1", commit=True), Stage.INFO)
-    assert_fenced(written)
+    zombie.end(zombie.begin(End, transaction="1:2", commit=False))
+    assert_fenced(written, takeovers)
     zombie.end(late, offset=8)
     with pytest.raises(AssertionError, match="I17"):
-        assert_fenced(written)
+        assert_fenced(written, takeovers)
+    assert_fenced(written, [*takeovers, TakeOver(2, "copier-0/1", 8)])
 
 
 @pytest.mark.parametrize(

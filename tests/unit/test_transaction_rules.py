@@ -114,6 +114,15 @@ def test_all_partitions_have_one_outcome() -> None:
         assert "another partition has" in str(rules.one_outcome.broken(P1, other, known))
 
 
+def test_a_marker_ends_its_own_transaction() -> None:
+    broken, own = rules.marker_is_of_its_transaction.broken, Ended(0, Producer(7, 1), True, 0, 3)
+    next_one, of_kip_890 = own._replace(epoch=1), replace(DECIDED, client_version=2)
+    assert broken(P0, own, of_kip_890) is None
+    assert broken(P0, next_one, DECIDED) is None, "the epoch of a client of Kafka 3.9 stays"
+    assert broken(P0, next_one, None) is None
+    assert "of the transaction before" in str(broken(P0, next_one, of_kip_890))
+
+
 def test_what_is_answered_is_in_the_log() -> None:
     assert rules.answered_is_written.broken("EndTxn", Producer(7, 0), True) is None
     assert "is not in the log" in str(

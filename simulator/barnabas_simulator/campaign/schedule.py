@@ -167,7 +167,8 @@ class _Schedule:
         assert_promise_kept(workload.operations, promise)
         if options.has_transactions:
             assert_promise_kept(workload.transactional.operations, Promise(idempotent=True))
-            assert_fenced(workload.transactional.operations)
+            transactional = workload.transactional
+            assert_fenced(transactional.operations, transactional.takeovers)
             assert_copied(committed_ones, ORDERS, COPIES if options.copiers else "")
         assert not self.tracebacks.found, f"tracebacks: {self.tracebacks.found[:3]}"
 

@@ -13,10 +13,10 @@ from barnabas_simulator.labels import label_of
 def recorder(operations: list[Operation], incarnation: str) -> Recorder:
     """Record what an incarnation does, named as its node is: `producer-0`, then `producer-0/2`."""
     client, _, number = incarnation.partition("/")
-    return Recorder(operations.append, _virtual_ns, client, int(number or 1))
+    return Recorder(operations.append, virtual_ns, client, int(number or 1))
 
 
-def _virtual_ns() -> int:
+def virtual_ns() -> int:
     return int(asyncio.get_running_loop().time() * 1e9)
 
 

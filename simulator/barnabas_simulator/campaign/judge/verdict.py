@@ -8,6 +8,7 @@ from barnabas_common.history.operations import Commit, End, Operation, Send, Sta
 from barnabas_common.history.promise import Promise
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients.transactions.recording import TakeOver
 from barnabas_simulator.delivery import History, judge
 from barnabas_simulator.labels import may_be_gone, newest_by_key, original_of
 
@@ -87,24 +88,26 @@ def ends_of(operations: Iterable[Operation]) -> Counter[str]:
     return ended
 
 
-def assert_fenced(operations: Iterable[Operation]) -> None:
+def assert_fenced(operations: Iterable[Operation], takeovers: Sequence[TakeOver]) -> None:
     """Raise AssertionError if a transactional client has written, or committed, anything that it
-    asked for after a later incarnation had begun to write (I17)."""
-    newest: dict[str, int] = {}
+    asked for after another process had been given a later epoch (I17)."""
     late: set[str] = set()
     for operation in operations:
-        writes = isinstance(operation, Send | Commit) or (
-            isinstance(operation, End) and operation.commit
-        )
-        if not writes:
+        if not isinstance(operation, Send | Commit | End):
             continue
-        if operation.stage is Stage.INVOKE:
-            known = newest.get(operation.client, 0)
-            newest[operation.client] = max(known, operation.incarnation)
-            if operation.incarnation < known:
-                late.add(operation.name)
-        elif operation.stage is Stage.OK:
+        if operation.stage is Stage.INVOKE and _is_fenced(operation, takeovers):
+            late.add(operation.name)
+        is_abort = isinstance(operation, End) and not operation.commit
+        if operation.stage is Stage.OK and not is_abort:
             assert operation.name not in late, f"I17: {operation} of a client that is fenced"
+
+
+def _is_fenced(operation: Operation, takeovers: Sequence[TakeOver]) -> bool:
+    before = [one for one in takeovers if one.time < operation.time]
+    of_client = [one for one in before if one.process.partition("/")[0] == operation.client]
+    own = [one.epoch for one in of_client if one.process == operation.process]
+    others = [one.epoch for one in of_client if one.process != operation.process]
+    return bool(own) and max(others, default=-1) > own[-1]
 
 
 def assert_copied(records: Records, source: str, target: str) -> None:

@@ -59,6 +59,8 @@ class TransactionChecks:
 
     def _end(self, key: TopicPartition, ended: Ended) -> None:
         """Under KIP-890 the epoch of the records is that of one transaction."""
+        decision = self.seen.decision(ended.marker)
+        self._hold(key, rules.marker_is_of_its_transaction, key, ended, decision)
         if ended.marker.epoch > ended.epoch:
             transaction = Producer(ended.marker.producer_id, ended.epoch)
             self._hold(key, rules.one_outcome, key, ended, self._ended.get(transaction))

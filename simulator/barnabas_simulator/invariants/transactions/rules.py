@@ -7,7 +7,10 @@ the next one.
 
 from collections.abc import Mapping, Sequence
 
-from barnabas_broker.coordinator.transaction.metadata import TransactionMetadata
+from barnabas_broker.coordinator.transaction.metadata import (
+    TransactionMetadata,
+    bump_supported,
+)
 from barnabas_broker.log.index.transaction_index import AbortedTxn
 from barnabas_common.topic_partition import TopicPartition
 
@@ -48,6 +51,18 @@ def one_outcome(partition: TopicPartition, ended: Ended, known: Ended | None) ->
     if known is None or (known.marker, known.commit) == (ended.marker, ended.commit):
         return None
     return f"{partition} has {ended}, another partition has {known}"
+
+
+@rule("I14 TransactionsAreAtomic")
+def marker_is_of_its_transaction(
+    partition: TopicPartition, ended: Ended, decision: TransactionMetadata | None
+) -> str | None:
+    """A marker never ends the transaction after its own, whose epoch is that of the marker where
+    each transaction has one."""
+    has_own_epoch = decision is not None and bump_supported(decision.client_version)
+    if not has_own_epoch or ended.marker.epoch > ended.epoch:
+        return None
+    return f"{partition} has {ended}: its marker is of the transaction before"
 
 
 @rule("I14 TransactionsAreAtomic")

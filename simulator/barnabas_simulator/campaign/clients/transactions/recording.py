@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from barnabas import Consumer, ConsumerRecord, OffsetAndMetadata, Producer, RebalanceListener
 from barnabas.group.offsets import ConsumerGroupMetadata
@@ -23,7 +23,7 @@ from barnabas_common.history.recorder import Recorder
 from barnabas_common.record.record import Headers
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_simulator.campaign.clients.recording import as_records, text_of
+from barnabas_simulator.campaign.clients.recording import as_records, text_of, virtual_ns
 
 
 class Witness(Protocol):
@@ -40,6 +40,14 @@ class Witness(Protocol):
     def read_committed(self, partition: TopicPartition, offset: int, value: bytes) -> None: ...
 
 
+class TakeOver(NamedTuple):
+    """A process has been given this epoch of its transactional id; the time is the history's."""
+
+    time: int
+    process: str
+    epoch: int
+
+
 @dataclass
 class Journal:
     """What one incarnation of a client writes into. `transactions` counts those it has begun.
@@ -50,6 +58,7 @@ class Journal:
     history: Recorder
     witness: Witness
     group: str
+    takeovers: list[TakeOver]
     before_commit: Callable[[], Awaitable[None]] | None = None
     transactions: int = 0
     unanswered: dict[tuple[TopicPartition, bytes], None] = field(default_factory=dict)
@@ -80,6 +89,13 @@ class RecordingProducer(Producer):
         self._ending: End | None = None
         self._is_ended = False
         self._commit: Commit | None = None
+
+    async def init_transactions(self) -> None:
+        await super().init_transactions()
+        assert self.transactions is not None
+        history, epoch = self._history, self.transactions._current.epoch
+        process = f"{history.client}/{history.incarnation}"
+        self._journal.takeovers.append(TakeOver(virtual_ns(), process, epoch))
 
     async def begin_transaction(self) -> None:
         await super().begin_transaction()

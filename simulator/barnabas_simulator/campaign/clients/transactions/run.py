@@ -14,6 +14,7 @@ from barnabas_simulator.campaign.clients.recording import recorder
 from barnabas_simulator.campaign.clients.transactions.recording import (
     Journal,
     RecordingProducer,
+    TakeOver,
     Witness,
 )
 from barnabas_simulator.campaign.options import COPIERS, COPIES, ORDERS, Options
@@ -38,6 +39,7 @@ class TransactionRun:
     errors: Counter[str]
     note: Callable[[str], None]
     operations: list[Operation] = field(default_factory=list)
+    takeovers: list[TakeOver] = field(default_factory=list)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -53,7 +55,9 @@ class TransactionRun:
         self.note(f"{name}: {type(error).__name__}: {error}")
 
     def journal(self, incarnation: str) -> Journal:
-        return Journal(recorder(self.operations, incarnation), self.witness, COPIERS)
+        return Journal(
+            recorder(self.operations, incarnation), self.witness, COPIERS, self.takeovers
+        )
 
     def producer(self, incarnation: str, journal: Journal) -> RecordingProducer:
         """The producer of a client; all its incarnations have one transactional id."""
