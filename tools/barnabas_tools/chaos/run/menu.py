@@ -28,7 +28,7 @@ from barnabas_tools.chaos.run.client_processes import ClientKilled, ClientProces
 
 _AT_ONCE = (0.0, 0.0)
 _SHORT = (1.0, 5.0)
-_LONG = (3.0, 15.0)
+_LONG = (2.0, 10.0)
 _CHASES = 2
 
 
