@@ -132,7 +132,7 @@ PARTITIONS_AND_OFFSETS = Section(
             "coordinator/group/txn_offsets.py",
             "group.committed.transaction_ended(producer_id, commit",
             "group.committed.transaction_ended(producer_id, True",
-            "simulation/test_transactional_data.py::test_offsets_of_a_transaction_count_with_its_marker",
+            "simulation/test_transactional_commits.py::test_offsets_of_a_transaction_count_with_its_marker",
         ),
         opposite(
             "A member commits offsets in its generation only (KIP-447)",

@@ -210,7 +210,7 @@ def _know_no_producers_of_the_leader() -> list[Patch]:
     append_as_follower = UnifiedLog.append_as_follower
 
     def append(self: UnifiedLog, records: Buffer) -> None:
-        note, self.producers.note = self.producers.note, lambda header: None  # type: ignore[method-assign]
+        note, self.producers.note = self.producers.note, lambda *_: None  # type: ignore[method-assign]
         try:
             append_as_follower(self, records)
         finally:

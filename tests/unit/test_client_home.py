@@ -29,9 +29,16 @@ ARGUMENTS: dict[str, Any] = {
     "reassignments": {TP: [1]},
     "resource": ConfigResource.topic("flights"),
     "args": [],
+    "group": "g",
     "group_id": "g",
     "group_ids": ["g"],
     "offsets": {TP: 0},
+    "transactional_id": "copy",
+    "transactional_ids": ["copy"],
+    "producer_id": 1,
+    "producer_epoch": 0,
+    "coordinator_epoch": 0,
+    "error": ClientError("of the application"),
 }
 
 

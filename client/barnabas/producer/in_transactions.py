@@ -111,6 +111,7 @@ class InTransactions(Client):
 
     async def undo(self, error: BaseException) -> None:
         """End the transaction, or the producer, after an error that is about to be raised."""
+        self._check_home()
         assert self.transactions is not None
         state = self.transactions.state
         if state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR) and not self._closed:
