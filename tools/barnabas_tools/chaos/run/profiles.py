@@ -75,6 +75,8 @@ PROFILES = {
             Workload("plain", PROMISES["safe"], {"enable_idempotence": "false"}),
         ),
         _EVERYTHING,
+        # A killed broker reads again what it has not flushed; a segment that ends is flushed.
+        {"log.segment.bytes": "4194304"},
     ),
     "acks1": Profile(_control({"acks": "1"}, PROMISES["acks-1"]), {"leader-ahead": 1}, shows=_LOSS),
     "unclean": Profile(
