@@ -191,7 +191,7 @@ class TransactionCoordinator:
         self._events.record(
             kind,
             cause,
-            self._transactions.partition_for(metadata.transactional_id),
+            self._transactions.partition_if_here(metadata.transactional_id),
             transactional_id=metadata.transactional_id,
             producer_id=metadata.producer_id,
             producer_epoch=metadata.producer_epoch,

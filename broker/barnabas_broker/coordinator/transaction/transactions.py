@@ -69,9 +69,10 @@ class Transactions(OwnedPartitions[LoadedTransactions]):
         partition = self._partitions[transaction.transactional_id]
         return TopicPartition(TRANSACTION_STATE_TOPIC, partition)
 
-    def partition_for(self, transactional_id: str) -> TopicPartition:
-        """The partition to which a transactional id belongs, here or elsewhere."""
-        return TopicPartition(TRANSACTION_STATE_TOPIC, self._partition_for(transactional_id))
+    def partition_if_here(self, transactional_id: str) -> TopicPartition | None:
+        """The partition that holds a transactional id; None if it is not here."""
+        partition = self._partitions.get(transactional_id)
+        return None if partition is None else TopicPartition(TRANSACTION_STATE_TOPIC, partition)
 
     def coordinator_epoch(self, transaction: Transaction) -> int:
         """Under which its markers are written; that of a later coordinator is higher."""
