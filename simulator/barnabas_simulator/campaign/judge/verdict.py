@@ -103,10 +103,18 @@ def assert_fenced(operations: Iterable[Operation], takeovers: Sequence[TakeOver]
 
 
 def _is_fenced(operation: Operation, takeovers: Sequence[TakeOver]) -> bool:
-    before = [one for one in takeovers if one.time < operation.time]
-    of_client = [one for one in before if one.process.partition("/")[0] == operation.client]
-    own = [one.epoch for one in of_client if one.process == operation.process]
-    others = [one.epoch for one in of_client if one.process != operation.process]
+    """A process may ask in the same instant in which it is told its epoch."""
+    of_client = [one for one in takeovers if one.process.partition("/")[0] == operation.client]
+    own = [
+        one.epoch
+        for one in of_client
+        if one.process == operation.process and one.time <= operation.time
+    ]
+    others = [
+        one.epoch
+        for one in of_client
+        if one.process != operation.process and one.time < operation.time
+    ]
     return bool(own) and max(others, default=-1) > own[-1]
 
 

@@ -35,6 +35,8 @@ class TransactionChecks:
         self.answers = TransactionAnswers(self.seen)
         self._hold = findings.hold
         self._tables: dict[tuple[str, TopicPartition], tuple[TransactionTable, int]] = {}
+        # A high watermark may fall when the leader changes: what it had passed stays decided.
+        self._highest: dict[tuple[str, TopicPartition], int] = {}
         self._ended: dict[Producer, Ended] = {}
         self._read: dict[tuple[TopicPartition, int], None] = {}
 
@@ -103,7 +105,9 @@ class TransactionChecks:
         if not (found.markers or found.open or indexes):
             return
         self._hold(key, rules.no_older_epoch, replica, image)
-        stable, known_to = log.last_stable_offset, self._snapshot_of(replica, log, image)
+        highest = self._highest.get((replica.incarnation, key), 0)
+        known_to = max(self._snapshot_of(replica, log, image), highest)
+        stable = log.last_stable_offset
         self._hold(key, rules.stable_offset_is_the_logs, replica, found, stable, known_to)
         entries = [entry for index in indexes for entry in index.entries()]
         start = image.batches[0].base_offset
@@ -118,6 +122,8 @@ class TransactionChecks:
         return known[1]
 
     def changed(self, key: TopicPartition, before: Replica, after: Replica) -> None:
+        place = after.incarnation, key
+        self._highest[place] = max(self._highest.get(place, 0), after.high_watermark)
         self._hold(key, rules.stable_offset_rises, before, after)
 
     # ---- at rest

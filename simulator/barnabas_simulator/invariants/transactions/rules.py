@@ -118,8 +118,9 @@ def stable_offset_is_the_logs(
     replica: Replica, found: PartitionTransactions, last_stable_offset: int, known_to: int
 ) -> str | None:
     """The last stable offset is the high watermark, or the first record below it of a transaction
-    whose marker is not committed. A snapshot of producers does not say which markers below its
-    offset `known_to` are not, as in Kafka: their outcome is decided, so no reader is misled."""
+    whose marker is not committed. A replica may not know this of markers below `known_to`: a
+    snapshot of producers does not say it, and its high watermark may have been higher, as in Kafka.
+    Their outcome is decided, so no reader is misled."""
     place = replica.high_watermark, replica.log_start
     lowest, highest = found.stable_offset(*place), found.stable_offset(*place, known_to)
     if lowest <= last_stable_offset <= highest:
