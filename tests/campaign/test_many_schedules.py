@@ -7,7 +7,7 @@ from barnabas_simulator.campaign.many import Campaign, run_many
 
 def test_eighty_schedules_hold_and_nothing_was_left_out() -> None:
     campaign = Campaign()
-    for outcome in run_many(range(1_000, 1_080), jobs=1):
+    for outcome in run_many(range(1_000, 1_080), jobs=2):
         campaign.add(outcome)
     assert [(one.seed, one.violation) for one in campaign.failed] == []
     assert missing(campaign.counts) == []
