@@ -121,6 +121,26 @@ def test_no_offsets_ask_no_coordinator() -> None:
     story(scenario)
 
 
+def test_a_coordinator_that_does_not_know_the_member_is_not_asked_again() -> None:
+    """It was cut off from the cluster before the member joined, and answers its clients still."""
+
+    async def scenario(brokers: TransactionBrokers) -> None:
+        async with producer_of(brokers) as producer:
+            await producer.init_transactions()
+            async with producer.transaction():
+                await producer.send_offsets_to_transaction({TP: 3}, "g")
+            first, brokers.coordinator = brokers.coordinator, 3
+            brokers.strangers[first] = E.UNKNOWN_MEMBER_ID
+            with pytest.raises(CommitFailedError):
+                async with producer.transaction():
+                    await producer.send_offsets_to_transaction({TP: 5}, "g")
+            async with producer.transaction():
+                await producer.send_offsets_to_transaction({TP: 5}, "g")
+        assert committed_offset(brokers) == 5
+
+    story(scenario)
+
+
 def test_a_member_that_lost_its_partitions_cannot_commit() -> None:
     async def scenario(brokers: TransactionBrokers) -> None:
         async with consumer_of(brokers) as consumer, producer_of(brokers) as producer:

@@ -56,6 +56,7 @@ class TransactionBrokers(GroupBrokers):
     """Broker `transaction_coordinator` coordinates every transactional id.
 
     `silences`: how many answers to requests of a type are lost after the request took effect.
+    `strangers`: brokers that answer offsets with this code, although another one coordinates.
     """
 
     def __init__(self, partitions: int = 3, brokers: int = 3, topic: str = "flights") -> None:
@@ -64,6 +65,7 @@ class TransactionBrokers(GroupBrokers):
         self.transactions: dict[str, ScriptedTransaction] = {}
         self.outcomes: dict[tuple[int, int], bool] = {}
         self.silences: dict[type, int] = {}
+        self.strangers: dict[int, ErrorCode] = {}
         self.refused_topics: set[str] = set()
         self._ids = 0
 
@@ -95,6 +97,8 @@ class TransactionBrokers(GroupBrokers):
             else self.transaction_coordinator
         )
         code = E.NONE if broker_id == here else E.NOT_COORDINATOR
+        if isinstance(request, TxnOffsetCommitRequest):
+            code = self.strangers.get(broker_id, code)
         if not code and self.refusals[type(request)]:
             code = E(self.refusals[type(request)].pop(0))
         response = answer(request, code)

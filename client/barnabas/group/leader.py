@@ -2,29 +2,51 @@
 
 The leader is a member like the others; the coordinator picks the first that joined. It also watches
 the topics of the whole group, and calls for a rebalance when partitions come or go.
+
+Beyond Kafka, it calls for the second rebalance of a cooperative assignor too. Kafka leaves that to
+the member that gives partitions up (KIP-429). If that member is static and restarts just then, it
+gets its assignment back without a rebalance (KIP-345), and nobody would ever read what it gave up.
 """
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from barnabas_common.messages.groups import JoinGroupMember, SyncGroupAssignment
+from barnabas_common.messages.groups import (
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    JoinGroupMember,
+    SyncGroupAssignment,
+)
 from barnabas_common.messages.metadata import MetadataRequest
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster import Cluster, ClusterMetadata
 from barnabas.group.assignors import Assignment, Assignor, PartitionRacks, Subscription
-from barnabas.group.protocol import MalformedProtocol, decode_subscription, encode_assignment
+from barnabas.group.coordinator import GroupCoordinator
+from barnabas.group.protocol import (
+    MalformedProtocol,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+)
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Assigned:
-    """What a leader decided, and the partitions it knew then."""
+    """What a leader decided, and the partitions it knew then.
+
+    `without_reader`: partitions that no member got; a cooperative assignor withholds what another
+    member must give up first.
+    """
 
     assignments: list[SyncGroupAssignment]
     topics: tuple[str, ...]
     partitions: PartitionRacks
+    without_reader: tuple[TopicPartition, ...] = ()
 
 
 def read_subscriptions(members: Iterable[JoinGroupMember]) -> dict[str, Subscription]:
@@ -81,7 +103,47 @@ async def assign(
     for topic in topics:
         if topic not in partitions:
             logger.warning("topic %r does not exist: no member gets partitions of it", topic)
-    return Assigned(_encoded(assignment), topics, partitions)
+    free = _without_reader(partitions, assignment.values())
+    return Assigned(_encoded(assignment), topics, partitions, free)
+
+
+async def described(coordinator: GroupCoordinator, led: Assigned) -> Assigned:
+    """The same with the partitions that no member reads now; none if the group rebalances anyway.
+
+    A static leader that came back has not assigned, so it must ask. Raises what `ask` raises.
+    """
+    request = DescribeGroupsRequest([coordinator.group_id], coordinator.client_id)
+    response: DescribeGroupsResponse = await coordinator.ask(
+        request,
+        coordinator.cluster.request_timeout,
+        lambda answer: [group.error_code for group in answer.groups],
+    )
+    (group,) = response.groups
+    if group.group_state != "Stable":
+        return replace(led, without_reader=())
+    given = [_read_assignment(member) for member in group.members]
+    return replace(led, without_reader=_without_reader(led.partitions, given))
+
+
+def _read_assignment(member: DescribedGroupMember) -> list[TopicPartition]:
+    """A member with malformed bytes reads nothing."""
+    try:
+        return decode_assignment(member.member_assignment)
+    except MalformedProtocol as error:
+        logger.error("member %s reads no partitions: %s", member.member_id, error)
+        return []
+
+
+def _without_reader(
+    partitions: PartitionRacks, given: Iterable[Iterable[TopicPartition]]
+) -> tuple[TopicPartition, ...]:
+    read = {tp for some in given for tp in some}
+    known = (
+        TopicPartition(topic, number)
+        for topic in partitions
+        for number in range(len(partitions[topic]))
+    )
+    return tuple(tp for tp in known if tp not in read)
 
 
 def _encoded(assignment: Assignment) -> list[SyncGroupAssignment]:

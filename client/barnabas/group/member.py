@@ -31,7 +31,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas.group.assignors import ASSIGNORS, Subscription
 from barnabas.group.config import GroupConfig
 from barnabas.group.coordinator import GroupCoordinator
-from barnabas.group.leader import Assigned, assign, changed
+from barnabas.group.leader import Assigned, assign, changed, described
 from barnabas.group.protocol import (
     PROTOCOL_TYPE,
     MalformedProtocol,
@@ -322,6 +322,11 @@ class GroupMember:
             self.assignment = decode_assignment(response.assignment)
         except MalformedProtocol as error:
             raise InconsistentGroupProtocolError(str(error)) from error
+        if led is not None and assignor.cooperative:
+            if skip:
+                led = await described(self.coordinator, led)
+            if led.without_reader:
+                self._rejoin_after = f"nobody reads {', '.join(map(str, led.without_reader))} yet"
         self._led = led
         self._failures = 0
         logger.info(

@@ -139,7 +139,11 @@ class TransactionRequests:
     async def commit_offsets(
         self, producer: ProducerIdAndEpoch, offsets: Offsets, group: ConsumerGroupMetadata
     ) -> None:
-        """Leave the offsets with the group's coordinator until the transaction is complete."""
+        """Leave the offsets with the group's coordinator until the transaction is complete.
+
+        After an error the coordinator is found anew. A broker that is cut off from the others goes
+        on coordinating the group as it was, and refuses members that have joined elsewhere since.
+        """
         request = TxnOffsetCommitRequest(
             self._transactional_id,
             group.group_id,
@@ -156,7 +160,11 @@ class TransactionRequests:
         if coordinator is None:
             coordinator = Coordinator(self._cluster, group.group_id, GROUP_KEY, self._client_id)
             self._groups[group.group_id] = coordinator
-        await self._ask(request, TXN_OFFSET_COMMIT, coordinator=coordinator)
+        try:
+            await self._ask(request, TXN_OFFSET_COMMIT, coordinator=coordinator)
+        except BarnabasError as error:
+            coordinator.forget(error)
+            raise
 
     async def end(self, producer: ProducerIdAndEpoch, committed: bool) -> ProducerIdAndEpoch:
         """Decide the transaction; returns the id and epoch of the next one."""
