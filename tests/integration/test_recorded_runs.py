@@ -58,7 +58,7 @@ async def kill_a_leader_whose_followers_stand_still(
         if acknowledges_alone:
             await run.acknowledged_more(100)
         else:
-            await asyncio.sleep(0.5)  # for records that nothing acknowledges
+            await run.begun_more(250)  # and nothing acknowledges them
     finally:
         await asyncio.to_thread(cluster.kill, leader)
         for broker in followers:

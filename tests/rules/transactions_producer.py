@@ -34,7 +34,7 @@ THE_PRODUCER = Section(
             "producer/transaction/manager.py",
             "            self.fail(after_produce(error))\n",
             "            pass\n",
-            "simulation/test_transactional_producer.py::test_an_error_of_a_record_makes_the_commit_fail_until_the_abort",
+            "simulation/test_transactional_producer_errors.py::test_an_error_of_a_record_makes_the_commit_fail_until_the_abort",
         ),
         opposite(
             "An abort drops what is not sent",
@@ -69,7 +69,7 @@ THE_PRODUCER = Section(
             "producer/transaction/manager.py",
             "        if needs_producer_id(self.last_error) or self._ids.current is None:",
             "        if False:",
-            "simulation/test_transactional_producer.py::test_a_coordinator_that_forgot_the_producer_gives_it_another_id",
+            "simulation/test_transactional_producer_errors.py::test_a_coordinator_that_forgot_the_producer_gives_it_another_id",
         ),
     ),
 )

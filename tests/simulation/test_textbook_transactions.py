@@ -207,71 +207,94 @@ async def _end(producer: Producer, aborted: bool) -> None:
 
 # ---- the exact copy
 
+NUMBERS = 300
+
+
+async def fill_the_source(cluster: SimulatedCluster) -> None:
+    """Commit the numbers, 50 in a transaction, and abort a transaction after each."""
+    async with producer_of(cluster, "source", transactional_id="source") as source:
+        await source.init_transactions()
+        for start in range(0, NUMBERS, 50):
+            async with source.transaction():
+                for number in range(start, start + 50):
+                    await source.send("orders", b"%d" % number, partition=number % 3)
+            await source.begin_transaction()
+            await source.send("orders", b"never", partition=start % 3)
+            await source.flush()
+            await source.abort_transaction()
+
+
+class CrashingCopy:
+    """The transformation of all copiers; one call in 97 raises."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    async def transform(self, record: ConsumerRecord) -> list[ProducerRecord]:
+        self._calls += 1
+        await asyncio.sleep(0.01)
+        if self._calls % 97 == 96:
+            raise RuntimeError("a copier crashes")
+        return [ProducerRecord("copies", record.value, partition=record.partition % 2)]
+
+
+async def copy_once(cluster: SimulatedCluster, name: str, crashing: CrashingCopy) -> None:
+    """Copy with new clients, until nothing comes any more."""
+    consumer = Consumer(
+        "orders",
+        bootstrap_servers=cluster.bootstrap,
+        runtime=cluster.client_runtime(name),
+        group_id="copiers",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        max_poll_records=20,
+        session_timeout_ms=6_000,
+    )
+    producer = producer_of(cluster, name, transactional_id=name)
+    async with consumer, producer:
+        await exactly_once(consumer, producer, crashing.transform, idle_ms=20_000)
+
+
+async def copier(cluster: SimulatedCluster, name: str, crashing: CrashingCopy) -> None:
+    """Crash after crash it is started again, under the same transactional id."""
+    while True:
+        try:
+            await copy_once(cluster, name, crashing)
+            return
+        except (RuntimeError, BarnabasError):
+            continue  # a new process, with new clients
+
+
+async def kill_the_coordinator(
+    cluster: SimulatedCluster, coordinators: TransactionCoordinators, transactional_id: str
+) -> None:
+    """Kill the broker amid the copying, and start it again."""
+    await asyncio.sleep(2.0)
+    at = await coordinators.find_transaction(transactional_id)
+    cluster.kill(at)
+    await asyncio.sleep(10.0)
+    cluster.start_broker(at)
+
 
 def test_an_exact_copy_although_copiers_and_a_broker_die() -> None:
-    total = 300
-
     async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
         async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
             await admin.create_topic("copies", partitions=2, replication_factor=3)
-        async with producer_of(cluster, "source", transactional_id="source") as source:
-            await source.init_transactions()
-            for start in range(0, total, 50):
-                async with source.transaction():
-                    for number in range(start, start + 50):
-                        await source.send("orders", b"%d" % number, partition=number % 3)
-                await source.begin_transaction()
-                await source.send("orders", b"never", partition=start % 3)
-                await source.flush()
-                await source.abort_transaction()
-
-        calls = 0
-
-        async def transform(record: ConsumerRecord) -> list[ProducerRecord]:
-            nonlocal calls
-            calls += 1
-            await asyncio.sleep(0.01)
-            if calls % 97 == 96:
-                raise RuntimeError("a copier crashes")
-            return [ProducerRecord("copies", record.value, partition=record.partition % 2)]
-
-        async def copier(name: str) -> None:
-            """Crash after crash it is started again, under the same transactional id."""
-            while True:
-                consumer = Consumer(
-                    "orders",
-                    bootstrap_servers=cluster.bootstrap,
-                    runtime=cluster.client_runtime(name),
-                    group_id="copiers",
-                    auto_offset_reset="earliest",
-                    enable_auto_commit=False,
-                    isolation_level="read_committed",
-                    max_poll_records=20,
-                    session_timeout_ms=6_000,
-                )
-                producer = producer_of(cluster, name, transactional_id=name)
-                try:
-                    async with consumer, producer:
-                        await exactly_once(consumer, producer, transform, idle_ms=20_000)
-                    return
-                except (RuntimeError, BarnabasError):
-                    continue  # a new process, with new clients
-
-        async def killer() -> None:
-            await asyncio.sleep(2.0)
-            at = await coordinators.find_transaction("one")
-            cluster.kill(at)
-            await asyncio.sleep(10.0)
-            cluster.start_broker(at)
-
-        await asyncio.gather(copier("one"), copier("two"), killer())
+        await fill_the_source(cluster)
+        crashing = CrashingCopy()
+        await asyncio.gather(
+            copier(cluster, "one", crashing),
+            copier(cluster, "two", crashing),
+            kill_the_coordinator(cluster, coordinators, "one"),
+        )
         await cluster.serving()
         for name in ("one", "two"):
             await coordinators.settled(name)
         copies = await seen(
             cluster, partitions=[TopicPartition("copies", number) for number in range(2)]
         )
-        assert sorted(filter(None, copies)) == sorted(b"%d" % number for number in range(total))
+        assert sorted(filter(None, copies)) == sorted(b"%d" % number for number in range(NUMBERS))
 
     in_cluster(story)
 

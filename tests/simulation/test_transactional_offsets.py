@@ -41,28 +41,12 @@ from barnabas_simulator.loop import run
 
 from tests.support.scripted_brokers import ScriptedLog, refuse
 from tests.support.scripted_transactions import TransactionBrokers
+from tests.support.transactional_producer import producer_of, story
 
 E = ErrorCode
 TP = TopicPartition("flights", 0)
-Scenario = Callable[[TransactionBrokers], Awaitable[None]]
-
-
-def story(scenario: Scenario) -> None:
-    """The topic has the input in partitions 0 to 2, and takes the output in 3."""
-
-    async def tell() -> None:
-        async with TransactionBrokers(partitions=4) as brokers:
-            await scenario(brokers)
-
-    run(tell(), seed=1, max_time=300.0)
-
-
-def producer_of(brokers: TransactionBrokers, name: str = "p", **options: Any) -> Producer:
-    return Producer(
-        brokers.bootstrap,
-        runtime=brokers.runtime_of(name),
-        **{"transactional_id": "copy", "client_id": name, **options},
-    )
+PARTITIONS = 4
+"""Of the topic: the input is in 0 to 2, the output goes to 3."""
 
 
 def consumer_of(brokers: TransactionBrokers, name: str = "c", **options: Any) -> Consumer:
@@ -107,7 +91,7 @@ def test_offsets_count_once_the_transaction_is_committed(commit: bool) -> None:
         assert (request.generation_id, request.member_id) == (-1, "")
         assert [r.committed for r in brokers.requests(EndTxnRequest)] == [commit]
 
-    story(scenario)
+    story(scenario, PARTITIONS)
 
 
 def test_no_offsets_ask_no_coordinator() -> None:
@@ -118,7 +102,7 @@ def test_no_offsets_ask_no_coordinator() -> None:
                 await producer.send_offsets_to_transaction({}, "g")
         assert not brokers.requests(AddOffsetsToTxnRequest) and not brokers.requests(EndTxnRequest)
 
-    story(scenario)
+    story(scenario, PARTITIONS)
 
 
 def test_a_coordinator_that_does_not_know_the_member_is_not_asked_again() -> None:
@@ -161,7 +145,7 @@ def test_a_member_that_lost_its_partitions_cannot_commit() -> None:
                 await producer.send("flights", b"next", partition=3)
         assert brokers.committed(3) == [b"next"]
 
-    story(scenario)
+    story(scenario, PARTITIONS)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +183,7 @@ def test_what_a_refusal_of_offsets_leads_to(
                     await producer.send_offsets_to_transaction({TP: 4}, "g")
         assert committed_offset(brokers) == (None if error.fatal else 4)
 
-    story(scenario)
+    story(scenario, PARTITIONS)
 
 
 @pytest.mark.parametrize("kind", [AddOffsetsToTxnRequest, TxnOffsetCommitRequest])
@@ -216,7 +200,7 @@ def test_refusals_of_offsets_that_pass_are_retried(kind: type) -> None:
                 await producer.send_offsets_to_transaction({TP: 3}, "g")
         assert committed_offset(brokers) == 3
 
-    story(scenario)
+    story(scenario, PARTITIONS)
 
 
 def test_offsets_that_take_too_long_are_given_up_by_an_abort() -> None:
@@ -237,7 +221,7 @@ def test_offsets_that_take_too_long_are_given_up_by_an_abort() -> None:
                 await producer.send_offsets_to_transaction({TP: 5}, "g")
         assert committed_offset(brokers) == 5
 
-    story(scenario)
+    story(scenario, PARTITIONS)
 
 
 def test_a_member_reads_offsets_that_no_transaction_may_still_change() -> None:
@@ -247,7 +231,7 @@ def test_a_member_reads_offsets_that_no_transaction_may_still_change() -> None:
             await consumer.poll()
         assert all(request.require_stable for request in brokers.requests(OffsetFetchRequest))
 
-    story(scenario)
+    story(scenario, PARTITIONS)
 
 
 # ---- the loop

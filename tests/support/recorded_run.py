@@ -64,14 +64,26 @@ class RecordedRun:
                 self._stop.set()
             await asyncio.gather(*started)
 
+    async def begun_more(self, count: int, within: float = 60.0) -> None:
+        """Wait until `count` sends that begin from now on are in the history of each partition.
+
+        The recorder writes each before the producer has it, whatever becomes of it.
+        """
+        await self._counted_more(self.producing.sent, count, within)
+
     async def acknowledged_more(self, count: int, within: float = 60.0) -> None:
         """Wait until `count` records that are sent from now on are acknowledged in each partition.
 
         What was sent before may lie in replicas that are dead by now.
         """
-        goal = {tp: found + count for tp, found in self.producing.sent.items()}
+        await self._counted_more(self.producing.acknowledged, count, within)
+
+    async def _counted_more(
+        self, counts: dict[TopicPartition, int], count: int, within: float
+    ) -> None:
+        goal = {tp: begun + count for tp, begun in self.producing.sent.items()}
         async with asyncio.timeout(within):
-            while any(self.producing.acknowledged[tp] < least for tp, least in goal.items()):
+            while any(counts[tp] < least for tp, least in goal.items()):
                 await asyncio.sleep(0.02)
 
     async def judged(self, promise: Promise, within: float = 60.0) -> Judgement:
