@@ -201,6 +201,29 @@ def test_members_leave_a_coordinator_that_only_they_can_reach() -> None:
     story(scenario)
 
 
+def test_an_idle_member_leaves_a_coordinator_that_only_it_can_reach() -> None:
+    """Its heartbeats are answered, and it commits nothing that would be refused."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        workers = Workers(cluster, enable_auto_commit=False, metadata_max_age_ms=10_000)
+        workers.join("a")
+        await workers.until_shared(60)
+        membership = workers.consumers["a"]._membership
+        assert membership is not None
+        old = membership.coordinator.broker_id
+        cluster.part_from_zookeeper(old)
+        for other in set(cluster.broker_ids) - {old}:
+            cluster.cut(old, other)
+            cluster.cut(other, old)
+        async with asyncio.timeout(60):
+            while membership.coordinator.broker_id == old:
+                await asyncio.sleep(0.1)
+            await workers.until_shared(60)
+        await workers.end()
+
+    story(scenario)
+
+
 def test_a_cooperative_join_stops_no_partition_that_stays() -> None:
     """While a third member joins, every partition that stays with its member is read on."""
 

@@ -9,6 +9,7 @@ from typing import Any
 from barnabas_common.errors import (
     BarnabasError,
     CoordinatorNotAvailableError,
+    KafkaError,
     RequestTimedOutError,
     TransportError,
     error_for,
@@ -18,6 +19,7 @@ from barnabas_common.messages.groups import (
     GROUP_KEY,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+    FoundCoordinator,
 )
 from barnabas_common.runtime import Address, Service
 
@@ -83,23 +85,45 @@ class Coordinator:
         """
         if self._address is not None:
             return self._address
+        try:
+            found = await self._look_up(self._previous)
+        except KafkaError as error:
+            self.last_failure = error
+            raise
+        self._address = Address(found.host, found.port)
+        self.broker_id = found.node_id
+        logger.info("%s: the coordinator is %d", self.name, found.node_id)
+        return self._address
+
+    async def confirm(self) -> None:
+        """Ask another broker who coordinates the key; forget a coordinator that it does not name.
+
+        If no other broker answers, what is known stays.
+        """
+        known = self._address
+        if known is None:
+            return
+        try:
+            found = await self._look_up(known)
+        except BarnabasError as error:
+            logger.debug("%s: coordinator %d not confirmed: %s", self.name, self.broker_id, error)
+            return
+        if Address(found.host, found.port) != known:
+            why = f"another broker names {found.node_id} as the coordinator"
+            self.forget(CoordinatorNotAvailableError(why), known)
+
+    async def _look_up(self, avoid: Address | None) -> FoundCoordinator:
         request = FindCoordinatorRequest(self._key_type, [self._key], self.client_id)
         response: FindCoordinatorResponse = await self.cluster.ask(
-            request, service=Service.COORDINATOR, avoid=self._previous
+            request, service=Service.COORDINATOR, avoid=avoid
         )
         for found in response.coordinators:
             if found.key == self._key and found.error_code == ErrorCode.NONE:
-                self._address = Address(found.host, found.port)
-                self.broker_id = found.node_id
-                logger.info("%s: the coordinator is %d", self.name, found.node_id)
-                return self._address
+                return found
         refused = response.coordinators[0] if response.coordinators else None
-        self.last_failure = (
-            CoordinatorNotAvailableError(f"the answer does not name {self.name}")
-            if refused is None
-            else error_for(refused.error_code, refused.error_message or self._key)
-        )
-        raise self.last_failure
+        if refused is None:
+            raise CoordinatorNotAvailableError(f"the answer does not name {self.name}")
+        raise error_for(refused.error_code, refused.error_message or self._key)
 
     async def call(self, request: Any, timeout: float) -> Any:
         """One attempt: the coordinator's answer. A failure in transit makes it unknown."""

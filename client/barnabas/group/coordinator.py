@@ -1,5 +1,6 @@
 """The coordinator of a group, and which of its answers call for another attempt."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,3 +36,13 @@ class GroupCoordinator(Coordinator):
             return _ATTEMPTS.get(reaction(table, code), NextAttempt.NONE)
 
         return await self.ask_until(request, timeout, codes, next_attempt)
+
+    async def keep_confirming(self) -> None:
+        """As often as metadata is refreshed, ask another broker whether this still coordinates.
+
+        Beyond Kafka: a coordinator that is cut off from the other brokers answers heartbeats still,
+        and a member that has nothing to commit would never notice that the group is elsewhere.
+        """
+        while True:
+            await asyncio.sleep(self.cluster.config.metadata_max_age_ms / 1000)
+            await self.confirm()

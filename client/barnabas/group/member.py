@@ -104,6 +104,7 @@ class GroupMember:
     def start(self) -> None:
         self.coordinator.cluster.on_update(self._on_metadata)
         self._runner = self._tasks.spawn(self._run(), "member")
+        self._tasks.spawn(self.coordinator.keep_confirming(), "coordinator check")
 
     async def close(self) -> None:
         await self._tasks.close()
@@ -326,7 +327,9 @@ class GroupMember:
             if skip:
                 led = await described(self.coordinator, led)
             if led.without_reader:
-                self._rejoin_after = f"nobody reads {', '.join(map(str, led.without_reader))} yet"
+                self._rejoin_after = (
+                    f"no member reads {', '.join(map(str, led.without_reader))} yet"
+                )
         self._led = led
         self._failures = 0
         logger.info(

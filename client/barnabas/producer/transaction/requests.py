@@ -141,7 +141,7 @@ class TransactionRequests:
     ) -> None:
         """Leave the offsets with the group's coordinator until the transaction is complete.
 
-        After an error the coordinator is found anew. A broker that is cut off from the others goes
+        After an error the coordinator is looked up again. A broker that is cut off from the others goes
         on coordinating the group as it was, and refuses members that have joined elsewhere since.
         """
         request = TxnOffsetCommitRequest(
