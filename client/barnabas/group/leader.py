@@ -5,7 +5,7 @@ the topics of the whole group, and calls for a rebalance when partitions come or
 
 Beyond Kafka, it calls for the second rebalance of a cooperative assignor too. Kafka leaves that to
 the member that gives partitions up (KIP-429). If that member is static and restarts just then, it
-gets its assignment back without a rebalance (KIP-345), and what it gave up would never have a reader.
+gets its assignment back without a rebalance (KIP-345), and what it gave up would have no reader.
 """
 
 import logging

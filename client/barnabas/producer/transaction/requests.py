@@ -141,8 +141,8 @@ class TransactionRequests:
     ) -> None:
         """Leave the offsets with the group's coordinator until the transaction is complete.
 
-        After an error the coordinator is looked up again. A broker that is cut off from the others goes
-        on coordinating the group as it was, and refuses members that have joined elsewhere since.
+        After an error the coordinator is looked up again. A broker that is cut off from the others
+        goes on coordinating the group as it was, and refuses members that have joined elsewhere.
         """
         request = TxnOffsetCommitRequest(
             self._transactional_id,
