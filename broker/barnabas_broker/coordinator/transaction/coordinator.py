@@ -31,6 +31,7 @@ from barnabas_broker.coordinator.transaction.admission import (
     init_producer_id,
     verify,
 )
+from barnabas_broker.coordinator.transaction.completions import Completions
 from barnabas_broker.coordinator.transaction.ending import abort_fenced, end_transaction
 from barnabas_broker.coordinator.transaction.marker_channel import MarkerChannel
 from barnabas_broker.coordinator.transaction.markers import PendingMarkers
@@ -59,6 +60,8 @@ logger = logging.getLogger(__name__)
 _NO_COMPRESSION = 0
 _APPEND_TIMEOUT_MS = 5000
 _RETRY_SECONDS = 0.1
+# For so long the next transaction waits for the completion of the one before.
+_COMPLETION_SECONDS = 0.5
 _EXPIRED_AT_ONCE = 500
 
 
@@ -115,6 +118,7 @@ class TransactionCoordinator:
             self._fenced,
         )
         self.admin = TransactionAdmin(self._transactions, self._markers.missing, self._wall_ms)
+        self._completions = Completions()
         self._tasks = TaskScope("transactions")
 
     def start(self) -> None:
@@ -207,6 +211,9 @@ class TransactionCoordinator:
         client_version: int,
     ) -> ErrorCode:
         """AddPartitionsToTxn and AddOffsetsToTxn: all the partitions, or none."""
+        if bump_supported(client_version):
+            before = self._transactions.get(transactional_id)
+            await self._completions.wait(before, _COMPLETION_SECONDS)
         error = self._transactions.status(transactional_id)
         if error:
             return error
@@ -301,6 +308,7 @@ class TransactionCoordinator:
         while self._transactions.is_here(transaction):
             change = complete(transaction.metadata, self._wall_ms())
             if not await self._log.write(transaction, change, repeated=True):
+                self._completions.over(transaction)
                 return
             await asyncio.sleep(_RETRY_SECONDS)
 
@@ -320,6 +328,7 @@ class TransactionCoordinator:
 
     def _forgotten(self, transaction: Transaction) -> None:
         self._markers.drop(transaction.transactional_id)
+        self._completions.over(transaction)
 
     # ---- time
 
