@@ -171,20 +171,20 @@ TRANSACTIONS_THAT_HANG = Section(
     (
         opposite(
             "A transaction hangs if its coordinator does not know that it is open in the partition (KIP-664)",
-            "admin/transactions/hanging.py",
-            "    return known.is_open and transaction.topic_partition in known.partitions",
-            "    return known.is_open",
+            "admin/transactions/descriptions.py",
+            "        return self.is_open and partition in self.partitions",
+            "        return self.is_open",
             "unit/test_hanging_transactions.py::test_one_that_its_coordinator_knows_does_not_hang",
         ),
         opposite(
             "A transaction hangs if its coordinator does not know that it is open in the partition (KIP-664)",
             "admin/transactions/hanging.py",
-            "        if known is None or not _will_end(transaction, known):",
-            "        if known is not None and not _will_end(transaction, known):",
+            "        if known is None or not known.will_end(",
+            "        if known is not None and not known.will_end(",
             "unit/test_hanging_transactions.py::test_one_of_an_unknown_producer_hangs",
         ),
         opposite(
-            "Younger ones than any transaction may be are not looked at",
+            "One whose newest batch is younger than the longest timeout is left out",
             "admin/transactions/hanging.py",
             "        and now_ms - producer.last_timestamp > max_timeout_ms\n",
             "",

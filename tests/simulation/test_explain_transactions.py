@@ -1,11 +1,15 @@
 """`explain` on a whole cluster: open transactions, fenced producers, markers that are missing."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from barnabas import Admin, Producer
+from barnabas.admin.transactions import explaining
 from barnabas.explain import About, Sentence
 from barnabas_broker.coordinator.internal_topic import InternalTopic
+from barnabas_broker.coordinator.partition_log import PartitionLog
+from barnabas_common.errors import RequestTimedOutError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import Event, EventKind
 from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
@@ -73,6 +77,83 @@ def test_a_transaction_that_hangs_is_said_to_hang() -> None:
             assert "no coordinator will end it, it hangs" in told and "--start-offset 1" in told
 
     in_cluster(story, transaction_partition_verification_enable="false")
+
+
+def test_a_transaction_that_ends_meanwhile_is_not_said_to_hang(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ask_coordinators = explaining._coordinated
+
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        async with (
+            Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin,
+            Producer(
+                cluster.bootstrap, transactional_id="copy", runtime=cluster.client_runtime("copy")
+            ) as producer,
+        ):
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            await producer.send_and_wait("orders", b"1", partition=0)
+
+            async def after_the_commit(*arguments: Any) -> Any:
+                await producer.commit_transaction()
+                while not await admin.list_transactions(["CompleteCommit"]):
+                    await asyncio.sleep(0.1)
+                return await ask_coordinators(*arguments)
+
+            monkeypatch.setattr(explaining, "_coordinated", after_the_commit)
+            told = of((await admin.explain(*FIRST)).sentences, About.LAST_STABLE_OFFSET)
+            assert "read_committed readers wait there" in told and "hangs" not in told
+
+    in_cluster(story)
+
+
+@pytest.mark.parametrize("is_loading", [False, True])
+def test_nothing_is_said_to_hang_while_a_coordinator_is_missing_or_loads(
+    monkeypatch: pytest.MonkeyPatch, is_loading: bool
+) -> None:
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        async with (
+            Admin(
+                cluster.bootstrap,
+                runtime=cluster.client_runtime("admin"),
+                default_api_timeout_ms=5_000,
+            ) as admin,
+            Producer(
+                cluster.bootstrap, transactional_id="copy", runtime=cluster.client_runtime("copy")
+            ) as producer,
+        ):
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            await producer.send_and_wait("orders", b"1", partition=0)
+            (known,) = await admin.list_transactions()
+            cluster.kill(known.coordinator)
+            while any(
+                broker.broker_id == known.coordinator
+                for broker in (await admin.describe_cluster()).brokers
+            ):
+                await asyncio.sleep(0.5)
+            if is_loading:
+                monkeypatch.setattr(PartitionLog, "load", _never)
+                cluster.start_broker(known.coordinator)
+                await cluster.serving()
+            while (await admin.describe_topic("orders")).partitions[0].leader_id < 0:
+                await asyncio.sleep(0.5)
+            found = await admin.explain(*FIRST)
+            told = of(found.sentences, About.LAST_STABLE_OFFSET)
+            assert "its coordinator could not be asked" in told and "hangs" not in told
+            why = "COORDINATOR_LOAD_IN_PROGRESS" if is_loading else "has no leader"
+            assert why in of(found.sentences, About.DOUBT)
+            with pytest.raises(RequestTimedOutError):
+                await admin.find_hanging_transactions([FIRST], max_transaction_timeout_ms=-1)
+
+    one = {"replication.factor": "1", "min.isr": "1"}
+    settings = {f"transaction.state.log.{name}": value for name, value in one.items()}
+    in_cluster(story, **{name.replace(".", "_"): value for name, value in settings.items()})
+
+
+async def _never(*_: object) -> int:
+    return await asyncio.Event().wait()
 
 
 def resumptions(cluster: SimulatedCluster) -> list[Event]:

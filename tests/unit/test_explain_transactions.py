@@ -1,5 +1,7 @@
 """The reasoning of `explain` about transactions, on plain data."""
 
+from collections.abc import Sequence
+
 from barnabas.explain import About, PartitionView, explain
 from barnabas.explain.transactions import TransactionView, explain_transaction
 from barnabas.explain.view import OpenTransactionView
@@ -15,12 +17,12 @@ OPEN = OpenTransactionView(
 )
 
 
-def stable(*opened: OpenTransactionView, lso: int = 40, **more: object) -> list[str]:
+def view_of(*opened: OpenTransactionView, lso: int = 40, **more: object) -> PartitionView:
     leader = ReplicaDescription(*TP, is_leader=True, leader_id=1, leader_epoch=1)
     leader.in_sync_replicas = [1]
     leader.log_end_offset, leader.high_watermark, leader.last_stable_offset = 120, 100, lso
     metadata = PartitionMetadata(0, leader_id=1, replicas=[1], in_sync_replicas=[1])
-    view = PartitionView(
+    return PartitionView(
         TP,
         metadata,
         9,
@@ -30,7 +32,10 @@ def stable(*opened: OpenTransactionView, lso: int = 40, **more: object) -> list[
         now_ms=NOW,
         **more,  # type: ignore[arg-type]
     )
-    return explain(view).of(About.LAST_STABLE_OFFSET)
+
+
+def stable(*opened: OpenTransactionView, lso: int = 40, **more: object) -> list[str]:
+    return explain(view_of(*opened, lso=lso, **more)).of(About.LAST_STABLE_OFFSET)
 
 
 def test_nothing_is_said_while_no_reader_waits() -> None:
@@ -66,6 +71,21 @@ def test_a_transaction_whose_coordinator_is_silent_is_not_said_to_hang() -> None
     assert who.endswith("its coordinator could not be asked")
 
 
+def test_a_transaction_whose_coordinator_is_not_elected_is_not_said_to_hang() -> None:
+    missing = TopicPartition("__transaction_state", 3)
+    opened = OpenTransactionView(7, 3, 40, 80_000)
+    told = explain(view_of(opened, without_coordinator=[missing]))
+    assert told.of(About.LAST_STABLE_OFFSET)[1].endswith("its coordinator could not be asked")
+    assert told.of(About.DOUBT) == [
+        "__transaction_state-3 has no leader: what it says of transactions is missing"
+    ]
+
+
+def test_a_leader_that_was_not_asked_about_transactions_is_not_said_to_have_the_marker() -> None:
+    (where,) = stable(errors={1: "no answer"})
+    assert where.startswith("the last stable offset is 40")
+
+
 def test_a_marker_that_is_not_committed_holds_the_offset_too() -> None:
     _, behind, marker = stable(OpenTransactionView(8, 0, 50, 0, "x", True, 1, "Ongoing"))
     assert "from offset 50 on" in behind
@@ -76,15 +96,20 @@ def test_many_open_transactions_are_counted() -> None:
     opened = [OpenTransactionView(n, 0, 40 + n, 0, f"c{n}", True, 1, "Ongoing") for n in range(9)]
     *named, rest = stable(*opened)[1:]
     assert [text[:4] for text in named] == [f"'c{n}'" for n in range(6)]
-    assert rest == "3 more transactions are open behind them"
+    assert rest == "open transactions behind them: 3"
 
 
 # ---- a transactional id
 
 
-def transaction(state: str, *events: Event, **more: object) -> dict[About, list[str]]:
+def transaction(
+    state: str,
+    *events: Event,
+    partitions: Sequence[TopicPartition] = (TP, TopicPartition("orders", 1)),
+    **more: object,
+) -> dict[About, list[str]]:
     view = TransactionView(
-        "copy", 2, state, 7, 4, 60_000, 80_000, [TP, TopicPartition("orders", 1)],
+        "copy", 2, state, 7, 4, 60_000, 80_000, partitions,
         {TP: 1, TopicPartition("orders", 1): -1}, NOW, events, **more,  # type: ignore[arg-type]
     )  # fmt: skip
     found: dict[About, list[str]] = {}
@@ -131,4 +156,10 @@ def test_what_a_coordinator_still_has_to_finish() -> None:
         "orders-0: its leader is broker 1",
         "orders-1: it has no leader",
     ]
+    assert transaction("PrepareCommit", partitions=[TP])[About.UNFINISHED] == [
+        "the commit is decided; markers are missing in 1 partition",
+        "orders-0: its leader is broker 1",
+    ]
+    (noted,) = transaction("PrepareCommit", partitions=[])[About.UNFINISHED]
+    assert noted.startswith("the commit is decided and every marker is written")
     assert told[About.DOUBT] == ["broker 3 could not be asked for its events: refused"]

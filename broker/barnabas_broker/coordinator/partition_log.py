@@ -227,9 +227,9 @@ class PartitionLog:
     ) -> int:
         """Call `take` with every batch of the partition, in order, markers of transactions too.
 
-        Returns the end of the log, without a wait after the last batch, once what was there at the
-        beginning is committed; unless `only_committed`, also when it cannot be for lack of
-        replicas.
+        Waits until what was there at the beginning is committed; unless `only_committed`, not for
+        replicas that are missing. Returns the end of the log. No other task runs between the last
+        look at that end and the return.
 
         Raises:
             KafkaError: this broker no longer leads under that epoch, or its log cannot be read.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas_common.errors import BarnabasError, RequestTimedOutError, raise_for
+from barnabas_common.errors import raise_for
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     DeleteGroupsRequest,
@@ -24,6 +24,7 @@ from barnabas_common.messages.groups import (
 from barnabas_common.runtime import Service
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas.admin.repeating import repeated
 from barnabas.cluster import Cluster
 from barnabas.group.awaiting import Awaiting, awaiting_of
 from barnabas.group.coordinator import GroupCoordinator
@@ -86,25 +87,14 @@ async def list_groups(
 async def _list_at(
     cluster: Cluster, broker_id: int, request: ListGroupsRequest, timeout: float
 ) -> list[ListedGroup]:
-    deadline = cluster.clock.monotonic() + timeout
-    failures = 0
-    while True:
-        try:
-            channel = cluster.channel(broker_id, Service.COORDINATOR)
-            answer: ListGroupsResponse = await channel.call(request, cluster.request_timeout)
-            raise_for(answer.error_code, f"broker {broker_id}")
-            return answer.groups
-        except BarnabasError as error:
-            failures += 1
-            pause = cluster.backoff.seconds(failures)
-            if not error.retriable:
-                raise
-            if cluster.clock.monotonic() + pause >= deadline:
-                raise RequestTimedOutError(
-                    f"broker {broker_id} did not list its groups: {error}"
-                ) from error
-            cluster.request_refresh()
-            await asyncio.sleep(pause)
+    async def attempt() -> list[ListedGroup]:
+        channel = cluster.channel(broker_id, Service.COORDINATOR)
+        answer: ListGroupsResponse = await channel.call(request, cluster.request_timeout)
+        raise_for(answer.error_code, f"broker {broker_id}")
+        return answer.groups
+
+    what = f"broker {broker_id} did not list its groups"
+    return await repeated(cluster, attempt, timeout, what)
 
 
 async def describe_group(cluster: Cluster, group_id: str, timeout: float) -> GroupDescription:

@@ -36,9 +36,9 @@ logger = logging.getLogger(__name__)
 ASK_TIMEOUT = 3.0
 # How long a topic may be unknown before that is final: brokers learn of a new topic one by one.
 UNKNOWN_TOPIC_GRACE = 2.0
-# Requests that are sent to another broker if one does not answer soon: they change nothing, or, as
-# InitProducerId, a lost answer only wastes an id. (With a transactional id it fences the present
-# producer: that is a change.)
+# Requests that are sent to another broker if one does not answer soon, because they change nothing.
+# InitProducerId is one of them: a lost answer only wastes an id. (With a transactional id it fences
+# the present producer: that is a change.)
 _READING = (
     MetadataRequest,
     DescribeConfigsRequest,

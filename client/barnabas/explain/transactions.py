@@ -24,7 +24,7 @@ _FENCING = (
 def last_stable_offset(view: PartitionView) -> list[Sentence]:
     """Nothing unless read_committed readers are held back."""
     leader = view.leader
-    if leader is None or not 0 <= leader.last_stable_offset < leader.high_watermark:
+    if leader is None or not view.holds_readers_back:
         return []
     stable, committed = leader.last_stable_offset, leader.high_watermark
     text = (
@@ -36,14 +36,18 @@ def last_stable_offset(view: PartitionView) -> list[Sentence]:
     for one in opened[:LATEST]:
         sentences.append(Sentence(About.LAST_STABLE_OFFSET, _of_open(view, one), one.since_ms))
     if len(opened) > LATEST:
-        text = f"{len(opened) - LATEST} more transactions are open behind them"
+        text = f"open transactions behind them: {len(opened) - LATEST}"
         sentences.append(Sentence(About.LAST_STABLE_OFFSET, text))
-    if not any(one.start_offset == stable for one in opened):
+    if view.leader_id not in view.errors and not any(one.start_offset == stable for one in opened):
         text = f"the transaction that begins at {stable} has its marker, which is not committed yet"
         sentences.append(Sentence(About.LAST_STABLE_OFFSET, text))
     sentences += [
         Sentence(About.DOUBT, f"transactions that broker {broker} coordinates are missing: {why}")
         for broker, why in view.silent_coordinators.items()
+    ]
+    sentences += [
+        Sentence(About.DOUBT, f"{partition} has no leader: what it says of transactions is missing")
+        for partition in view.without_coordinator
     ]
     return sentences
 
@@ -55,7 +59,7 @@ def _of_open(view: PartitionView, one: OpenTransactionView) -> str:
         f" (producer id {one.producer_id}, epoch {one.producer_epoch}): "
     )
     if not one.will_end:
-        if view.silent_coordinators:
+        if view.silent_coordinators or view.without_coordinator:
             return text + "its coordinator could not be asked"
         topic, partition = view.topic_partition
         return text + (
@@ -63,9 +67,9 @@ def _of_open(view: PartitionView, one: OpenTransactionView) -> str:
             f" --topic {topic} --partition {partition} --start-offset {one.start_offset}` does"
         )
     if one.state == "Ongoing":
-        left = _seconds(one.start_ms + one.timeout_ms - view.now_ms)
+        when = _when(one.start_ms + one.timeout_ms - view.now_ms)
         return text + (
-            f"broker {one.coordinator} coordinates it, and aborts it in {left} unless its producer"
+            f"broker {one.coordinator} coordinates it, and aborts it {when} unless its producer"
             " ends it before"
         )
     return text + (
@@ -120,9 +124,9 @@ def explain_transaction(view: TransactionView) -> list[Sentence]:
 def _open_since(view: TransactionView) -> list[Sentence]:
     if view.state != "Ongoing":
         return []
-    left = _seconds(view.start_ms + view.timeout_ms - view.now_ms)
+    when = _when(view.start_ms + view.timeout_ms - view.now_ms)
     text = (
-        f"a transaction is open in {_named(view.partitions)}; it is aborted in {left} unless its"
+        f"a transaction is open in {_named(view.partitions)}; it is aborted {when} unless its"
         " producer ends it before"
     )
     return [Sentence(About.TRANSACTION, text, view.start_ms)]
@@ -157,9 +161,14 @@ def _unfinished(view: TransactionView) -> list[Sentence]:
         return []
     outcome = "commit" if view.state == "PrepareCommit" else "abort"
     if not view.partitions:
-        text = f"the {outcome} is decided and every marker is written; it is only to be noted"
+        text = (
+            f"the {outcome} is decided and every marker is written; __transaction_state does not"
+            " say so yet"
+        )
         return [Sentence(About.UNFINISHED, text)]
-    text = f"the {outcome} is decided; markers are missing in {len(view.partitions)} partitions"
+    number = len(view.partitions)
+    where = "1 partition" if number == 1 else f"{number} partitions"
+    text = f"the {outcome} is decided; markers are missing in {where}"
     sentences = [Sentence(About.UNFINISHED, text, view.start_ms)]
     for partition in view.partitions:
         leader = view.leaders.get(partition, -1)
@@ -172,5 +181,5 @@ def _named(partitions: Sequence[TopicPartition]) -> str:
     return ", ".join(map(str, partitions)) or "no partition"
 
 
-def _seconds(left_ms: int) -> str:
-    return "the next look for timeouts" if left_ms <= 0 else f"{left_ms / 1000:.1f} s"
+def _when(left_ms: int) -> str:
+    return "at the next check of timeouts" if left_ms <= 0 else f"in {left_ms / 1000:.1f} s"

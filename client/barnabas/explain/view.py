@@ -36,6 +36,7 @@ class PartitionView:
     `replicas` and `events` hold the answers of brokers, `errors` the errors of those that did not
     answer. `forgotten_ms`: up to when a broker has dropped its events, if it has.
     `silent_coordinators`: the brokers that could not be asked about `open_transactions`, and why.
+    `without_coordinator`: the partitions of `__transaction_state` that no broker leads.
     """
 
     topic_partition: TopicPartition
@@ -48,6 +49,7 @@ class PartitionView:
     forgotten_ms: Mapping[int, int] = field(default_factory=dict)
     open_transactions: Sequence[OpenTransactionView] = ()
     silent_coordinators: Mapping[int, str] = field(default_factory=dict)
+    without_coordinator: Sequence[TopicPartition] = ()
     now_ms: int = 0
 
     @property
@@ -69,6 +71,12 @@ class PartitionView:
         """The leader epoch according to the leader, or else to the controller."""
         leader = self.leader
         return self.metadata.leader_epoch if leader is None else leader.leader_epoch
+
+    @property
+    def holds_readers_back(self) -> bool:
+        """Whether read_committed readers get less than what is committed."""
+        leader = self.leader
+        return leader is not None and 0 <= leader.last_stable_offset < leader.high_watermark
 
     @property
     def isr(self) -> list[int]:

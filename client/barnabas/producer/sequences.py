@@ -85,7 +85,7 @@ class PartitionSequences:
             return
         self._confirmed = True
         end = sequence_after(batch.base_sequence, batch.offsets)
-        if sequence_before(end, self.written_to) <= MAX_SEQUENCE // 2:  # answers may overtake
+        if sequence_before(end, self.written_to) <= MAX_SEQUENCE // 2:  # answers come in any order
             self.written_to = end
 
     def given_up(self, batch: ProducerBatch) -> None:

@@ -166,8 +166,8 @@ class _Schedule:
         promise = Promise(compacted=options.is_compacted, idempotent=options.idempotent)
         assert_promise_kept(workload.operations, promise)
         if options.has_transactions:
-            assert_promise_kept(workload.transactional.operations, Promise(idempotent=True))
             transactional = workload.transactional
+            assert_promise_kept(transactional.operations, Promise(idempotent=True))
             assert_fenced(transactional.operations, transactional.takeovers)
             assert_copied(committed_ones, ORDERS, COPIES if options.copiers else "")
         assert not self.tracebacks.found, f"tracebacks: {self.tracebacks.found[:3]}"

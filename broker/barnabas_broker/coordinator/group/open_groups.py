@@ -7,7 +7,7 @@ from barnabas_broker.coordinator.group.group import Group
 
 
 class OpenGroups:
-    """Follows what each group's `committed.transactional` says, or said when it was looked at."""
+    """An index of what each group's `committed.transactional` said at the latest `review`."""
 
     def __init__(self) -> None:
         self._groups: dict[int, dict[Group, None]] = {}

@@ -128,9 +128,6 @@ def has_expired(entry: bytes, now_ms: int, expiration_ms: int) -> bool:
     return bool(transaction == NONE and now_ms - timestamp >= expiration_ms)
 
 
-# ---- sequences, which count records from 0 and go on with 0 after 2147483647
-
-
 # ---- what an append does to an entry
 
 

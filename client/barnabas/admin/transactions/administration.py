@@ -77,7 +77,7 @@ class AdminOfTransactions(Client):
         max_transaction_timeout_ms: int = DEFAULT_MAX_TIMEOUT_MS,
     ) -> list[OpenTransaction]:
         """The transactions that are open in the logs of these partitions and that no coordinator
-        will end. Younger ones than any transaction may be are not looked at (KIP-664)."""
+        will end. One whose newest batch is younger than the timeout is left out (KIP-664)."""
         wanted = [TopicPartition(*partition) for partition in partitions]
         return await requests.find_hanging(
             await self._ready(), wanted, max_transaction_timeout_ms, self._patience

@@ -38,6 +38,10 @@ class TransactionDescription:
         """Whether it has begun, and is not complete."""
         return self.state in ("Ongoing", "PrepareCommit", "PrepareAbort")
 
+    def will_end(self, partition: TopicPartition) -> bool:
+        """Whether its coordinator will have a marker written into this partition."""
+        return self.is_open and partition in self.partitions
+
 
 def described(coordinator: int, found: DescribedTransaction) -> TransactionDescription:
     """What a broker answered without an error."""

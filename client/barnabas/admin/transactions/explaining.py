@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from barnabas_common.errors import BarnabasError
+from barnabas_common.errors import BarnabasError, raise_for
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import in_order
 from barnabas_common.messages.metadata import MetadataRequest
 from barnabas_common.messages.transactions import (
     ActiveProducer,
@@ -20,7 +22,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.admin.events import recorded_events
 from barnabas.admin.transactions.descriptions import TransactionDescription, described
-from barnabas.admin.transactions.requests import describe_transaction
+from barnabas.admin.transactions.requests import describe_transaction, without_coordinator
 from barnabas.cluster import Cluster
 from barnabas.explain.transactions import TransactionView
 from barnabas.explain.view import OpenTransactionView, PartitionView
@@ -30,30 +32,43 @@ TIMEOUT = 3.0
 
 async def with_open_transactions(cluster: Cluster, view: PartitionView) -> PartitionView:
     """The view with the transactions that hold the last stable offset back, if any do."""
-    leader = view.leader
-    if leader is None or not 0 <= leader.last_stable_offset < leader.high_watermark:
+    if not view.holds_readers_back:
         return view
     key = view.topic_partition
     try:
-        opened = await _open_at(cluster, view.leader_id, key)
+        before = await _open_at(cluster, view.leader_id, key)
+        missing = await without_coordinator(cluster)
+        found, silent = await _coordinated(cluster, view.live, list(before))
+        # What has ended or begun meanwhile would seem to hang.
+        after = await _open_at(cluster, view.leader_id, key)
     except BarnabasError as error:
         return replace(view, errors={**view.errors, view.leader_id: str(error)})
-    found, silent = await _coordinated(cluster, view.live, [one.producer_id for one in opened])
+    opened = [
+        one
+        for producer_id, one in after.items()
+        if producer_id in before
+        and before[producer_id].current_txn_start_offset == one.current_txn_start_offset
+    ]
     return replace(
         view,
         open_transactions=[_open(one, key, found.get(one.producer_id)) for one in opened],
         silent_coordinators=silent,
+        without_coordinator=missing,
         now_ms=cluster.clock.wall_ms(),
     )
 
 
 async def _open_at(
     cluster: Cluster, broker_id: int, partition: TopicPartition
-) -> list[ActiveProducer]:
+) -> dict[int, ActiveProducer]:
+    """The producers with an open transaction, by id."""
     request = DescribeProducersRequest([TransactionPartition(*partition)])
     answer = await _ask(cluster, broker_id, Service.DATA, request)
-    (described,) = answer.partitions
-    return [one for one in described.active_producers if one.current_txn_start_offset >= 0]
+    (found,) = answer.partitions
+    raise_for(found.error_code, found.error_message or str(partition))
+    return {
+        one.producer_id: one for one in found.active_producers if one.current_txn_start_offset >= 0
+    }
 
 
 def _open(
@@ -67,7 +82,7 @@ def _open(
     )
     if known is None:
         return opened
-    will_end = known.is_open and partition in known.partitions
+    will_end = known.will_end(partition)
     return replace(
         opened,
         since_ms=known.start_ms if will_end else producer.last_timestamp,
@@ -104,10 +119,16 @@ async def _described_at(
 ) -> list[TransactionDescription]:
     service = Service.COORDINATOR
     request = ListTransactionsRequest(producer_id_filters=producer_ids)
-    listed = (await _ask(cluster, broker_id, service, request)).transaction_states
-    names = [item.transactional_id for item in listed]
+    listed = await _ask(cluster, broker_id, service, request)
+    raise_for(listed.error_code, f"broker {broker_id}")
+    names = [item.transactional_id for item in listed.transaction_states]
     answer = await _ask(cluster, broker_id, service, DescribeTransactionsRequest(names))
-    return [described(broker_id, item) for item in answer.transaction_states]
+    found = []
+    for item in answer.transaction_states:
+        if item.error_code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:  # it has expired meanwhile
+            raise_for(item.error_code, repr(item.transactional_id))
+            found.append(described(broker_id, item))
+    return found
 
 
 async def _ask(cluster: Cluster, broker_id: int, service: Service, request: Any) -> Any:
@@ -130,8 +151,7 @@ async def view_of_transaction(
             for broker in metadata.brokers
         )
     )
-    events = [event for answer in answers for event in answer.events]
-    events.sort(key=lambda event: (event.time_ms, event.broker_id, event.sequence))
+    events = in_order(event for answer in answers for event in answer.events)
     return TransactionView(
         transactional_id,
         found.coordinator,

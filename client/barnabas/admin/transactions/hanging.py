@@ -50,10 +50,6 @@ def hanging(
     for transaction in opened:
         name = names.get(transaction.producer.producer_id)
         known = described.get(name) if name is not None else None
-        if known is None or not _will_end(transaction, known):
+        if known is None or not known.will_end(transaction.topic_partition):
             found.append(transaction)
     return found
-
-
-def _will_end(transaction: OpenTransaction, known: TransactionDescription) -> bool:
-    return known.is_open and transaction.topic_partition in known.partitions

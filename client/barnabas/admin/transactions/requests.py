@@ -1,14 +1,12 @@
 """Requests about transactions: to the coordinator of each, to all brokers, to leaders."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from barnabas_common.errors import (
-    BarnabasError,
+    CoordinatorNotAvailableError,
     InvalidArgumentError,
     LeaderNotAvailableError,
-    RequestTimedOutError,
     TransactionalIdNotFoundError,
     TransportError,
     UnknownTopicOrPartitionError,
@@ -32,8 +30,10 @@ from barnabas_common.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 from barnabas_common.runtime import Service
+from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas.admin.repeating import repeated
 from barnabas.admin.transactions.descriptions import (
     OpenTransaction,
     TransactionDescription,
@@ -89,8 +89,7 @@ async def _list_at(
         ]
 
     what = f"broker {broker_id} did not list its transactions"
-    found: list[TransactionListing] = await _repeated(cluster, attempt, timeout, what)
-    return found
+    return await repeated(cluster, attempt, timeout, what)
 
 
 async def describe_transaction(
@@ -146,7 +145,7 @@ async def describe_producers(
 async def abort_transaction(
     cluster: Cluster, partition: TopicPartition, marker: WritableTxnMarker, timeout: float
 ) -> None:
-    """Have the partition's leader write an abort marker; one that is written twice does no harm."""
+    """Have the partition's leader write an abort marker; after a retriable error, ask again."""
 
     async def attempt() -> None:
         leader = cluster.metadata.leader(partition)
@@ -167,7 +166,7 @@ async def abort_transaction(
     info = await cluster.topic(partition.topic, timeout)
     if not 0 <= partition.partition < info.partition_count:
         raise UnknownTopicOrPartitionError(f"there is no partition {partition}")
-    await _repeated(cluster, attempt, timeout, f"{partition} got no abort marker")
+    await repeated(cluster, attempt, timeout, f"{partition} got no abort marker")
 
 
 async def find_hanging(
@@ -181,6 +180,7 @@ async def find_hanging(
     opened = candidates(producers, max_timeout_ms, cluster.clock.wall_ms())
     if not opened:
         return []
+    await _until_all_are_coordinated(cluster, timeout)
     ids = sorted({transaction.producer.producer_id for transaction in opened})
     request = ListTransactionsRequest(producer_id_filters=ids)
     listed = await list_transactions(cluster, request, timeout)
@@ -194,21 +194,23 @@ async def find_hanging(
     return hanging(opened, listed, known)
 
 
-async def _repeated(
-    cluster: Cluster, attempt: Callable[[], Awaitable[Any]], timeout: float, what: str
-) -> Any:
-    """The result of an attempt, again after each retriable error for `timeout` seconds."""
-    deadline = cluster.clock.monotonic() + timeout
-    failures = 0
-    while True:
-        try:
-            return await attempt()
-        except BarnabasError as error:
-            if not error.retriable:
-                raise
-            failures += 1
-            pause = cluster.backoff.seconds(failures)
-            if cluster.clock.monotonic() + pause >= deadline:
-                raise RequestTimedOutError(f"{what}: {error}") from error
-            cluster.request_refresh()
-            await asyncio.sleep(pause)
+async def _until_all_are_coordinated(cluster: Cluster, timeout: float) -> None:
+    """What a partition of `__transaction_state` without a leader holds would seem unknown."""
+
+    async def attempt() -> None:
+        if missing := await without_coordinator(cluster):
+            raise CoordinatorNotAvailableError(f"{missing[0]} has no leader now")
+
+    await repeated(cluster, attempt, timeout, "not every transaction has a coordinator")
+
+
+async def without_coordinator(cluster: Cluster) -> list[TopicPartition]:
+    """The partitions of `__transaction_state` that no registered broker leads."""
+    metadata = await cluster.refresh(MetadataRequest([TRANSACTION_STATE_TOPIC]))
+    live = {broker.broker_id for broker in metadata.brokers}
+    return [
+        TopicPartition(topic.topic, each.partition)
+        for topic in metadata.topics
+        for each in topic.partitions
+        if each.leader_id not in live
+    ]

@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from barnabas import Consumer, OffsetAndMetadata, RebalanceListener
+from barnabas import Consumer, OffsetAndMetadata
 from barnabas_common.errors import BarnabasError, CorruptMessageError
-from barnabas_common.history.operations import Assign, Commit, Operation, Poll, Revoke, Stage
+from barnabas_common.history.operations import Commit, Operation, Poll, Stage
 from barnabas_common.history.recorder import Recorder
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.campaign.clients.processes import kill, run_as, virtual_loop
-from barnabas_simulator.campaign.clients.recording import as_records, recorder
+from barnabas_simulator.campaign.clients.recording import RecordingListener, as_records, recorder
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.cluster import SimulatedCluster
@@ -214,7 +214,7 @@ class _Member:
         )
 
 
-class _Listener(RebalanceListener):
+class _Listener(RecordingListener):
     """Commits what was done before its partitions go; what is lost is not committed any more."""
 
     def __init__(
@@ -224,24 +224,16 @@ class _Listener(RebalanceListener):
         group: str,
         commit: Callable[[dict[TopicPartition, int]], Awaitable[None]] | None,
     ) -> None:
+        super().__init__(history, group)
         self._done = done
-        self._history = history
-        self._group = group
         self._commit = commit
-
-    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-        self._history.note(Assign, partitions=[str(tp) for tp in partitions], group=self._group)
 
     async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
         if self._done and self._commit is not None:
             await self._commit(self._done)
         self._gone(partitions, lost=False)
 
-    def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> None:
-        self._gone(partitions, lost=True)
-
     def _gone(self, partitions: Sequence[TopicPartition], lost: bool) -> None:
-        names = [str(tp) for tp in partitions]
-        self._history.note(Revoke, partitions=names, group=self._group, lost=lost)
+        super()._gone(partitions, lost)
         for tp in partitions:
             self._done.pop(tp, None)

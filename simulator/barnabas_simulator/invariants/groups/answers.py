@@ -93,10 +93,10 @@ class Answers:
             group = request.group_id
             self.acknowledged += 1
             found = [at for at in seen.truth(group).found(tp, offset, metadata) if at >= start]
-            if found and isinstance(request, OffsetCommitRequest):
-                seen.acknowledge(group, tp, min(found))
-            elif found:
-                pass  # it counts with the marker, which comes later
+            if found:
+                # What a transaction commits counts with its marker, which comes later.
+                if isinstance(request, OffsetCommitRequest):
+                    seen.acknowledge(group, tp, min(found))
             elif seen.leads(group, broker.replica_manager.partitions):
                 rule = rules.acknowledged_is_written
                 self._hold(seen.partition(group), rule, group, tp, offset, metadata, found)

@@ -115,7 +115,7 @@ class StateTruth:
 
     `decisions`: by producer id and the epoch of the markers, with all partitions of the
     transaction. `added`: by producer, everything that was ever added. `initialized`: what
-    InitProducerId has given out, in order. `to_finish`: the decision that lacks its completion.
+    InitProducerId has given out, in order. `completed`: the decisions that are complete.
     """
 
     decisions: dict[Producer, TransactionMetadata] = field(default_factory=dict)

@@ -57,12 +57,13 @@ class _OfALeader:
         self._begun.append(fault)
         fault.inject()
 
-    def _heal_one(self) -> None:
-        self._begun.pop().heal()
-
-    def _kill(self, leader: str) -> None:
-        self._begin(Killed(self._cluster, leader))
+    def _let_a_follower_lead(self, leader: str) -> None:
+        """Kill the leader, and let its followers return."""
+        Killed(self._cluster, leader).inject()
         self._killed = leader
+        while self._begun:
+            self._begun.pop().heal()
+        self._wait_for_successor()
 
     def _wait_for_successor(self) -> None:
         wait_until(
@@ -90,11 +91,7 @@ class LeaderAhead(_OfALeader):
         for follower in followers:
             self._begin(Paused(self._cluster, follower))
         time.sleep(self.alone_seconds)
-        Killed(self._cluster, leader).inject()
-        self._killed = leader
-        for _ in followers:
-            self._heal_one()
-        self._wait_for_successor()
+        self._let_a_follower_lead(leader)
 
 
 class LastInSync(_OfALeader):
@@ -115,11 +112,7 @@ class LastInSync(_OfALeader):
             f"the ISR is {leader} alone", lambda: self._isr() == [number], _SUCCESSOR_SECONDS
         )
         time.sleep(self.alone_seconds)
-        Killed(self._cluster, leader).inject()
-        self._killed = leader
-        for _ in followers:
-            self._heal_one()
-        self._wait_for_successor()
+        self._let_a_follower_lead(leader)
 
     def _isr(self) -> list[int]:
         found = self._cluster.partitions(self._topic).get(_PARTITION)
@@ -148,7 +141,8 @@ class StaleHighWatermark(_OfALeader):
         wait_until(
             "the partition has a new epoch", lambda: self._epoch() > epoch, _SUCCESSOR_SECONDS
         )
-        self._kill(leader)
+        self._begin(Killed(self._cluster, leader))
+        self._killed = leader
         self._wait_for_successor()
 
     def _part_leader_and_controller(self) -> None:

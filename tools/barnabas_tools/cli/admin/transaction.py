@@ -132,7 +132,9 @@ def find_hanging(
     ] = None,
     max_transaction_timeout: Annotated[
         int,
-        typer.Option(metavar="MINUTES", min=0, help="Younger transactions are not looked at."),
+        typer.Option(
+            metavar="MINUTES", min=0, help="Leave out those whose newest batch is younger."
+        ),
     ] = 15,
     topic: TopicOption = None,
     partition: PartitionOption = None,
@@ -255,10 +257,11 @@ async def _abort(
         (producers,) = (await admin.describe_producers([partition])).values()
         starts = {p.current_txn_start_offset: p for p in producers if _is_open(p)}
         if start_offset not in starts:
-            open_at = ", ".join(map(str, sorted(starts))) or "none is open"
+            offsets = ", ".join(map(str, sorted(starts)))
+            others = f"those that are open begin at {offsets}" if offsets else "none is open"
             raise CommandFailed(
                 f"no open transaction of {partition[0]}-{partition[1]} begins at offset"
-                f" {start_offset}: {open_at}"
+                f" {start_offset}: {others}"
             )
         found = starts[start_offset]
         producer_id, producer_epoch = found.producer_id, found.producer_epoch

@@ -147,15 +147,12 @@ def batch_row(position: int, header: Any, valid: bool) -> dict[str, Any]:
     """Return a batch's header with the names of kafka-dump-log."""
     from barnabas_common.record.sequence import last_sequence_of
 
-    last_sequence = header.base_sequence
-    if header.base_sequence >= 0:
-        last_sequence = last_sequence_of(header)
     return {
         "baseOffset": header.base_offset,
         "lastOffset": header.last_offset,
         "count": header.record_count,
         "baseSequence": header.base_sequence,
-        "lastSequence": last_sequence,
+        "lastSequence": last_sequence_of(header),
         "producerId": header.producer_id,
         "producerEpoch": header.producer_epoch,
         "partitionLeaderEpoch": header.partition_leader_epoch,

@@ -37,7 +37,7 @@ _GROUP_HEADINGS = {
 _TRANSACTION_HEADINGS = {
     "transaction": "What it is doing",
     "fenced": "Who was fenced",
-    "unfinished": "What its coordinator has still to do",
+    "unfinished": "What its coordinator still has to do",
     "doubt": "What is not known",
 }
 
@@ -59,7 +59,7 @@ def explain(
     offset.
 
     With --group: why the group rebalanced, which member reads what, and why it lags. With
-    --transactional-id: why a producer was fenced, and what its coordinator has still to do.
+    --transactional-id: why a producer was fenced, and what its coordinator still has to do.
 
     The explanation comes from the brokers' state and events. It names brokers that do not answer
     and events that are no longer stored.

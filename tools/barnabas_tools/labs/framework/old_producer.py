@@ -10,6 +10,7 @@ from barnabas.cluster import ClusterConfig
 from barnabas.cluster.client import Client
 from barnabas.cluster.coordinator import Coordinator, NextAttempt
 from barnabas.cluster.options import parse_bootstrap_servers
+from barnabas.producer.prebuilt import with_producer
 from barnabas_common.errors import LeaderNotAvailableError, raise_for
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import TRANSACTION_KEY
@@ -21,13 +22,6 @@ from barnabas_common.messages.transactions import (
     DescribeTransactionsRequest,
     EndTxnRequest,
     TransactionPartition,
-)
-from barnabas_common.record.batch import (
-    HEADER_SIZE,
-    TRANSACTIONAL,
-    pack_header,
-    parse_header,
-    seal,
 )
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.runtime import Runtime, Service
@@ -110,18 +104,11 @@ class OldProducer(Client):
         builder = BatchBuilder("none")
         for value in values:
             builder.append(self._cluster.clock.wall_ms(), None, value)
-        built = bytearray(builder.build())
         sequence = self._next_sequence.get(partition, 0)
         self._next_sequence[partition] = sequence + len(values)
-        header = parse_header(built)._replace(
-            producer_id=self.producer_id,
-            producer_epoch=self.producer_epoch,
-            base_sequence=sequence,
+        return with_producer(
+            builder.build(), self.producer_id, self.producer_epoch, sequence, transactional=True
         )
-        header = header._replace(attributes=header.attributes | TRANSACTIONAL)
-        built[:HEADER_SIZE] = pack_header(header)
-        seal(built)
-        return bytes(built)
 
     async def send(self, partition: TopicPartition, batch: bytes) -> ErrorCode:
         """Send a batch once; returns what the leader says."""

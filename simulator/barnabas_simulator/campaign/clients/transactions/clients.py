@@ -8,9 +8,9 @@ from contextlib import suppress
 from barnabas import ConsumerRecord, ProducerRecord, exactly_once
 from barnabas_common.errors import BarnabasError, ClosedError, CorruptMessageError
 
+from barnabas_simulator.campaign.clients.recording import RecordingListener
 from barnabas_simulator.campaign.clients.transactions.recording import (
     RecordingConsumer,
-    RecordingListener,
     RecordingProducer,
 )
 from barnabas_simulator.campaign.clients.transactions.run import (

@@ -1,11 +1,11 @@
 """A transactional producer and a consumer beside it that write down what they do and are told."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from barnabas import Consumer, ConsumerRecord, OffsetAndMetadata, Producer, RebalanceListener
+from barnabas import Consumer, ConsumerRecord, OffsetAndMetadata, Producer
 from barnabas.group.offsets import ConsumerGroupMetadata
 from barnabas.producer.handle import DeliveryHandle, OnDelivery, RecordMetadata
 from barnabas_common.errors import BarnabasError, RequestTimedOutError
@@ -15,7 +15,6 @@ from barnabas_common.history.operations import (
     Commit,
     End,
     Poll,
-    Revoke,
     Send,
     Stage,
 )
@@ -238,24 +237,3 @@ class RecordingConsumer(Consumer):
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
         super().seek(partition, offset)
         self._history.note(Assign, partitions=[str(TopicPartition(*partition))])
-
-
-class RecordingListener(RebalanceListener):
-    """Which partitions a member of a group has; what it did is committed by its transactions."""
-
-    def __init__(self, history: Recorder, group: str) -> None:
-        self._history = history
-        self._group = group
-
-    def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-        self._history.note(Assign, partitions=[str(tp) for tp in partitions], group=self._group)
-
-    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        self._gone(partitions, lost=False)
-
-    def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> None:
-        self._gone(partitions, lost=True)
-
-    def _gone(self, partitions: Sequence[TopicPartition], lost: bool) -> None:
-        names = [str(tp) for tp in partitions]
-        self._history.note(Revoke, partitions=names, group=self._group, lost=lost)
