@@ -293,6 +293,34 @@ def test_markers_follow_the_leaders_of_the_partitions(leaders: MarkerLeaders) ->
     in_cluster(story)
 
 
+def test_the_next_transaction_waits_until_the_one_before_is_complete(
+    leaders: MarkerLeaders,
+) -> None:
+    """Beyond Kafka, for clients of version 2. It does not wait for long."""
+
+    async def story(_: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        loop = asyncio.get_running_loop()
+        one = RawTransaction(coordinators, version=2)
+        await one.init()
+        await one.add(*PARTITIONS)
+        await one.end(True)
+        assert await one.try_add(*PARTITIONS) == [E.NONE] * 3, "the markers take milliseconds"
+        leaders.refuse = lambda _: E.NOT_LEADER_OR_FOLLOWER
+        await one.end(True)
+        began = loop.time()
+        assert await one.try_add(PARTITIONS[0]) == [E.CONCURRENT_TRANSACTIONS]
+        assert 0.5 <= loop.time() - began < 1.0
+        adding = asyncio.create_task(one.try_add(PARTITIONS[0]))
+        await asyncio.sleep(0.1)
+        assert not adding.done()
+        leaders.refuse = lambda _: E.NONE
+        assert await adding == [E.NONE]
+        await one.end(False)
+        assert (await coordinators.settled("copy")).transaction_state == "CompleteAbort"
+
+    in_cluster(story)
+
+
 def test_a_deleted_topic_needs_no_markers(
     leaders: MarkerLeaders,
 ) -> None:
