@@ -1,7 +1,7 @@
 # The images, built from this checkout alone; `docker-compose.yml` names the stages.
 #
 #   broker      Debian's Python and this project; no Java, no Spark
-#   zookeeper   a JRE and the few jars that ZooKeeper needs
+#   zookeeper   a JRE and the jars of Debian's ZooKeeper that a server loads
 #   faults      tools that cut networks and fill disks, for tests that break the cluster
 #
 # What changes seldom comes first: a change of the code downloads nothing again.
@@ -65,22 +65,28 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /usr/share/doc /usr/share/man
 CMD ["sleep", "infinity"]
 
-FROM builder AS jars
-ARG MAVEN=https://repo1.maven.org/maven2
-COPY docker/zookeeper/fetch_jars.py docker/zookeeper/jars.sha256 /src/
-RUN python3 /src/fetch_jars.py "$MAVEN" /src/jars.sha256 /jars
-
-FROM ${BASE} AS zookeeper
+FROM ${BASE} AS java
 # The JRE's package needs a directory that slim images lack.
 RUN mkdir -p /usr/share/man/man1 \
     && apt-get update \
     && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /usr/share/doc /usr/share/man
+
+# The package depends on 50 others, for tools and an HTTP server that are not used here.
+FROM java AS jars
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends libzookeeper-java \
+    && mkdir -p /opt/zookeeper/jars \
+    && cd /usr/share/java \
+    && cp -L zookeeper.jar zookeeper-jute.jar slf4j-api.jar slf4j-simple.jar metrics-core.jar \
+        snappy-java.jar /opt/zookeeper/jars
+
+FROM java AS zookeeper
 RUN useradd --system --create-home --uid 998 zookeeper \
     && mkdir -p /var/lib/zookeeper \
     && chown zookeeper /var/lib/zookeeper
-COPY --from=jars /jars /opt/zookeeper/jars
-COPY docker/zookeeper/start.sh docker/zookeeper/log4j2.properties /opt/zookeeper/
+COPY --from=jars /opt/zookeeper/jars /opt/zookeeper/jars
+COPY docker/zookeeper/start.sh /opt/zookeeper/
 USER zookeeper
 VOLUME /var/lib/zookeeper
 EXPOSE 2181

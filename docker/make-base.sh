@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure the image debian:bookworm-slim exists: the one that is here, or the one that can be
 # pulled, or else one made by debootstrap under that name. The Dockerfile cannot tell them apart.
+# DEBIAN_MIRROR names another mirror than debootstrap's own.
 set -euo pipefail
 
 image=debian:bookworm-slim
@@ -21,7 +22,7 @@ echo "$image cannot be pulled; making it with debootstrap"
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 debootstrap --variant=minbase --include=ca-certificates bookworm "$root" \
-    "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$root.log" 2>&1 || {
+    ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$root.log" 2>&1 || {
     tail -5 "$root.log" >&2
     exit 1
 }

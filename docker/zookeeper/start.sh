@@ -37,7 +37,9 @@ if [ "${#servers[@]}" -gt 1 ]; then
     done
 fi
 
+log=org.slf4j.simpleLogger
 exec java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -XX:-UsePerfData \
     -XX:+ExitOnOutOfMemoryError -Dzookeeper.preAllocSize=4096 -Djava.net.preferIPv4Stack=true \
-    -Dlog4j2.configurationFile=/opt/zookeeper/log4j2.properties -Dlog4j2.disableJmx=true \
+    -D$log.defaultLogLevel=warn -D$log.showThreadName=false -D$log.showShortLogName=true \
+    -D$log.showDateTime=true "-D$log.dateTimeFormat=yyyy-MM-dd HH:mm:ss,SSS" \
     -cp '/opt/zookeeper/jars/*' "$main" "$configuration"

@@ -1,6 +1,6 @@
 """A local ZooKeeper server, from the jars inside the pyspark wheel.
 
-Used by `LocalCluster` and by tests; the image fetches the same jars (`docker/zookeeper`). The class
+Used by `LocalCluster` and by tests; the image has the jars of Debian's package instead. The class
 path has only the jars that the server needs, so that it starts in half a second; with pyspark's
 whole jar folder it takes more than one. All functions block.
 """
