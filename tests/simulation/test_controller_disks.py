@@ -1,5 +1,6 @@
 """A broker loses one of its disks and continues: its replicas there go offline, others stay."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -82,6 +83,32 @@ def test_a_note_left_while_there_was_no_controller_is_made_up_for() -> None:
         state = await world.until_state(LOST, lambda s: s.isr == (2, 3))
         assert state.leader == 2
         assert await world.store.children(znodes.LOG_DIR_EVENTS) == []
+
+    run_world(test)
+
+
+def test_a_failure_under_an_earlier_leader_epoch_stops_no_replica() -> None:
+    """The broker could not open the log, then could: it may, once a leader is elected."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3)
+        await world.create_topic(LOST.topic, {0: [2, 3, 1]})
+        broker = world.brokers[1]
+        await world.until(lambda: broker.role(LOST) is not None)
+        broker.failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
+        broker.answers_roles.clear()
+        before = len(broker.told)
+        await world.store.propagate_log_dir_event(1)
+        await world.until(lambda: "LeaderAndIsr" in broker.kinds()[before:])
+        await world.kill_and_expire(2)
+        await world.until_state(LOST, lambda state: state.leader == 3)
+        broker.failing.clear()
+        broker.answers_roles.set()
+        await world.until(lambda: broker.role(LOST).leader == 3)  # type: ignore[union-attr]
+        await asyncio.sleep(5.0)
+        state = await world.state(LOST)
+        assert state is not None and state.isr == (3, 1)
+        assert "StopReplica" not in broker.kinds()
 
     run_world(test)
 

@@ -50,7 +50,10 @@ T = TypeVar("T")
 
 @dataclass
 class RecordingBroker:
-    """One incarnation of a broker: the requests it received, and how it answers."""
+    """One incarnation of a broker: the requests it received, and how it answers.
+
+    `answers_roles`: while it is not set, the answers to LeaderAndIsr are on their way.
+    """
 
     broker_id: int
     node: str
@@ -61,6 +64,10 @@ class RecordingBroker:
     events: EventLog
     told: list[Any] = field(default_factory=list)
     failing: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
+    answers_roles: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.answers_roles.set()
 
     async def handle(self, request: Any, _: Peer) -> Any:
         self.told.append(request)
@@ -71,6 +78,7 @@ class RecordingBroker:
             for p in request.partitions
         ]
         if isinstance(request, LeaderAndIsrRequest):
+            await self.answers_roles.wait()
             return LeaderAndIsrResponse(0, errors)
         assert isinstance(request, StopReplicaRequest)
         return StopReplicaResponse(0, errors)

@@ -54,6 +54,7 @@ class BrokerChanges:
         self._reassignments = reassignments
         self._watch = term.watch("brokers changed", self._on_brokers_changed)
         self._watched: dict[int, None] = {}
+        self._named_failures: set[int] = set()
 
     # Registrations
 
@@ -213,10 +214,13 @@ class BrokerChanges:
     def on_leader_and_isr_response(
         self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
     ) -> None:
-        """Enqueue the response if it may change which replicas have failed."""
-        if self._context.failed_replicas.get(broker_id) or any(
-            partition.error_code in FAILED for partition in response.partitions
-        ):
+        """Enqueue the response if it may change which replicas have failed.
+
+        That an earlier response names failures may still be in the queue.
+        """
+        if any(partition.error_code in FAILED for partition in response.partitions):
+            self._named_failures.add(broker_id)
+        if broker_id in self._named_failures:
             self._term.enqueue(
                 f"LeaderAndIsr answered by broker {broker_id}",
                 partial(self._on_leader_and_isr_answered, broker_id, request, response),
@@ -229,12 +233,15 @@ class BrokerChanges:
 
         KAFKA_STORAGE_ERROR means that the replica's log directory failed, CORRUPT_MESSAGE that its
         log is damaged, NONE that the replica works. An answer about an earlier topic of the same
-        name is ignored, and so is an answer of an earlier incarnation of the broker.
+        name is ignored, and so is an answer of an earlier incarnation of the broker. A failure
+        under an earlier leader epoch is ignored too: the broker has been sent the newer epoch
+        since, and may have opened the log for it.
         """
         broker = self._context.brokers.get(broker_id)
         if broker is None or broker.epoch != request.broker_epoch:
             return
         topic_ids = {state.topic: state.topic_id for state in request.partitions}
+        epochs = {TopicPartition(s.topic, s.partition): s.leader_epoch for s in request.partitions}
         failed = self._context.failed_replicas.setdefault(broker_id, {})
         lost: list[Replica] = []
         damaged: list[Replica] = []
@@ -243,7 +250,9 @@ class BrokerChanges:
             partition = TopicPartition(answer.topic, answer.partition)
             if topic_ids.get(answer.topic, "") != self._context.topic_ids.get(answer.topic, ""):
                 continue
-            if answer.error_code in FAILED and partition not in failed:
+            current = self._context.leadership.get(partition)
+            is_late = current is not None and epochs[partition] < current.leader_epoch
+            if answer.error_code in FAILED and partition not in failed and not is_late:
                 is_damaged = answer.error_code == ErrorCode.CORRUPT_MESSAGE
                 (damaged if is_damaged else lost).append(Replica(partition, broker_id))
                 failed[partition] = is_damaged
