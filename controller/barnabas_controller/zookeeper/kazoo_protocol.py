@@ -142,6 +142,16 @@ class InlineHandler(SequentialThreadingHandler):  # type: ignore[misc]
         kwargs["timeout"] = self._connect_timeout
         return super().create_connection(*args, **kwargs)
 
+    def select(self, reading: Any, writing: Any, failing: Any, timeout: float | None = None) -> Any:
+        """Limit the wait for the answer to the handshake, for which kazoo would wait until the
+        session expires. A server that is just starting may take the request and never answer.
+
+        Once connected, kazoo waits for two sockets; for one only within an answer.
+        """
+        if timeout is not None and len(reading) == 1:
+            timeout = min(timeout, self._connect_timeout)
+        return super().select(reading, writing, failing, timeout)
+
 
 @dataclass(frozen=True)
 class SetWatches:

@@ -112,7 +112,8 @@ class KazooSession:
             hosts=hosts,
             timeout=session_timeout_ms / 1000,
             client_id=attach,
-            handler=InlineHandler(session_timeout_ms / 1000 / len(hosts.split(","))),
+            # Even if one attempt to connect fails slowly, the session outlives the next.
+            handler=InlineHandler(session_timeout_ms / 1000 / max(2, len(hosts.split(",")))),
             connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=0.5),
             logger=kazoo_logger,
         )
