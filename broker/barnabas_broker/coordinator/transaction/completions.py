@@ -11,7 +11,7 @@ from barnabas_broker.coordinator.transaction.states import is_decided
 
 
 class Completions:
-    """Whoever waits for the completion of a transactional id."""
+    """The requests that wait for the completion of a transactional id."""
 
     def __init__(self) -> None:
         self._events: dict[str, asyncio.Event] = {}
