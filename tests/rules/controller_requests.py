@@ -65,9 +65,16 @@ REQUESTS = Section(
         opposite(
             "LeaderAndIsr answered KAFKA_STORAGE_ERROR",
             _BROKERS,
-            "            if answer.error_code in FAILED and partition not in failed:\n",
+            "            if answer.error_code in FAILED and partition not in failed and not is_late:\n",
             "            if False:\n",
             "simulation/test_controller_brokers.py::test_a_failed_disk_moves_the_leadership_of_its_partitions_alone",
+        ),
+        opposite(
+            "A failure under an earlier leader epoch is ignored",
+            _BROKERS,
+            "in FAILED and partition not in failed and not is_late:",
+            "in FAILED and partition not in failed:",
+            "simulation/test_controller_disks.py::test_a_failure_under_an_earlier_leader_epoch_stops_no_replica",
         ),
         opposite(
             "LeaderAndIsr answered KAFKA_STORAGE_ERROR",

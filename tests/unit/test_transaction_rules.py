@@ -75,10 +75,10 @@ def test_an_aborted_transaction_names_the_first_that_is_open() -> None:
 
 
 def test_a_later_producer_fences_the_earlier_ones() -> None:
-    state = StateTruth(initialized=[Producer(7, 0), Producer(7, 4)])
+    state = StateTruth(given_out=[Producer(7, 0), Producer(7, 4)])
     assert state.fences(Producer(7, 3))
     assert not state.fences(Producer(7, 4)) and not state.fences(Producer(7, 5))
-    state.initialized.append(Producer(9, 0))
+    state.given_out.append(Producer(9, 0))
     assert state.fences(Producer(7, 32_000))
     assert not state.fences(Producer(8, 0)), "another id, given out at the end of a transaction"
 

@@ -85,6 +85,7 @@ class TransactionAnswers:
         name = request.transactional_id
         state, what = self._seen.state(name), f"InitProducerId of {name!r}"
         given = Producer(response.producer_id, response.producer_epoch)
+        state.given_out.append(given)
         self._succeeded(broker, name, what, given, False, lambda: given in state.initialized)
 
     def _add(self, broker: Broker, request: AddPartitionsToTxnRequest) -> Answered:

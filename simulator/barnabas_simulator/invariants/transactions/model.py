@@ -115,12 +115,16 @@ class StateTruth:
 
     `decisions`: by producer id and the epoch of the markers, with all partitions of the
     transaction. `added`: by producer, everything that was ever added. `initialized`: what
-    InitProducerId has given out, in order. `completed`: the decisions that are complete.
+    InitProducerId has written, in order. `completed`: the decisions that are complete.
+
+    `given_out`: what InitProducerId has answered, in order. A coordinator whose write times out
+    goes on with the epoch before, although the record may be committed later.
     """
 
     decisions: dict[Producer, TransactionMetadata] = field(default_factory=dict)
     added: dict[Producer, set[TopicPartition]] = field(default_factory=dict)
     initialized: list[Producer] = field(default_factory=list)
+    given_out: list[Producer] = field(default_factory=list)
     completed: list[TransactionMetadata] = field(default_factory=list)
     latest: TransactionMetadata | None = None
 
@@ -138,7 +142,7 @@ class StateTruth:
 
     def fences(self, producer: Producer) -> bool:
         """Whether InitProducerId has given out a later epoch, or another id, since."""
-        epochs = [known.epoch for known in self.initialized if known[0] == producer.producer_id]
-        latest = self.initialized[-1] if self.initialized else producer
+        epochs = [known.epoch for known in self.given_out if known[0] == producer.producer_id]
+        latest = self.given_out[-1] if self.given_out else producer
         replaced = bool(epochs) and latest.producer_id != producer.producer_id
         return replaced or any(epoch > producer.epoch for epoch in epochs)
