@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         "zookeeper.session.timeout.ms": "6000",
         "replica.lag.time.max.ms": str(LAG_MS),
         "offsets.topic.num.partitions": "3",
+        "transaction.state.log.num.partitions": "3",
     }
     with real_cluster(tmp_path_factory.mktemp("cluster"), config) as running:
         yield running
@@ -129,8 +131,10 @@ async def test_a_replica_outside_the_isr_is_all_that_is_left(
         assert safe.good
 
 
-def started(cluster: LocalCluster, folder: Path, role: str, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "barnabas_tools.chaos.clients", role, "--topic", "processes"]
+def started(
+    cluster: LocalCluster, folder: Path, topic: str, role: str, *options: str
+) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "barnabas_tools.chaos.clients", role, "--topic", topic]
     command += ["--bootstrap", cluster.bootstrap, "--folder", str(folder), *options]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
@@ -142,33 +146,43 @@ async def grown(path: Path, lines: int, within: float = 60.0) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_clients_are_processes_that_are_killed(cluster: LocalCluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("role", "level", "promise"),
+    [("producer", "read_uncommitted", "safe"), ("transactor", "read_committed", "idempotent")],
+)
+async def test_clients_are_processes_that_are_killed(
+    cluster: LocalCluster, tmp_path: Path, role: str, level: str, promise: str
+) -> None:
     """A producer and a member are killed with -9, as is the leader; all of it is in the history."""
-    await create_topic(cluster.bootstrap, "processes", 2)
+    topic = f"of-{role}s"
+    await create_topic(cluster.bootstrap, topic, 2)
+    start = partial(started, cluster, tmp_path, topic)
+    reading = ("--set", f"isolation_level={level}")
     running = {
-        "producer": started(cluster, tmp_path, "producer", "--client", "producer"),
-        "observer": started(cluster, tmp_path, "observer", "--client", "observer"),
+        "producer": start(role, "--client", "producer"),
+        "observer": start("observer", "--client", "observer"),
     }
     for name in ("member-1", "member-2"):
-        running[name] = started(cluster, tmp_path, "member", "--client", name)
+        running[name] = start("member", "--client", name, *reading)
     await grown(tmp_path / "producer.1.jsonl", 500)
     await grown(tmp_path / "member-1.1.jsonl", 10)
-    for name, role in (("producer", "producer"), ("member-1", "member")):
+    again = {"producer": (role, ()), "member-1": ("member", reading)}
+    for name, (kind, options) in again.items():
         running[name].kill()
-        again = ("--client", name, "--incarnation", "2")
-        running[f"{name} again"] = started(cluster, tmp_path, role, *again)
-    leader = (await leaders(cluster.bootstrap, "processes"))[0]
+        next_one = ("--client", name, "--incarnation", "2")
+        running[f"{name} again"] = start(kind, *next_one, *options)
+    leader = (await leaders(cluster.bootstrap, topic))[0]
     await asyncio.to_thread(cluster.kill, leader)
     await grown(tmp_path / "producer.2.jsonl", 500)
     await asyncio.to_thread(cluster.restart, leader)
-    await wait_until_in_sync(cluster.bootstrap, "processes")
+    await wait_until_in_sync(cluster.bootstrap, topic)
     for process in running.values():
         process.terminate()
     codes = {name: await asyncio.to_thread(process.wait, 60) for name, process in running.items()}
     assert {code for name, code in codes.items() if codes[name] != -signal.SIGKILL} == {0}
-    judge = started(cluster, tmp_path, "judge", "--client", "judge", "--within", "60")
+    judge = start("judge", "--client", "judge", "--within", "60")
     assert await asyncio.to_thread(judge.wait, 120) == 0
-    assert report([str(tmp_path), "--profile", "safe"]) == 0
+    assert report([str(tmp_path), "--profile", promise]) == 0
     content = json.loads((tmp_path / "report.json").read_text())
     assert content["acknowledged"] > 500
-    assert content["states"].keys() == {"processes-0", "processes-1"}
+    assert content["states"].keys() == {f"{topic}-0", f"{topic}-1"}

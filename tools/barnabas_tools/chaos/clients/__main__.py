@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from barnabas import Admin
-from barnabas.consumer.config import ConsumerOptions
+from barnabas.consumer.config import ConsumerOptions, IsolationLevel
 from barnabas.producer.config import ProducerOptions
 from barnabas_common.errors import BarnabasError
 from barnabas_common.history.files import HistoryWriter, history_files, read_files
 from barnabas_common.history.lines import MalformedHistoryError
-from barnabas_common.history.operations import Commit, Send, Stage
+from barnabas_common.history.operations import Commit, End, Send, Stage
 from barnabas_common.history.recorder import Recorder
 from barnabas_common.runtime.event_loop import program_runner
 from barnabas_common.topic_partition import TopicPartition
@@ -33,6 +33,7 @@ from barnabas_tools.chaos.clients.final_read import ask_for_commits, read_finall
 from barnabas_tools.chaos.clients.observing import observe
 from barnabas_tools.chaos.clients.producing import Producing
 from barnabas_tools.chaos.clients.reading import Member, Reading
+from barnabas_tools.chaos.clients.transacting import Transacting
 
 Work = Callable[[argparse.Namespace, Recorder, list[TopicPartition]], Awaitable[int]]
 
@@ -112,6 +113,15 @@ async def _produce(
     return 0
 
 
+async def _transact(
+    options: argparse.Namespace, recorder: Recorder, partitions: list[TopicPartition]
+) -> int:
+    given = cast(ProducerOptions, settings(options.set, ProducerOptions.__annotations__))
+    work = Transacting(recorder, options.bootstrap, partitions, given, options.rate)
+    await work.run(_until_stopped())
+    return 0
+
+
 async def _read(
     options: argparse.Namespace, recorder: Recorder, partitions: list[TopicPartition]
 ) -> int:
@@ -139,25 +149,33 @@ async def _observe(
 async def _judge(
     options: argparse.Namespace, recorder: Recorder, partitions: list[TopicPartition]
 ) -> int:
-    """Read up to what the histories in the folder say was acknowledged."""
+    """Read up to what the histories in the folder say was acknowledged; if there are transactions,
+    also as a reader of committed records does."""
     highest: dict[str, int] = {}
     groups: dict[str, None] = {}
+    levels: dict[IsolationLevel, None] = {"read_uncommitted": None}
     for operation in read_files(history_files(options.folder)):
         match operation:
             case Send(stage=Stage.OK, partition=partition, offset=offset):
                 highest[partition] = max(highest.get(partition, -1), offset)
             case Commit(group=group):
                 groups[group] = None
+            case End():
+                levels["read_committed"] = None
     acknowledged = {tp: highest[str(tp)] for tp in partitions if str(tp) in highest}
     bootstrap, within = options.bootstrap, options.within
     given = _consumer_options(options)
-    everything = await read_finally(recorder, bootstrap, partitions, acknowledged, given, within)
+    everything = True
+    for level in levels:
+        at: ConsumerOptions = {**given, "isolation_level": level}
+        everything &= await read_finally(recorder, bootstrap, partitions, acknowledged, at, within)
     await ask_for_commits(recorder, bootstrap, list(groups), within)
     return 0 if everything else 1
 
 
 _ROLES: dict[str, Work] = {
     "producer": _produce,
+    "transactor": _transact,
     "reader": _read,
     "member": _be_member,
     "observer": _observe,

@@ -44,13 +44,13 @@ class Producing:
                 async with Producer(self._bootstrap, **self._options) as producer:
                     await self._send_until(stop, producer)
             except BarnabasError:
-                await _at_most(stop, RETRY_SECONDS)
+                await at_most(stop, RETRY_SECONDS)
 
     async def _send_until(self, stop: asyncio.Event, producer: Producer) -> None:
         while not stop.is_set():
             for partition in self._partitions:
                 await self._send(producer, partition)
-            await _at_most(stop, self._pause)
+            await at_most(stop, self._pause)
 
     async def _send(self, producer: Producer, partition: TopicPartition) -> None:
         self._number += 1
@@ -78,7 +78,7 @@ class Producing:
         return record
 
 
-async def _at_most(stop: asyncio.Event, seconds: float) -> None:
+async def at_most(stop: asyncio.Event, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
             await stop.wait()

@@ -32,8 +32,8 @@ class ClientProcesses:
         self._clients[name] = _Client(role, folder, ("--topic", topic, *options))
         self.start(name)
 
-    def names(self, role: str) -> list[str]:
-        return [name for name, client in self._clients.items() if client.role == role]
+    def names(self, *roles: str) -> list[str]:
+        return [name for name, client in self._clients.items() if client.role in roles]
 
     def start(self, name: str) -> None:
         """Start a client's next incarnation; nothing happens if it runs."""

@@ -80,5 +80,6 @@ def _override(settings: Mapping[str, str]) -> str:
     for broker in BROKERS:
         lines += [f"  {broker}:", "    environment:"]
         lines += [f'      {name}: "{value}"' for name, value in sorted(named.items())]
-        lines += ['      BARNABAS_OFFSETS_TOPIC_NUM_PARTITIONS: "3"']
+        for topic in ("OFFSETS_TOPIC", "TRANSACTION_STATE_LOG"):
+            lines += [f'      BARNABAS_{topic}_NUM_PARTITIONS: "3"']
     return "\n".join(lines) + "\n"

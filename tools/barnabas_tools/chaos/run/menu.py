@@ -59,8 +59,8 @@ class Scene:
             raise FaultError(f"{topic}-0 has no leader")
         return leader
 
-    def client(self, role: str) -> ClientKilled:
-        return ClientKilled(self.clients, self.random.choice(self.clients.names(role)))
+    def client(self, *roles: str) -> ClientKilled:
+        return ClientKilled(self.clients, self.random.choice(self.clients.names(*roles)))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ MENU: Mapping[str, Kind] = {
     ),
     "chase-controller": Kind(lambda s: chase_the_controller(s.cluster, rounds=_CHASES), _AT_ONCE),
     "rolling-restart": Kind(lambda s: RollingRestart(s.cluster), _AT_ONCE),
-    "kill-producer": Kind(lambda s: s.client("producer"), _SHORT),
+    "kill-producer": Kind(lambda s: s.client("producer", "transactor"), _SHORT),
     "kill-member": Kind(lambda s: s.client("member"), _SHORT),
     # positive controls
     "leader-ahead": Kind(lambda s: LeaderAhead(s.cluster, s.topic()), _AT_ONCE),

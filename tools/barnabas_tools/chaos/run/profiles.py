@@ -12,7 +12,10 @@ _LOSS = frozenset({Anomaly.LOST_WRITE, Anomaly.UNSEEN, Anomaly.VANISHED})
 
 @dataclass(frozen=True)
 class Workload:
-    """One topic with its clients, and the promise by which their history is judged."""
+    """One topic with its clients, and the promise by which their history is judged.
+
+    `transactional`: its producers write in transactions, and its consumers read what is committed.
+    """
 
     name: str
     promise: Promise
@@ -21,6 +24,15 @@ class Workload:
     partitions: int = 3
     producers: int = 2
     members: int = 2
+    transactional: bool = False
+
+    @property
+    def producer_role(self) -> str:
+        return "transactor" if self.transactional else "producer"
+
+    @property
+    def consumer(self) -> Mapping[str, str]:
+        return {"isolation_level": "read_committed"} if self.transactional else {}
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,12 @@ PROFILES = {
         (
             Workload("idempotent", PROMISES["idempotent"]),
             Workload("plain", PROMISES["safe"], {"enable_idempotence": "false"}),
+            Workload(
+                "transactional",
+                PROMISES["idempotent"],
+                {"transaction_timeout_ms": "10000"},
+                transactional=True,
+            ),
         ),
         _EVERYTHING,
         # A killed broker reads again what it has not flushed; a segment that ends is flushed.

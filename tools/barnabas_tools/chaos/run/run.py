@@ -98,8 +98,8 @@ def _start_clients(clients: ClientProcesses, workload: Workload, options: Option
         sets = as_sets({**_CLIENT_OPTIONS, "retry_backoff_ms": "50", **workload.producer})
         rate = ("--rate", f"{options.rate / workload.producers:g}")
         name = f"{workload.name}-producer-{number}"
-        clients.add("producer", name, folder, workload.name, *rate, *sets)
-    sets = as_sets(_CLIENT_OPTIONS)
+        clients.add(workload.producer_role, name, folder, workload.name, *rate, *sets)
+    sets = as_sets({**_CLIENT_OPTIONS, **workload.consumer})
     for number in range(1, workload.members + 1):
         group = ("--group", f"{workload.name}-group")
         name = f"{workload.name}-member-{number}"
