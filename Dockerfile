@@ -3,6 +3,7 @@
 #   broker      Debian's Python and this project; no Java, no Spark
 #   zookeeper   a JRE and the jars of Debian's ZooKeeper that a server loads
 #   faults      tools that cut networks and fill disks, for tests that break the cluster
+#   spark       a JRE, PySpark and this project's data source
 #
 # What changes seldom comes first: a change of the code downloads nothing again.
 
@@ -91,3 +92,20 @@ USER zookeeper
 VOLUME /var/lib/zookeeper
 EXPOSE 2181
 CMD ["/opt/zookeeper/start.sh"]
+
+FROM dependencies AS spark-packages
+RUN python3 requirements.py spark >spark.txt \
+    && /tmp/tools/bin/pip --python /opt/barnabas/bin/python install --requirement spark.txt
+COPY --from=project /wheels /wheels
+RUN /tmp/tools/bin/pip --python /opt/barnabas/bin/python install --no-deps --no-index /wheels/*.whl
+
+FROM java AS spark
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends python3 procps \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /usr/share/doc /usr/share/man \
+    && useradd --system --create-home --uid 997 barnabas
+ENV PATH=/opt/barnabas/bin:$PATH PYTHONUNBUFFERED=1
+COPY --from=spark-packages /opt/barnabas /opt/barnabas
+COPY docker/spark/count_records.py /opt/barnabas/jobs/
+USER barnabas
+ENTRYPOINT ["spark-submit", "/opt/barnabas/jobs/count_records.py"]
