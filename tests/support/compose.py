@@ -38,10 +38,10 @@ def remove(cluster: ComposeCluster) -> None:
 
 
 @contextmanager
-def running(files: Sequence[str] = PLAIN) -> Iterator[ComposeCluster]:
+def running(files: Sequence[str] = PLAIN, options: Sequence[str] = ()) -> Iterator[ComposeCluster]:
     """The images built, every container healthy; all of it is removed afterwards."""
     require_docker()
-    cluster = ComposeCluster(PROJECT, ROOT, files)
+    cluster = ComposeCluster(PROJECT, ROOT, files, options)
     remove(cluster)
     try:
         cluster.compose("build")

@@ -70,19 +70,25 @@ def compose_command() -> list[str]:
 
 
 class ComposeCluster:
-    """The containers of one compose project."""
+    """The containers of one compose project; `options` are more of Compose's own."""
 
-    def __init__(self, project: str, folder: Path, files: Sequence[str] = PROJECT_FILES) -> None:
+    def __init__(
+        self,
+        project: str,
+        folder: Path,
+        files: Sequence[str] = PROJECT_FILES,
+        options: Sequence[str] = (),
+    ) -> None:
         self.project = project
         self.folder = folder
-        self._files = [part for name in files for part in ("-f", name)]
+        self._options = [*options, *(part for name in files for part in ("-f", name))]
         self._command: list[str] | None = None
 
     def compose(self, *arguments: str) -> str:
         """Run a command of Compose on this project; raises FaultError with its last lines."""
         if self._command is None:
             self._command = compose_command()
-        command = [*self._command, "--project-name", self.project, *self._files, *arguments]
+        command = [*self._command, "--project-name", self.project, *self._options, *arguments]
         done = run_command(command, self.folder)
         if done.code != 0:
             raise FaultError(f"{arguments[0]}: {(done.errors or done.output).strip()[-2000:]}")
