@@ -76,7 +76,7 @@ THE_DECISION = Section(
             "coordinator/transaction/metadata.py",
             "is TransactionState.ONGOING and not metadata.is_two_phase",
             "is TransactionState.ONGOING",
-            "simulation/test_prepared_transactions.py::test_it_outlasts_every_timeout_and_a_coordinator_and_is_ended_from_elsewhere",
+            "unit/test_transaction_states.py::test_a_transaction_that_may_be_prepared_never_times_out",
         ),
         opposite(
             "... but by the next producer of its transactional id, unless that one asks to keep it",

@@ -10,8 +10,8 @@ leads on. From FATAL_ERROR nothing does. If the coordinator no longer knows the 
 INITIALIZING follows ABORTING.
 
 Between IN_TRANSACTION and the end there may be PREPARED: everything is delivered, and any program
-that knows the transaction decides (KIP-939). A producer that takes over a prepared transaction enters it from
-INITIALIZING.
+that knows the transaction decides (KIP-939). A producer that takes over a prepared transaction
+enters it from INITIALIZING.
 """
 
 from collections.abc import Mapping
