@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from barnabas import Admin, Consumer
-from barnabas_common.topic_partition import TopicPartition
 
 JOB = Path(__file__).with_name("sink_job.py")
 CHILD_SECONDS = 120.0
@@ -56,10 +55,14 @@ async def settled_values(bootstrap: str, topic: str) -> list[bytes]:
 
 
 class DriverProcess:
-    """A Spark application of its own: `sink_job.py` with these arguments."""
+    """A Spark application of its own: `sink_job.py` with these arguments, stopped at `stop`."""
 
-    def __init__(self, stops: Path, *arguments: str) -> None:
+    def __init__(self, stops: Path, *arguments: str, stop: str = "") -> None:
         stops.mkdir(exist_ok=True)
+        for left in stops.glob("*.reached"):
+            left.unlink()
+        if stop:
+            (stops / stop).touch()
         self.stops = stops
         self.log = stops / "driver.log"
         with self.log.open("ab") as log:
@@ -80,8 +83,14 @@ class DriverProcess:
             assert time.monotonic() < deadline, f"{what}: {self.log.read_text()[-4000:]}"
             time.sleep(0.05)
 
-    def wait_until_stopped_at(self, point: str) -> None:
-        self.wait_for((self.stops / f"{point}.reached").exists, point)
+    def wait_until_stopped_at(self, point: str) -> int:
+        """Returns the process that is stopped."""
+        reached = self.stops / f"{point}.reached"
+        self.wait_for(lambda: reached.exists() and reached.read_text() != "", point)
+        return int(reached.read_text())
+
+    def resume(self, point: str) -> None:
+        (self.stops / f"{point}.reached").unlink()
 
     def kill(self) -> None:
         """kill -9 of the driver with all its workers."""
@@ -90,7 +99,3 @@ class DriverProcess:
 
     def finish(self) -> None:
         assert self.process.wait(CHILD_SECONDS) == 0, self.log.read_text()[-4000:]
-
-
-def partitions_of(topic: str, count: int) -> list[TopicPartition]:
-    return [TopicPartition(topic, number) for number in range(count)]

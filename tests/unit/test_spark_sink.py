@@ -5,6 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from barnabas import PreparedTransaction
+from pyspark.sql import Row as SparkRow
+from pyspark.sql import types as t
 from pyspark.sql.types import StructType
 from pyspark_barnabas.writing.columns import ColumnError, Row, arrow_batches, check_columns, rows_of
 from pyspark_barnabas.writing.identity import Attempt, Batch
@@ -105,17 +107,6 @@ def test_the_topic_comes_from_the_option_or_the_column() -> None:
 
 
 def _schema(text: str) -> StructType:
-    from pyspark.sql.types import _parse_datatype_string  # needs no session for a DDL string
-
-    try:
-        return _parse_datatype_string(text)  # type: ignore[no-any-return]
-    except Exception:  # it asks the JVM after all
-        return _by_hand(text)
-
-
-def _by_hand(text: str) -> StructType:
-    from pyspark.sql import types as t
-
     simple = {
         "string": t.StringType,
         "binary": t.BinaryType,
@@ -163,8 +154,6 @@ def test_a_null_topic_is_an_error_with_kafkas_name() -> None:
 
 
 def test_rows_of_an_older_spark_become_arrow() -> None:
-    from pyspark.sql import Row as SparkRow
-
     (batch,) = arrow_batches(iter([SparkRow(value="a"), SparkRow(value="b")]))
     assert [row.value for row in rows_of(batch, "out")] == [b"a", b"b"]
 

@@ -20,6 +20,7 @@ from pyspark_barnabas.writing.columns import arrow_batches, check_columns, rows_
 from pyspark_barnabas.writing.identity import Attempt, Batch, of_batch_job, of_stream
 from pyspark_barnabas.writing.options import WriteOptionError, WriteOptions, parse_write_options
 from pyspark_barnabas.writing.producing import deliver, send
+from pyspark_barnabas.writing.stops import stop_at
 from pyspark_barnabas.writing.task import Delivered, Prepared, TaskWriter
 
 logger = logging.getLogger(__name__)
@@ -123,7 +124,9 @@ def _write_exactly_once(
             return Prepared(attempt.batch)
         for batch in arrow_batches(iterator):
             run(task.send(rows_of(batch, options.topic)))
-        return run(task.prepare())
+        prepared = run(task.prepare())
+        stop_at("prepared")
+        return prepared
     finally:
         run(task.close())
 
