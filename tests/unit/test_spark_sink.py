@@ -163,7 +163,8 @@ def test_rows_of_an_older_spark_become_arrow() -> None:
 
 def state_of(*records: Any) -> JobState:
     states: dict[str, JobState] = {}
-    apply(states, records)
+    for key, value in records:
+        apply(states, key, value)
     return states["query"]
 
 
@@ -189,6 +190,20 @@ def test_a_decision_and_a_forgotten_claim_are_read_back() -> None:
     assert state == JobState(decision, {})
     assert transactions[0].transactional_id == "p-query-run-2-0"
     assert state_of(claim_record(ONE, SLOT)).claims == {SLOT: Claim(7, 11)}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, b"x"),
+        (b"flight", b"x"),
+        (b'["other","query"]', b"{}"),
+        (b'["decision","query"]', None),
+    ],
+)
+def test_a_record_of_something_else_is_refused(key: bytes | None, value: bytes | None) -> None:
+    with pytest.raises((ValueError, LookupError, TypeError)):
+        apply({}, key, value)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ It is read with `read_committed`, so a decision is seen once it counts. What was
 the next task of the same process, which reads on from there.
 """
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -19,11 +20,12 @@ from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
 from pyspark_barnabas.writing.options import WriteOptions
-from pyspark_barnabas.writing.records import Encoded, JobState, apply
+from pyspark_barnabas.writing.records import JobState, apply
 
 _PARTITIONS = 16
 _REPLICAS, _IN_SYNC = 3, 2
 _POLL_MS = 200
+_PATIENCE_SECONDS = 120
 _CONFIGS = {
     "cleanup.policy": "compact",
     "segment.bytes": "16777216",
@@ -31,6 +33,10 @@ _CONFIGS = {
     # The first of several claims in a batch counts, so none may be removed while it matters.
     "min.compaction.lag.ms": "3600000",
 }
+
+
+class DecisionsTopicError(RuntimeError):
+    """The topic of decisions cannot be read, or holds something else."""
 
 
 @dataclass
@@ -95,12 +101,28 @@ class DecisionLog:
         read = self._cache.setdefault(name, _Read())
         if read.position > end:  # the topic is another one of the same name
             read = self._cache[name] = _Read()
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._read_to(end, read)
+        except TimeoutError:
+            raise DecisionsTopicError(
+                f"{self.partition}: read up to offset {read.position} of {end} in"
+                f" {_PATIENCE_SECONDS} s; what is decided is not known"
+            ) from None
+        return read.states.setdefault(self._job, JobState())
+
+    async def _read_to(self, end: int, read: _Read) -> None:
         self._consumer.seek(self.partition, read.position)
         while read.position < end:
-            records = await self._consumer.poll(timeout_ms=_POLL_MS)
-            apply(read.states, [_encoded(record) for record in records])
+            for record in await self._consumer.poll(timeout_ms=_POLL_MS):
+                try:
+                    apply(read.states, record.key, record.value)
+                except (ValueError, LookupError, TypeError) as error:
+                    raise DecisionsTopicError(
+                        f"{self.partition}: the record at offset {record.offset} is not one of the"
+                        f" sink ({error!r}): choose another decisionsTopic"
+                    ) from error
             read.position = await self._consumer.position(self.partition)
-        return read.states.setdefault(self._job, JobState())
 
     async def _end(self) -> int:
         return (await self._consumer.end_offsets([self.partition]))[self.partition]
@@ -114,7 +136,3 @@ class DecisionLog:
                 await admin.create_topic(
                     options.decisions_topic, _PARTITIONS, replicas, configs=configs
                 )
-
-
-def _encoded(record: object) -> Encoded:
-    return record.key or b"[]", record.value  # type: ignore[attr-defined]

@@ -79,7 +79,7 @@ class Driver:
         await self._opened.__aexit__(error_type, error, traceback)
 
     async def commit(self, transactions: Iterable[PreparedTransaction]) -> None:
-        """Make the batch visible, once, whoever has decided it.
+        """Make the batch visible, once, also if another driver has decided it.
 
         Raises SupersededDriver if a later batch is decided; nothing has changed then.
         """
@@ -123,10 +123,9 @@ class Driver:
         return (await handle).offset
 
     async def _complete(self, transactions: tuple[PreparedTransaction, ...]) -> None:
-        """Commit them all; one after the other if a test may stop between two."""
-        for number, prepared in enumerate(transactions[:1]):
+        for prepared in transactions[:1]:
             await self._complete_one(prepared)
-            stop_at(f"after-commit-{number + 1}")
+            stop_at("after-commit-1")
         for start in range(1, len(transactions), _AT_ONCE):
             some = transactions[start : start + _AT_ONCE]
             await asyncio.gather(*(self._complete_one(prepared) for prepared in some))

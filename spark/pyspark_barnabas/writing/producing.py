@@ -22,6 +22,6 @@ async def deliver(producer: Producer) -> None:
 
 
 def raise_given_up(producer: Producer) -> None:
-    """Raise the first error of a record that nobody has looked at."""
+    """Raise the first error of a record whose handle was not asked."""
     for error in producer.take_unobserved_errors():
         raise error

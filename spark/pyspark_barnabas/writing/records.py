@@ -10,7 +10,6 @@ abort what the earlier has prepared. The attempt that claims a slot first has it
 """
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -116,15 +115,16 @@ def _json(value: Any) -> bytes:
 # ---- from records
 
 
-def apply(states: dict[str, JobState], records: Iterable[Encoded]) -> None:
-    """Take records in their order."""
-    for key, value in records:
-        kind, job, *rest = json.loads(key)
+def apply(states: dict[str, JobState], key: bytes | None, value: bytes | None) -> None:
+    """Take the next record; raises ValueError, LookupError or TypeError for one that is none."""
+    kind, job, *rest = json.loads(key or b"")
+    if kind == "decision":
+        states.setdefault(job, JobState()).decision = _decision(job, json.loads(value or b""))
+    elif kind == "claim":
         state = states.setdefault(job, JobState())
-        if kind == "decision" and value is not None:
-            state.decision = _decision(job, json.loads(value))
-        elif kind == "claim":
-            _claim(state, rest[0], rest[1], None if value is None else json.loads(value))
+        _claim(state, rest[0], rest[1], None if value is None else json.loads(value))
+    else:
+        raise ValueError(f"unknown kind {kind!r}")
 
 
 def _decision(job: str, value: dict[str, Any]) -> Decision:

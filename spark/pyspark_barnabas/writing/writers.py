@@ -1,7 +1,7 @@
 """What Spark calls: writers of batches and streams, at least once and exactly once.
 
-`write` runs in a task, `commit` and `abort` on the driver. A stream's writer is created anew for
-each of them and is not told its query, so tasks tell the driver.
+`write` runs in a task, `commit` and `abort` on the driver. A stream's writer is another one for
+each of these calls, and is not told its query, so tasks tell the driver.
 """
 
 import logging
