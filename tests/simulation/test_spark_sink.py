@@ -11,10 +11,11 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 from pyspark_barnabas.writing.columns import Row
+from pyspark_barnabas.writing.decision_log import DecisionLog
 from pyspark_barnabas.writing.driver import Driver, SupersededDriver
 from pyspark_barnabas.writing.identity import Attempt, Batch
 from pyspark_barnabas.writing.options import WriteOptions
-from pyspark_barnabas.writing.records import Decision
+from pyspark_barnabas.writing.records import Decision, JobState, Slot
 from pyspark_barnabas.writing.task import AbandonedAttempt, Prepared, TaskWriter
 
 from tests.support.raw_transactions import SETTINGS
@@ -125,7 +126,8 @@ def test_a_batch_that_is_decided_is_completed_and_not_written_again(completed: i
         async with Admin(sink.cluster.bootstrap, runtime=runtime) as admin:
             for transaction in prepared[:completed]:
                 await admin.complete_transaction(transaction, commit=True)
-        await asyncio.sleep(1000.0)  # longer than transaction.max.timeout.ms
+        if completed == 1:
+            await asyncio.sleep(1000.0)  # longer than transaction.max.timeout.ms
         sink.cluster.kill(1)
         again = await sink.write_all(AGAIN)
         assert again == []
@@ -172,6 +174,29 @@ def test_an_attempt_that_comes_late_writes_nothing() -> None:
             await early.prepare()
         await early.close()
         late = sink.task(FIRST, 1, task=100)
+        assert not await late.open()
+        await late.close()
+        assert await sink.visible() == values(FIRST)
+        assert await sink.nothing_is_open()
+
+    play(story)
+
+
+@pytest.mark.parametrize("claimed", [False, True])
+def test_an_attempt_that_is_overtaken_before_it_has_an_epoch_writes_nothing(claimed: bool) -> None:
+    """It has read that nothing is decided; the driver ends the batch before its InitProducerId."""
+
+    async def story(sink: Sink) -> None:
+        chosen = await sink.write_all(FIRST)
+        late = sink.task(FIRST, 0, task=99)
+        claim = late._claim
+
+        async def overtaken(log: DecisionLog, state: JobState) -> Slot:
+            slot = await claim(log, state) if claimed else None
+            await sink.commit(FIRST, chosen)
+            return slot or await claim(log, state)
+
+        late._claim = overtaken  # type: ignore[method-assign]
         assert not await late.open()
         await late.close()
         assert await sink.visible() == values(FIRST)
