@@ -6,6 +6,7 @@ These are for asyncio; `barnabas.sync` has the same names for scripts and notebo
 `barnabas.errors`.
 """
 
+from barnabas_common.prepared_transaction import PreparedTransaction
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.admin import Admin, ConfigResource, NewTopic
@@ -34,6 +35,7 @@ __all__ = [
     "LogTruncationError",
     "NewTopic",
     "OffsetAndMetadata",
+    "PreparedTransaction",
     "Producer",
     "ProducerRecord",
     "RebalanceListener",

@@ -13,6 +13,8 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     InputPartition,
 )
 from pyspark.sql.types import StructType
@@ -21,6 +23,7 @@ from pyspark_barnabas.event_loop import run
 from pyspark_barnabas.options import OptionError, ReadOptions, parse_options
 from pyspark_barnabas.planning import Bounds, OffsetRange, plan_ranges
 from pyspark_barnabas.reading import ARROW_SCHEMA, read_range
+from pyspark_barnabas.writing.writers import batch_writer, stream_writer
 
 SCHEMA = (
     "key binary, value binary, topic string, partition int, offset long,"
@@ -31,7 +34,6 @@ _NO_STREAMS = (
     "the barnabas format reads topics as batches only; use spark.read, with startingOffsets from"
     " where the last batch ended"
 )
-_NO_WRITING = "the barnabas format only reads topics; to write records use barnabas.Producer"
 
 
 class NotOffered(NotImplementedError):
@@ -55,14 +57,15 @@ class DefaultSource(DataSource):
             raise OptionError("the schema of a topic is fixed: leave out schema()")
         return BatchReader(parse_options(self.options))
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
-        raise NotOffered(_NO_WRITING)
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return batch_writer(self.options, schema, overwrite)
 
     def streamReader(self, schema: StructType) -> "NoStreamReader":
         return NoStreamReader()
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
-        raise NotOffered(_NO_WRITING)
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        writer: DataSourceStreamWriter = stream_writer(self.options, schema, overwrite)
+        return writer
 
 
 class NoStreamReader(DataSourceStreamReader):

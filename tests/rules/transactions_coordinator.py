@@ -52,9 +52,9 @@ THE_TRANSACTIONAL_ID = Section(
         ),
         opposite(
             "The timeout is above 0 and at most `transaction.max.timeout.ms`",
-            "coordinator/transaction/coordinator.py",
-            "if not 0 < timeout_ms <= self._config[keys.TRANSACTION_MAX_TIMEOUT_MS]:",
-            "if False:",
+            "coordinator/transaction/admission.py",
+            "return asked_ms if 0 < asked_ms <= max_ms else",
+            "return asked_ms if True else",
             "simulation/test_transactions.py::test_what_is_refused",
         ),
         opposite(

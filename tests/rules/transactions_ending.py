@@ -72,6 +72,20 @@ THE_DECISION = Section(
             "unit/test_transaction_states.py::test_only_an_open_transaction_times_out",
         ),
         opposite(
+            "A prepared transaction is not aborted by the timer (KIP-939)",
+            "coordinator/transaction/metadata.py",
+            "is TransactionState.ONGOING and not metadata.is_two_phase",
+            "is TransactionState.ONGOING",
+            "unit/test_transaction_states.py::test_a_transaction_that_may_be_prepared_never_times_out",
+        ),
+        opposite(
+            "... but by the next producer of its transactional id, unless that one asks to keep it",
+            "coordinator/transaction/admission.py",
+            "        if keep_prepared and metadata.is_two_phase:",
+            "        if metadata.is_two_phase:",
+            "unit/test_transaction_decisions.py::test_what_may_be_prepared_is_kept_if_asked_for",
+        ),
+        opposite(
             "The legal changes of state",
             "coordinator/transaction/states.py",
             "    TransactionState.PREPARE_COMMIT: frozenset({TransactionState.ONGOING}),",

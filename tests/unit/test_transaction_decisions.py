@@ -6,8 +6,10 @@ import pytest
 from barnabas_broker.coordinator.transaction.admission import (
     UNNAMED,
     Fence,
+    Kept,
     Producer,
     add_to_transaction,
+    granted_timeout_ms,
     init_producer_id,
     verify,
 )
@@ -23,6 +25,7 @@ from barnabas_broker.coordinator.transaction.metadata import (
 )
 from barnabas_broker.coordinator.transaction.states import TransactionState
 from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.prepared_transaction import NO_TIMEOUT_MS
 from barnabas_common.topic_partition import TopicPartition
 
 S, E = TransactionState, ErrorCode
@@ -59,6 +62,30 @@ def test_initializing_waits_for_the_markers(state: S) -> None:
 def test_initializing_fences_the_producer_of_an_open_transaction() -> None:
     answer = init(in_state(S.ONGOING))
     assert isinstance(answer, Fence) and answer.fenced.producer_epoch == 4
+
+
+def test_what_may_be_prepared_is_kept_if_asked_for() -> None:
+    prepared = in_state(S.ONGOING, timeout_ms=NO_TIMEOUT_MS)
+    assert init_producer_id(prepared, UNNAMED, 500, 200, -1, True) == Kept(prepared.metadata)
+    assert isinstance(init_producer_id(prepared, UNNAMED, 500, 200, -1), Fence)
+    # The producer of any other transaction may still be writing.
+    assert isinstance(init_producer_id(in_state(S.ONGOING), UNNAMED, 500, 200, -1, True), Fence)
+
+
+@pytest.mark.parametrize(
+    ("asked_ms", "two_phase", "enabled", "granted"),
+    [
+        (900, False, True, 900),
+        (1001, False, True, E.INVALID_TRANSACTION_TIMEOUT),
+        (0, False, True, E.INVALID_TRANSACTION_TIMEOUT),
+        (900, True, True, NO_TIMEOUT_MS),
+        (900, True, False, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    ],
+)
+def test_only_a_transaction_of_two_phases_has_no_timeout(
+    asked_ms: int, two_phase: bool, enabled: bool, granted: int
+) -> None:
+    assert granted_timeout_ms(asked_ms, two_phase, 1000, enabled) == granted
 
 
 @pytest.mark.parametrize("state", list(S))

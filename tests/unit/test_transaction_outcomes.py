@@ -138,6 +138,9 @@ def test_the_states_are_those_of_kafka() -> None:
         (s.IN_TRANSACTION, s.ABORTABLE_ERROR), (s.COMMITTING, s.ABORTABLE_ERROR),
         (s.ABORTABLE_ERROR, s.ABORTABLE_ERROR), (s.INITIALIZING, s.ABORTABLE_ERROR),
         *((state, s.FATAL_ERROR) for state in s),
+        # KIP-939
+        (s.IN_TRANSACTION, s.PREPARED), (s.INITIALIZING, s.PREPARED),
+        (s.PREPARED, s.COMMITTING), (s.PREPARED, s.ABORTING), (s.PREPARED, s.ABORTABLE_ERROR),
     }  # fmt: skip
     table = {(before, after) for after, allowed in VALID_PREVIOUS.items() for before in allowed}
     assert table == kafka

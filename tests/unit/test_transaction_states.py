@@ -25,6 +25,7 @@ from barnabas_broker.coordinator.transaction.states import (
     nothing_is_open,
 )
 from barnabas_common.errors import ProducerFencedError
+from barnabas_common.prepared_transaction import NO_TIMEOUT_MS
 from barnabas_common.topic_partition import TopicPartition
 
 S = TransactionState
@@ -219,6 +220,12 @@ def test_only_an_open_transaction_times_out() -> None:
     assert has_timed_out(OPEN, 1101)
     for state in set(S) - {S.ONGOING}:
         assert not has_timed_out(replace(OPEN, state=state), 10_000)
+
+
+def test_a_transaction_that_may_be_prepared_never_times_out() -> None:
+    prepared = replace(OPEN, timeout_ms=NO_TIMEOUT_MS)
+    assert prepared.is_two_phase and not OPEN.is_two_phase
+    assert not has_timed_out(prepared, OPEN.start_ms + NO_TIMEOUT_MS + 1)
 
 
 def test_a_transactional_id_expires_when_nothing_is_open() -> None:

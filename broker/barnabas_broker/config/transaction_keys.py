@@ -14,6 +14,13 @@ TRANSACTION_MAX_TIMEOUT_MS = Key(
     900000,
     "Longest timeout that a producer may ask for its transactions, ms.",
 )
+TRANSACTION_TWO_PHASE_COMMIT_ENABLE = Key(
+    "transaction.two.phase.commit.enable",
+    boolean,
+    True,
+    "Let producers ask for transactions that never time out, and end when they are told to"
+    " (KIP-939).",
+)
 TRANSACTION_STATE_LOG_REPLICATION_FACTOR = Key(
     "transaction.state.log.replication.factor",
     integer(1, 32767),

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from barnabas_common.events import Event, EventKind
+from barnabas_common.prepared_transaction import NO_TIMEOUT_MS
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.explain.explanation import About, Sentence
 from barnabas.explain.view import OpenTransactionView, PartitionView
 
 LATEST = 6
+_PREPARED = "no timeout ends it (two-phase commit), only its producer or a program that knows it"
 _FENCING = (
     EventKind.TRANSACTION_INITIALIZED,
     EventKind.TRANSACTION_FENCED,
@@ -67,6 +69,8 @@ def _of_open(view: PartitionView, one: OpenTransactionView) -> str:
             f" --topic {topic} --partition {partition} --start-offset {one.start_offset}` does"
         )
     if one.state == "Ongoing":
+        if one.timeout_ms == NO_TIMEOUT_MS:
+            return text + f"broker {one.coordinator} coordinates it; {_PREPARED}"
         when = _when(one.start_ms + one.timeout_ms - view.now_ms)
         return text + (
             f"broker {one.coordinator} coordinates it, and aborts it {when} unless its producer"
@@ -124,11 +128,11 @@ def explain_transaction(view: TransactionView) -> list[Sentence]:
 def _open_since(view: TransactionView) -> list[Sentence]:
     if view.state != "Ongoing":
         return []
+    text = f"a transaction is open in {_named(view.partitions)}; "
+    if view.timeout_ms == NO_TIMEOUT_MS:
+        return [Sentence(About.TRANSACTION, text + _PREPARED, view.start_ms)]
     when = _when(view.start_ms + view.timeout_ms - view.now_ms)
-    text = (
-        f"a transaction is open in {_named(view.partitions)}; it is aborted {when} unless its"
-        " producer ends it before"
-    )
+    text += f"it is aborted {when} unless its producer ends it before"
     return [Sentence(About.TRANSACTION, text, view.start_ms)]
 
 

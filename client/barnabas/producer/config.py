@@ -54,6 +54,7 @@ class ProducerOptions(TypedDict, total=False):
     client_id: str
     transactional_id: str | None
     transaction_timeout_ms: int
+    enable_two_phase_commit: bool
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class ProducerConfig:
     `transactional_id`: who this producer is across restarts; with it records are sent in
     transactions only. A producer that is started with it fences the one before. It needs what
     idempotence needs. `transaction_timeout_ms`: a transaction that is open for longer is aborted.
+    `enable_two_phase_commit`: its transactions have no timeout and may be prepared (KIP-939).
     """
 
     acks: Acks = "all"
@@ -96,6 +98,7 @@ class ProducerConfig:
     client_id: str = ""
     transactional_id: str | None = None
     transaction_timeout_ms: int = 60_000
+    enable_two_phase_commit: bool = False
 
     @classmethod
     def of(cls, options: ProducerOptions) -> "ProducerConfig":
@@ -131,7 +134,10 @@ class ProducerConfig:
 
     def _check_transactional(self) -> None:
         """Raise unless there is no transactional id, or what it needs."""
+        check_bool("enable_two_phase_commit", self.enable_two_phase_commit)
         if self.transactional_id is None:
+            if self.enable_two_phase_commit:
+                raise InvalidArgumentError("enable_two_phase_commit needs a transactional_id")
             return
         check_str("transactional_id", self.transactional_id)
         if not self.transactional_id:

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 from barnabas_common.errors import BarnabasError, ClientError, InvalidArgumentError
+from barnabas_common.prepared_transaction import PreparedTransaction
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
@@ -57,13 +58,33 @@ class InTransactions(Client):
         """Whether a transaction has begun and is neither committed nor aborted."""
         return self.transactions is not None and self.transactions.state.is_open
 
-    async def init_transactions(self) -> None:
+    async def init_transactions(self, keep_prepared: bool = False) -> None:
         """Take over the transactional id, once, before the first transaction.
 
         An earlier producer with the same transactional id is fenced, and its open transaction is
-        aborted.
+        aborted. With `keep_prepared` a transaction of a producer with `enable_two_phase_commit` is
+        not: `prepared_transaction` has it then, and it must be committed or aborted first.
         """
-        await (await self._started_transactions("init_transactions")).init_transactions()
+        transactions = await self._started_transactions("init_transactions")
+        await transactions.init_transactions(keep_prepared)
+
+    @property
+    def prepared_transaction(self) -> PreparedTransaction | None:
+        """The transaction that was prepared, or taken over, and is not ended by this producer."""
+        return None if self.transactions is None else self.transactions.prepared
+
+    async def prepare_transaction(self) -> PreparedTransaction | None:
+        """Send everything, and leave the outcome open (KIP-939).
+
+        No timeout and no `close` ends the transaction from now on: `Admin.complete_transaction`
+        does, or `commit_transaction` and `abort_transaction` of this producer. None if nothing was
+        written. Raises the error of a record that was not delivered. The producer needs
+        `enable_two_phase_commit`.
+        """
+        transactions = await self._started_transactions("prepare_transaction")
+        if not self._config.enable_two_phase_commit:
+            raise ClientError("prepare_transaction needs enable_two_phase_commit=True")
+        return await transactions.prepare()
 
     async def begin_transaction(self) -> None:
         """Open a transaction: records are part of it until it is committed or aborted."""

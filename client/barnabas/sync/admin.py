@@ -64,5 +64,6 @@ class Admin(Blocking):
     describe_producers = blocking(AsyncAdmin.describe_producers)
     find_hanging_transactions = blocking(AsyncAdmin.find_hanging_transactions)
     abort_transaction = blocking(AsyncAdmin.abort_transaction)
+    complete_transaction = blocking(AsyncAdmin.complete_transaction)
     fence_producers = blocking(AsyncAdmin.fence_producers)
     explain_transaction = blocking(AsyncAdmin.explain_transaction)

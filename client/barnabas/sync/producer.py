@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.prepared_transaction import PreparedTransaction
 from barnabas_common.record.record import Headers
 from barnabas_common.runtime import Runtime
 
@@ -135,6 +136,15 @@ class Producer(Blocking):
             await self._client.begin_transaction()
 
         self._call(begin())
+
+    def prepare_transaction(self) -> PreparedTransaction | None:
+        """Send everything, and leave the outcome open (KIP-939)."""
+
+        async def prepare() -> PreparedTransaction | None:
+            await self._pass_on()
+            return await self._client.prepare_transaction()
+
+        return self._call(prepare())
 
     def commit_transaction(self) -> None:
         """Send everything, then commit. Raises the error of a record that was not delivered."""

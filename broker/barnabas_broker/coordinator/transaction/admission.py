@@ -9,6 +9,7 @@ from typing import NamedTuple
 from barnabas_common.errors import ProducerFencedError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.producer_ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas_common.prepared_transaction import NO_TIMEOUT_MS
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.coordinator.transaction.metadata import (
@@ -35,6 +36,12 @@ UNNAMED = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 """In a request that names no producer."""
 
 
+class Kept(NamedTuple):
+    """The open transaction goes on: its producer id and epoch are the answer (KIP-939)."""
+
+    metadata: TransactionMetadata
+
+
 class Fence(NamedTuple):
     """The open transaction must be aborted under this metadata; then the client asks again."""
 
@@ -44,12 +51,28 @@ class Fence(NamedTuple):
 Decision = TransactionMetadata | ErrorCode
 
 
+def granted_timeout_ms(
+    asked_ms: int, two_phase: bool, max_ms: int, two_phase_enabled: bool
+) -> int | ErrorCode:
+    """How long the transactions of a producer may be open; those of two phases without limit."""
+    if two_phase:
+        refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return NO_TIMEOUT_MS if two_phase_enabled else refused
+    return asked_ms if 0 < asked_ms <= max_ms else ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
 def init_producer_id(
-    transaction: Transaction, producer: Producer, timeout_ms: int, now_ms: int, new_id: int
-) -> Decision | Fence:
+    transaction: Transaction,
+    producer: Producer,
+    timeout_ms: int,
+    now_ms: int,
+    new_id: int,
+    keep_prepared: bool = False,
+) -> Decision | Fence | Kept:
     """`producer` is what the client has, for a higher epoch (KIP-360), or UNNAMED.
 
     `new_id` is a fresh producer id, or -1 if the caller did not expect to need one.
+    `keep_prepared`: an open transaction that may be prepared is not aborted (KIP-939).
     """
     metadata = transaction.metadata
     if transaction.pending is not None:
@@ -59,6 +82,8 @@ def init_producer_id(
     if is_decided(metadata.state):
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if metadata.state is TransactionState.ONGOING:
+        if keep_prepared and metadata.is_two_phase:
+            return Kept(metadata)
         return Fence(fence_producer(transaction))
     named = producer != UNNAMED
     if metadata.is_epoch_exhausted and (not named or producer.epoch == metadata.producer_epoch):

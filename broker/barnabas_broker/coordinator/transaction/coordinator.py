@@ -26,8 +26,10 @@ from barnabas_broker.coordinator.transaction.admin import TransactionAdmin
 from barnabas_broker.coordinator.transaction.admission import (
     UNNAMED,
     Fence,
+    Kept,
     Producer,
     add_to_transaction,
+    granted_timeout_ms,
     init_producer_id,
     verify,
 )
@@ -149,9 +151,15 @@ class TransactionCoordinator:
             return InitProducerIdResponse(error.code, error_message=error.message)
 
     async def _init(self, request: InitProducerIdRequest, sender: str) -> InitProducerIdResponse:
-        name, timeout_ms = request.transactional_id, request.transaction_timeout_ms
-        if not 0 < timeout_ms <= self._config[keys.TRANSACTION_MAX_TIMEOUT_MS]:
-            return InitProducerIdResponse(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        name = request.transactional_id
+        timeout_ms = granted_timeout_ms(
+            request.transaction_timeout_ms,
+            request.enable_two_phase_commit,
+            self._config[keys.TRANSACTION_MAX_TIMEOUT_MS],
+            self._config[keys.TRANSACTION_TWO_PHASE_COMMIT_ENABLE],
+        )
+        if isinstance(timeout_ms, ErrorCode):
+            return InitProducerIdResponse(timeout_ms)
         error = self._transactions.status(name)
         if error:
             return InitProducerIdResponse(error)
@@ -171,9 +179,16 @@ class TransactionCoordinator:
                 TransactionMetadata(name, new_id, timeout_ms=timeout_ms, last_update_ms=now_ms)
             )
         producer = Producer(request.producer_id, request.producer_epoch)
-        decision = init_producer_id(transaction, producer, timeout_ms, now_ms, new_id)
+        decision = init_producer_id(
+            transaction, producer, timeout_ms, now_ms, new_id, request.keep_prepared
+        )
         if isinstance(decision, ErrorCode):
             return InitProducerIdResponse(decision)
+        if isinstance(decision, Kept):
+            kept = decision.metadata
+            return InitProducerIdResponse(
+                0, kept.producer_id, kept.producer_epoch, has_ongoing_transaction=True
+            )
         if isinstance(decision, Fence):
             why = "another producer has initialized its transactional id"
             error = await self._abort_fenced(transaction, decision.fenced, why)

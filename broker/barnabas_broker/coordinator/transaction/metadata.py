@@ -12,6 +12,7 @@ from typing import Any
 
 from barnabas_common.errors import ProducerFencedError
 from barnabas_common.messages.producer_ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from barnabas_common.prepared_transaction import NO_TIMEOUT_MS
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.coordinator.transaction.states import (
@@ -58,6 +59,11 @@ class TransactionMetadata:
     def is_epoch_exhausted(self) -> bool:
         """Whether the producer needs another id before its epoch can rise again."""
         return is_exhausted(self.producer_epoch)
+
+    @property
+    def is_two_phase(self) -> bool:
+        """Whether the transaction may be prepared: no time ends it (KIP-939)."""
+        return self.timeout_ms == NO_TIMEOUT_MS
 
     @property
     def is_commit(self) -> bool:
@@ -268,8 +274,12 @@ def _to(
 
 
 def has_timed_out(metadata: TransactionMetadata, now_ms: int) -> bool:
-    """Whether an open transaction is older than its producer allows."""
-    ongoing = metadata.state is TransactionState.ONGOING
+    """Whether an open transaction is older than its producer allows.
+
+    One that may be prepared never is (KIP-939): a coordinator of several of them may already have
+    decided to commit.
+    """
+    ongoing = metadata.state is TransactionState.ONGOING and not metadata.is_two_phase
     return ongoing and metadata.start_ms + metadata.timeout_ms < now_ms
 
 

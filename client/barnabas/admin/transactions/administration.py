@@ -9,6 +9,7 @@ from barnabas_common.messages.transactions import (
     TransactionPartition,
     WritableTxnMarker,
 )
+from barnabas_common.prepared_transaction import PreparedTransaction
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
@@ -113,6 +114,18 @@ class AdminOfTransactions(Client):
             name: await requests.fence_producer(cluster, name, self._patience)
             for name in dict.fromkeys(transactional_ids)
         }
+
+    async def complete_transaction(
+        self, prepared: PreparedTransaction | tuple[str, int, int], *, commit: bool
+    ) -> None:
+        """Commit or abort a transaction that its producer has prepared (KIP-939).
+
+        It may be repeated, with the same outcome, until the transactional id is used again. Raises
+        `InvalidTxnStateError` if the other outcome was decided, `ProducerFencedError` if a later
+        producer has aborted it, and `InvalidProducerIdMappingError` for an id that is forgotten.
+        """
+        named = PreparedTransaction(*prepared)
+        await requests.complete_transaction(await self._ready(), named, commit, self._patience)
 
     async def explain_transaction(self, transactional_id: str) -> list[Sentence]:
         """Its state, who was fenced and why, and what its coordinator still has to do.

@@ -22,6 +22,8 @@ from barnabas_common.messages.transactions import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
+    EndTxnRequest,
+    EndTxnResponse,
     ListTransactionsRequest,
     ListTransactionsResponse,
     TransactionPartition,
@@ -29,6 +31,7 @@ from barnabas_common.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from barnabas_common.prepared_transaction import PreparedTransaction
 from barnabas_common.runtime import Service
 from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
@@ -52,8 +55,10 @@ _ATTEMPTS = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: NextAttempt.FIND,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: NextAttempt.SAME,
 }
-# While the open transaction of the fenced producer is aborted.
-_ATTEMPTS_TO_FENCE = {**_ATTEMPTS, ErrorCode.CONCURRENT_TRANSACTIONS: NextAttempt.SAME}
+# While the open transaction of the fenced producer is aborted, or a decision is being written.
+_ATTEMPTS_TO_END = {**_ATTEMPTS, ErrorCode.CONCURRENT_TRANSACTIONS: NextAttempt.SAME}
+# A prepared transaction is one of a producer whose epoch rises with each (KIP-890).
+_TRANSACTION_VERSION = 2
 # What a fenced transactional id is given until its producer says what it wants.
 _FENCE_TIMEOUT_MS = 60_000
 
@@ -119,10 +124,24 @@ async def fence_producer(
         InitProducerIdRequest(transactional_id, _FENCE_TIMEOUT_MS),
         timeout,
         lambda answer: [answer.error_code],
-        lambda code: _ATTEMPTS_TO_FENCE.get(ErrorCode(code), NextAttempt.NONE),
+        lambda code: _ATTEMPTS_TO_END.get(ErrorCode(code), NextAttempt.NONE),
     )
     raise_for(response.error_code, response.error_message or repr(transactional_id))
     return response.producer_id, response.producer_epoch
+
+
+async def complete_transaction(
+    cluster: Cluster, prepared: PreparedTransaction, commit: bool, timeout: float
+) -> None:
+    """Decide a prepared transaction; a decision that was taken before is confirmed."""
+    coordinator = Coordinator(cluster, prepared.transactional_id, TRANSACTION_KEY, _CLIENT)
+    response: EndTxnResponse = await coordinator.ask_until(
+        EndTxnRequest(*prepared, commit, _TRANSACTION_VERSION),
+        timeout,
+        lambda answer: [answer.error_code],
+        lambda code: _ATTEMPTS_TO_END.get(ErrorCode(code), NextAttempt.NONE),
+    )
+    raise_for(response.error_code, f"{prepared}")
 
 
 # ---- what leaders know

@@ -13,6 +13,7 @@ from barnabas_common.errors import (
     TransactionAbortedError,
     TransactionFailedError,
 )
+from barnabas_common.prepared_transaction import PreparedTransaction
 from barnabas_common.runtime import TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
@@ -34,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 _INIT = "init_transactions"
 _SEND_OFFSETS = "send_offsets_to_transaction"
+_PREPARE = "prepare_transaction"
 _COMMIT = "commit_transaction"
 _ABORT = "abort_transaction"
 
@@ -81,7 +83,11 @@ class TransactionManager:
         """The manager of a producer with these options."""
         assert config.transactional_id is not None
         requests = TransactionRequests(
-            cluster, config.transactional_id, config.transaction_timeout_ms, config.client_id
+            cluster,
+            config.transactional_id,
+            config.transaction_timeout_ms,
+            config.client_id,
+            config.enable_two_phase_commit,
         )
         return cls(requests, ids, batches, config.max_block_ms / 1000)
 
@@ -120,7 +126,7 @@ class TransactionManager:
 
     def batch_failed(self, error: BarnabasError) -> None:
         """Records were given up: the transaction must not be committed without them."""
-        if self.state in (State.IN_TRANSACTION, State.COMMITTING):
+        if self.state in (State.IN_TRANSACTION, State.PREPARED, State.COMMITTING):
             self.fail(after_produce(error))
         elif error.fatal and self.state.is_open:
             self.fail(error)
@@ -142,14 +148,15 @@ class TransactionManager:
 
     # ---- operations
 
-    async def init_transactions(self) -> None:
-        """Get an id and an epoch; an open transaction of the same transactional id is aborted."""
-        if self._operations.is_new(_INIT):
+    async def init_transactions(self, keep_prepared: bool = False) -> None:
+        """Get an id and an epoch; an open transaction of the same transactional id is aborted,
+        unless it may be prepared and is to be kept."""
+        if self._operations.is_new(_INIT, keep_prepared):
             if self.state not in (State.UNINITIALIZED, State.FATAL_ERROR):
                 raise ClientError(f"{_INIT}: this producer is initialized already")
             self._require(State.UNINITIALIZED, _INIT)
             self._enter(State.INITIALIZING)
-        await self._run(self._initialize, _INIT)
+        await self._run(self._initialize, _INIT, keep_prepared)
 
     def begin(self) -> None:
         """Open a transaction; no broker is asked."""
@@ -168,10 +175,26 @@ class TransactionManager:
             self._require(State.IN_TRANSACTION, _SEND_OFFSETS)
         await self._run(self._send_offsets, _SEND_OFFSETS, offsets, group)
 
+    async def prepare(self) -> PreparedTransaction | None:
+        """Send everything, and leave the outcome open; None if nothing was written."""
+        if self._operations.is_new(_PREPARE):
+            self._require(State.IN_TRANSACTION, _PREPARE)
+            self._enter(State.PREPARED)
+        await self._run(self._deliver, _PREPARE)
+        return self.prepared
+
+    @property
+    def prepared(self) -> PreparedTransaction | None:
+        """The transaction that is prepared, if one is."""
+        if self.state is not State.PREPARED or not self._started:
+            return None
+        return PreparedTransaction(self._requests.transactional_id, *self._current)
+
     async def commit(self) -> None:
         """Send everything, then commit."""
         if self._operations.is_new(_COMMIT):
-            self._require(State.IN_TRANSACTION, _COMMIT)
+            if self.state is not State.PREPARED:
+                self._require(State.IN_TRANSACTION, _COMMIT)
             self._enter(State.COMMITTING)
         await self._run(self._commit, _COMMIT)
 
@@ -179,7 +202,7 @@ class TransactionManager:
         """Drop what is not sent, wait for what is in flight, then abort."""
         await self._operations.abandon(_SEND_OFFSETS)
         if self._operations.is_new(_ABORT):
-            if self.state is not State.ABORTABLE_ERROR:
+            if self.state not in (State.ABORTABLE_ERROR, State.PREPARED):
                 self._require(State.IN_TRANSACTION, _ABORT)
             self._enter(State.ABORTING)
         await self._run(self._abort, _ABORT)
@@ -202,10 +225,11 @@ class TransactionManager:
 
     # ---- their work
 
-    async def _initialize(self) -> None:
-        self._ids.current = await self._requests.init_producer_id(None)
+    async def _initialize(self, keep_prepared: bool) -> None:
+        init = self._requests.init_producer_id
+        self._ids.current, self._started = await init(None, keep_prepared)
         self._batches.restart()
-        self._enter(State.READY)
+        self._enter(State.PREPARED if self._started else State.READY)
 
     async def _add_new(self) -> None:
         try:
@@ -249,11 +273,14 @@ class TransactionManager:
         finally:
             self._started = self._started or addition.maybe_done
 
-    async def _commit(self) -> None:
+    async def _deliver(self) -> None:
         await self._batches.flush()
         if self._adding is not None:
             await asyncio.gather(self._adding, return_exceptions=True)
         self._raise_error()
+
+    async def _commit(self) -> None:
+        await self._deliver()
         if self._started:
             self._take(await self._requests.end(self._current, committed=True))
         self._enter(State.READY)
@@ -281,7 +308,7 @@ class TransactionManager:
 
     async def _take_another_id(self) -> None:
         self._enter(State.INITIALIZING)
-        self._take(await self._requests.init_producer_id(self._ids.current))
+        self._take((await self._requests.init_producer_id(self._ids.current))[0])
 
     def _take(self, producer: ProducerIdAndEpoch) -> None:
         """Use the id and epoch of an answer. A broker that does not raise epochs names none."""

@@ -80,22 +80,38 @@ class TransactionRequests:
     """One transactional id at its coordinator, and groups at theirs."""
 
     def __init__(
-        self, cluster: Cluster, transactional_id: str, timeout_ms: int, client_id: str
+        self,
+        cluster: Cluster,
+        transactional_id: str,
+        timeout_ms: int,
+        client_id: str,
+        two_phase: bool = False,
     ) -> None:
         self.coordinator = Coordinator(cluster, transactional_id, TRANSACTION_KEY, client_id)
         self._cluster = cluster
-        self._transactional_id = transactional_id
+        self.transactional_id = transactional_id
         self._timeout_ms = timeout_ms
+        self._two_phase = two_phase
         self._client_id = client_id
         self._groups: dict[str, Coordinator] = {}
 
-    async def init_producer_id(self, current: ProducerIdAndEpoch | None) -> ProducerIdAndEpoch:
-        """An id and epoch that fence every earlier producer; `current` is what this one has."""
+    async def init_producer_id(
+        self, current: ProducerIdAndEpoch | None, keep_prepared: bool = False
+    ) -> tuple[ProducerIdAndEpoch, bool]:
+        """An id and epoch that fence every earlier producer; `current` is what this one has.
+
+        With `keep_prepared` (KIP-939) they may be those of an open transaction: then True.
+        """
         request = InitProducerIdRequest(
-            self._transactional_id, self._timeout_ms, *(current or _NO_PRODUCER)
+            self.transactional_id,
+            self._timeout_ms,
+            *(current or _NO_PRODUCER),
+            enable_two_phase_commit=self._two_phase,
+            keep_prepared=keep_prepared,
         )
         response = await self._ask(request, INIT_PRODUCER_ID)
-        return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
+        producer = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
+        return producer, response.has_ongoing_transaction
 
     async def add_partitions(
         self,
@@ -107,7 +123,7 @@ class TransactionRequests:
         """Make partitions part of the transaction; `first`: it has none yet."""
         named = [TransactionPartition(*partition) for partition in partitions]
         transaction = AddPartitionsToTxnTransaction(
-            self._transactional_id,
+            self.transactional_id,
             *producer,
             partitions=named,
             transaction_version=TRANSACTION_VERSION,
@@ -126,7 +142,7 @@ class TransactionRequests:
     ) -> None:
         """Make the committed offsets of a group part of the transaction."""
         request = AddOffsetsToTxnRequest(
-            self._transactional_id, *producer, group_id, TRANSACTION_VERSION
+            self.transactional_id, *producer, group_id, TRANSACTION_VERSION
         )
         await self._ask(
             request,
@@ -145,7 +161,7 @@ class TransactionRequests:
         goes on coordinating the group as it was, and refuses members that have joined elsewhere.
         """
         request = TxnOffsetCommitRequest(
-            self._transactional_id,
+            self.transactional_id,
             group.group_id,
             *producer,
             group.generation_id,
@@ -168,7 +184,7 @@ class TransactionRequests:
 
     async def end(self, producer: ProducerIdAndEpoch, committed: bool) -> ProducerIdAndEpoch:
         """Decide the transaction; returns the id and epoch of the next one."""
-        request = EndTxnRequest(self._transactional_id, *producer, committed, TRANSACTION_VERSION)
+        request = EndTxnRequest(self.transactional_id, *producer, committed, TRANSACTION_VERSION)
         response = await self._ask(request, END_TXN)
         return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
@@ -194,6 +210,11 @@ class TransactionRequests:
             return (
                 f"transaction_timeout_ms ({self._timeout_ms}) must be at most the brokers' "
                 "transaction.max.timeout.ms"
+            )
+        if code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED and self._two_phase:
+            return (
+                "enable_two_phase_commit: the brokers refuse it"
+                " (transaction.two.phase.commit.enable=false)"
             )
         return getattr(response, "error_message", "") or asked.name
 

@@ -89,8 +89,8 @@ class RecordingProducer(Producer):
         self._is_ended = False
         self._commit: Commit | None = None
 
-    async def init_transactions(self) -> None:
-        await super().init_transactions()
+    async def init_transactions(self, keep_prepared: bool = False) -> None:
+        await super().init_transactions(keep_prepared)
         assert self.transactions is not None
         history, epoch = self._history, self.transactions._current.epoch
         process = f"{history.client}/{history.incarnation}"
