@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from barnabas import Producer
 from pyspark_barnabas.options import parse_options
-from pyspark_barnabas.source import BatchReader
+from pyspark_barnabas.reading import BatchReader
 
 PARTITIONS = 3
 # It must be recent, or retention would delete the records during the test.
