@@ -64,8 +64,19 @@ class ReadOptions:
 def parse_options(options: Mapping[str, str], mode: Mode = "batch") -> ReadOptions:
     """Check the options; raises OptionError naming the invalid one."""
     given = {key.lower(): value for key, value in options.items()}
-    check_names(given)
     _check_mode(given, mode)
+    return _parsed(given, mode)
+
+
+def check_options(options: Mapping[str, str]) -> ReadOptions:
+    """Check what can be checked before it is known whether a batch or a stream reads."""
+    given = {key.lower(): value for key, value in options.items()}
+    later = {"startingoffsets", *(name.lower() for name in BATCH_ONLY)}
+    return _parsed({key: value for key, value in given.items() if key not in later}, "batch")
+
+
+def _parsed(given: Given, mode: Mode) -> ReadOptions:
+    check_names(given)
     topics, pattern = _what(given)
     limits = _limits_per_trigger(given)
     return ReadOptions(
@@ -88,13 +99,6 @@ def parse_options(options: Mapping[str, str], mode: Mode = "batch") -> ReadOptio
         max_trigger_delay_ms=duration_ms(given, "maxTriggerDelay", "15m"),
         consumer=consumer_options(given),
     )
-
-
-def check_options(options: Mapping[str, str]) -> ReadOptions:
-    """Check what can be checked before it is known whether a batch or a stream reads."""
-    given = {key.lower(): value for key, value in options.items()}
-    later = {"startingoffsets", *(name.lower() for name in BATCH_ONLY)}
-    return parse_options({key: value for key, value in given.items() if key not in later})
 
 
 def _check_mode(given: Given, mode: Mode) -> None:
