@@ -159,7 +159,7 @@ def test_a_partition_whose_end_lies_below_its_start_gets_nothing():
     assert share_out(10, {A: 5, B: 0}, {A: 5, B: 100}) == {A: 5, B: 10}
 
 
-def test_a_batch_is_held_back_for_too_few_offsets_but_not_for_ever():
+def test_a_batch_with_too_few_offsets_is_held_back_for_a_limited_time():
     delay = TriggerDelay(min_offsets=100, max_delay_ms=1_000, now_ms=0)
     assert delay.holds_back(99, now_ms=10)
     assert not delay.holds_back(100, now_ms=20)

