@@ -22,7 +22,8 @@ class _PushFilters:
     reader has the method, and looks to Spark as if it had only the inherited one.
     """
 
-    __func__ = staticmethod(getattr(DataSourceReader, "pushFilters", None))
+    if hasattr(DataSourceReader, "pushFilters"):  # since Spark 4.1
+        __func__ = staticmethod(DataSourceReader.pushFilters)
 
     def __init__(self, reader: "BatchReader") -> None:
         self._reader = reader
