@@ -1,11 +1,12 @@
 """Helpers of the Spark tests to produce records and to read them."""
 
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from barnabas import Producer
 from pyspark_barnabas.options import parse_options
-from pyspark_barnabas.source import BatchReader
+from pyspark_barnabas.reading import BatchReader, StreamReader
 
 PARTITIONS = 3
 # It must be recent, or retention would delete the records during the test.
@@ -93,3 +94,49 @@ def read_into(rows: list[tuple[int, int, bytes | None]], reader: BatchReader, pl
             batch["value"].to_pylist(),
             strict=True,
         )
+
+
+def stream_reader(bootstrap: str, topic: str, **options: str) -> StreamReader:
+    """Return a reader as Spark creates it for a stream."""
+    given = {"bootstrap.servers": bootstrap, "subscribe": topic} | options
+    return StreamReader(parse_options(given, "stream"))
+
+
+def stream(spark: Any, bootstrap: str, topic: str, **options: str) -> Any:
+    return (
+        spark.readStream.format("barnabas")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**{"subscribe": topic, "startingOffsets": "earliest"} | options)
+        .load()
+    )
+
+
+class Kept:
+    """What a query has written: (partition, offset) of each record, batch by batch."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[tuple[int, int]]] = []
+
+    def __call__(self, batch: Any, _: int) -> None:
+        rows = batch.select("partition", "offset").collect()
+        self.batches.append(sorted((row[0], row[1]) for row in rows))
+
+    @property
+    def all(self) -> list[tuple[int, int]]:
+        return sorted(place for batch in self.batches for place in batch)
+
+    def query(self, frame: Any, checkpoint: Path) -> Any:
+        """Return a query, not started yet, that keeps what the frame has."""
+        return frame.writeStream.foreachBatch(self).option("checkpointLocation", str(checkpoint))
+
+
+def read_what_there_is(frame: Any, checkpoint: Path) -> Kept:
+    """Run a query with Trigger.AvailableNow to its end; raises what it failed with."""
+    kept = Kept()
+    query = kept.query(frame, checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return kept
+
+
+def places(stored: list[Stored]) -> list[tuple[int, int]]:
+    return sorted((record.partition, record.offset) for record in stored)

@@ -123,7 +123,7 @@ def test_a_part_of_the_rows_may_be_all_that_is_wanted(
     ("options", "words"),
     [
         ({"subscribe": "no-such-topic"}, "no-such-topic"),
-        ({"group.id": "mine"}, "unknown option 'group.id'"),
+        ({"group.id": "mine"}, "did you mean 'kafka.group.id'"),
         ({"startingOffsets": "latest"}, "startingOffsets of a batch cannot be 'latest'"),
         ({"startingOffsets": '{"numbers": {"0": 1}}'}, "missing"),
         ({"endingOffsets": '{"numbers": {"0": 1, "1": 1, "2": 99999}}'}, "outside"),
@@ -139,7 +139,7 @@ def test_what_cannot_be_read_is_refused_with_the_reason(
 
 
 def test_a_bad_option_is_told_by_load(spark: Any):
-    with pytest.raises(Exception, match=r"the option bootstrap\.servers is required"):
+    with pytest.raises(Exception, match=r"the option kafka\.bootstrap\.servers is required"):
         spark.read.format("barnabas").option("subscribe", "numbers").load()
 
 

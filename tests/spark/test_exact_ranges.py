@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from barnabas_tools.local.cluster import LocalCluster
-from pyspark_barnabas.planning import DataLossError
+from pyspark_barnabas.reading.errors import DataLossError
 
 from tests.spark.support import (
     PARTITIONS,

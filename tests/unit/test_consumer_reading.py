@@ -238,6 +238,27 @@ async def test_arrow_hands_the_same_records_as_columns() -> None:
             assert (await consumer.poll_arrow(timeout_ms=10)).num_rows == 0
 
 
+async def test_arrow_has_headers_when_asked_for() -> None:
+    pytest.importorskip("pyarrow")
+    builder = BatchBuilder()
+    builder.append(1000, None, b"with", [("trace", b"\x01"), ("trace", None)])
+    builder.append(1001, None, b"without")
+    async with ScriptedBrokers() as brokers:
+        brokers.log().append(builder.build())
+        async with consumer_of(brokers, "flights") as consumer:
+            consumer.seek(TP, 0)
+            table = await consumer.poll_arrow(timeout_ms=1_000, headers=True)
+    pairs = [{"key": "trace", "value": b"\x01"}, {"key": "trace", "value": None}]
+    assert table["headers"].to_pylist() == [pairs, None]
+
+
+async def test_topics_are_listed_with_their_ids_and_missing_ones_left_out() -> None:
+    async with ScriptedBrokers() as brokers, consumer_of(brokers) as consumer:
+        found = await consumer.list_topics(["flights", "no-such-topic"])
+        assert list(found) == ["flights"]
+        assert found["flights"].partition_count == len(await consumer.partitions_for("flights"))
+
+
 async def test_mistakes_are_told() -> None:
     with pytest.raises(InvalidArgumentError, match="auto_offset_reset"):
         Consumer("flights", auto_offset_reset="first")  # type: ignore[arg-type]

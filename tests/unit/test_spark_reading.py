@@ -7,8 +7,10 @@ import pyarrow as pa
 import pytest
 from barnabas_common.record.builder import BatchBuilder
 from pyspark_barnabas.options import ReadOptions
-from pyspark_barnabas.planning import DataLossError, OffsetRange
-from pyspark_barnabas.reading import ARROW_SCHEMA, RangeReader, within_spark
+from pyspark_barnabas.reading.columns import ARROW_HEADERS, ARROW_SCHEMA, within_spark
+from pyspark_barnabas.reading.errors import DataLossError
+from pyspark_barnabas.reading.range_reader import RangeReader
+from pyspark_barnabas.reading.ranges import OffsetRange
 
 from tests.support.scripted_brokers import ScriptedBrokers, ScriptedLog
 
@@ -27,14 +29,17 @@ async def read(
     end: int,
     patience_ms: int = 10_000,
     fail_on_data_loss: bool = True,
+    topic_id: str = "",
+    include_headers: bool = False,
 ) -> list[pa.Table]:
     options = ReadOptions(
         brokers.bootstrap,
         {brokers.topic: None},
         poll_timeout_ms=patience_ms,
         fail_on_data_loss=fail_on_data_loss,
+        include_headers=include_headers,
     )
-    planned = OffsetRange(brokers.topic, 0, start, end)
+    planned = OffsetRange(brokers.topic, 0, start, end, topic_id)
     reader = RangeReader(options, planned, brokers.runtime)
     await reader.open()
     tables = []
@@ -158,6 +163,52 @@ async def test_records_already_read_that_an_unclean_election_cut_off_are_data_lo
                 await reader.next_table()
         finally:
             await reader.close()
+
+
+async def test_a_topic_created_again_since_the_planning_is_not_read():
+    async with ScriptedBrokers() as brokers:
+        planned_for = brokers.topic_id
+        brokers.create_again(1)
+        append(brokers.log(), 0, 10)
+        with pytest.raises(DataLossError, match="PARTITIONS_DELETED.*deleted and created again"):
+            await read(brokers, 0, 10, topic_id=planned_for)
+        assert await read(brokers, 0, 10, topic_id=planned_for, fail_on_data_loss=False) == []
+
+
+@pytest.mark.parametrize("fail", [True, False])
+async def test_a_topic_created_again_during_the_reading_fails_the_task(fail: bool):
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        options = ReadOptions(brokers.bootstrap, {brokers.topic: None}, fail_on_data_loss=fail)
+        planned = OffsetRange(brokers.topic, 0, 0, 10, brokers.topic_id)
+        reader = RangeReader(options, planned, brokers.runtime)
+        await reader.open()
+        try:
+            assert (await reader.next_table()).num_rows == 10
+            brokers.create_again(1)
+            with pytest.raises(DataLossError, match="deleted and created again"):
+                await reader.next_table()
+        finally:
+            await reader.close()
+
+
+async def test_a_deleted_topic_is_data_loss():
+    async with ScriptedBrokers() as brokers:
+        missing = OffsetRange("gone", 0, 0, 10, "id")
+        reader = RangeReader(ReadOptions(brokers.bootstrap), missing, brokers.runtime)
+        with pytest.raises(DataLossError, match="topic 'gone' was deleted"):
+            await reader.open()
+
+
+async def test_headers_when_asked_for():
+    builder = BatchBuilder()
+    builder.append(1000, None, b"x", [("trace", b"1")])
+    builder.append(1000, None, b"y")
+    async with ScriptedBrokers() as brokers:
+        brokers.log().append(builder.build())
+        (table,) = await read(brokers, 0, 2, include_headers=True)
+    assert table.schema == ARROW_SCHEMA.append(ARROW_HEADERS)
+    assert table["headers"].to_pylist() == [[{"key": "trace", "value": b"1"}], None]
 
 
 async def test_a_timestamp_that_spark_cannot_represent_does_not_make_its_range_unreadable():

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-def table_of(chunks: Sequence[tuple[TopicPartition, Columns]]) -> "pyarrow.Table":
+def table_of(
+    chunks: Sequence[tuple[TopicPartition, Columns]], with_headers: bool = False
+) -> "pyarrow.Table":
     """One table of all chunks, in order; the columns of Spark's Kafka source."""
     try:
         import pyarrow as pa
@@ -28,6 +30,9 @@ def table_of(chunks: Sequence[tuple[TopicPartition, Columns]]) -> "pyarrow.Table
             pa.field("timestampType", pa.int32(), nullable=False),
         ]
     )
+    headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    if with_headers:
+        schema = schema.append(pa.field("headers", headers))
     batches = []
     for (topic, partition), columns in chunks:
         count = len(columns.offsets)
@@ -40,5 +45,7 @@ def table_of(chunks: Sequence[tuple[TopicPartition, Columns]]) -> "pyarrow.Table
             pa.array(columns.timestamps, pa.int64()).cast(pa.timestamp("ms", tz="UTC")),
             pa.array(columns.timestamp_types, pa.int32()),
         ]
+        if with_headers:
+            arrays.append(pa.array([found or None for found in columns.headers or ()], headers))
         batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
     return pa.Table.from_batches(batches, schema=schema)

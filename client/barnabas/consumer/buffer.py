@@ -93,12 +93,12 @@ class FetchBuffer:
                 records = some  # usually there is one batch to take: no copy
         return records
 
-    def take_columns(self) -> list[tuple[TopicPartition, Columns]]:
+    def take_columns(self, with_headers: bool = False) -> list[tuple[TopicPartition, Columns]]:
         """All buffered records, as columns, chunk by chunk."""
         taken: list[tuple[TopicPartition, Columns]] = []
         while (chunk := self._head(raising=not taken)) is not None:
             try:
-                columns = chunk.take_columns()
+                columns = chunk.take_columns(with_headers)
             except CorruptMessageError as error:
                 self._replace_head(chunk, error)
                 continue

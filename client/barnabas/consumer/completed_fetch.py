@@ -77,7 +77,7 @@ class CompletedFetch:
         self.state.position = self._next_offset
         return records
 
-    def take_columns(self) -> Columns:
+    def take_columns(self, with_headers: bool = False) -> Columns:
         """The rest of the chunk, as columns."""
         try:
             columns = read_columns(
@@ -86,6 +86,7 @@ class CompletedFetch:
                 _END,
                 self._check_crcs,
                 AbortedBatches(self._began),
+                with_headers,
             )
             for _, header in self._batches:
                 self._next_offset = header.next_offset

@@ -13,13 +13,16 @@ from barnabas_common.errors import (
     ClientError,
     ClosedError,
     OffsetOutOfRangeError,
+    UnknownTopicOrPartitionError,
 )
+from barnabas_common.messages.metadata import MetadataRequest
 from barnabas_common.messages.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
 from barnabas_common.record.reader import Columns
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.by_leader import list_offsets
+from barnabas.cluster.metadata import TopicInfo
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int, check_timeout, check_topic
 from barnabas.consumer.config import ConsumerConfig, ConsumerOptions
 from barnabas.consumer.fetcher import Fetcher
@@ -106,6 +109,27 @@ class Consumer(InGroup):
         await self._ensure_started()
         info = await self._cluster.topic(topic, self._timeout)
         return [TopicPartition(topic, number) for number in range(info.partition_count)]
+
+    async def list_topics(self, named: Iterable[str] | None = None) -> dict[str, TopicInfo]:
+        """Topics as the cluster describes them now, with ids (KIP-516): all, or those named.
+
+        A named topic that does not exist is left out. Internal topics are in the list too.
+        """
+        await self._ensure_started()
+        if named is None:
+            answer = await self._cluster.refresh(MetadataRequest(all_topics=True))
+            known = self._cluster.metadata.topics
+            return {t.topic: known[t.topic] for t in answer.topics if t.topic in known}
+        names = list(dict.fromkeys(named))
+        await self._cluster.refresh(MetadataRequest(names))
+        found = {}
+        for name in names:
+            try:
+                # A broker that has just started may not know every topic yet.
+                found[name] = await self._cluster.topic(name, self._timeout)
+            except UnknownTopicOrPartitionError:
+                continue
+        return found
 
     # Where to read
 
@@ -219,25 +243,30 @@ class Consumer(InGroup):
             if (left is not None and left <= 0) or not await self._buffer.wait(left):
                 return []
 
-    async def poll_arrow(self, timeout_ms: int | None = None) -> "pyarrow.Table":
+    async def poll_arrow(
+        self, timeout_ms: int | None = None, *, headers: bool = False
+    ) -> "pyarrow.Table":
         """All records fetched so far as an Arrow table, without an object for each record.
 
-        Columns: key, value, topic, partition, offset, timestamp (ms), timestampType. An empty
-        table after `timeout_ms`. Needs pyarrow; raises as `poll` does.
+        Columns: key, value, topic, partition, offset, timestamp (ms), timestampType and, if asked
+        for, headers (null for none). An empty table after `timeout_ms`. Needs pyarrow; raises as
+        `poll` does.
         """
         from barnabas.consumer.arrow import table_of
 
         check_timeout("timeout_ms", timeout_ms)
         await self._ensure_started()
         if self._membership is None:
-            return table_of(await self._poll_columns(timeout_ms))
+            return table_of(await self._poll_columns(timeout_ms, headers), headers)
         self._membership.poll_begins()
         try:
-            return table_of(await self._poll_columns(timeout_ms))
+            return table_of(await self._poll_columns(timeout_ms, headers), headers)
         finally:
             self._membership.poll_ends()
 
-    async def _poll_columns(self, timeout_ms: int | None) -> list[tuple[TopicPartition, Columns]]:
+    async def _poll_columns(
+        self, timeout_ms: int | None, with_headers: bool
+    ) -> list[tuple[TopicPartition, Columns]]:
         clock = self._cluster.clock
         deadline = None if timeout_ms is None else clock.monotonic() + timeout_ms / 1000
         while True:
@@ -248,7 +277,7 @@ class Consumer(InGroup):
             self._check_assigned()
             if self.pending:
                 raise ClientError("records of an unfinished iteration remain: poll() them first")
-            chunks = self._buffer.take_columns()
+            chunks = self._buffer.take_columns(with_headers)
             if chunks or (left is not None and left <= 0) or not await self._buffer.wait(left):
                 return chunks
 

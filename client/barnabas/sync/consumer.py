@@ -58,6 +58,7 @@ class Consumer(Blocking):
 
     assign = on_loop(AsyncConsumer.assign)
     partitions_for = blocking(AsyncConsumer.partitions_for)
+    list_topics = blocking(AsyncConsumer.list_topics)
 
     seek = on_loop(AsyncConsumer.seek)
     seek_to_beginning = blocking(AsyncConsumer.seek_to_beginning)

@@ -40,13 +40,17 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 
 class Columns(NamedTuple):
-    """Records as five lists of the same length; the fields mean what they mean in `Record`."""
+    """Records as lists of the same length; the fields mean what they mean in `Record`.
+
+    `headers` is None unless they were asked for: most readers do not need them.
+    """
 
     offsets: list[int]
     timestamps: list[int]
     timestamp_types: list[int]
     keys: list[bytes | None]
     values: list[bytes | None]
+    headers: list[list[tuple[str, bytes | None]]] | None = None
 
 
 def read_batch(buffer: Buffer, position: int = 0, check_crcs: bool = True) -> list[Record]:
@@ -107,13 +111,14 @@ def read_columns(
     end_offset: int,
     check_crcs: bool = True,
     batch_filter: Filter = _ControlBatches(),  # noqa: B008
+    with_headers: bool = False,
 ) -> Columns:
     """The user records from `from_offset` to below `end_offset`, as columns.
 
     Raises:
         CorruptBatch: as in `read_batch`.
     """
-    columns = Columns([], [], [], [], [])
+    columns = Columns([], [], [], [], [], [] if with_headers else None)
     with _CollectorPaused():
         for position, header in batches(buffer):
             if header.base_offset >= end_offset:
@@ -163,6 +168,8 @@ def _extend(columns: Columns, decoded: list[Any], header: BatchHeader) -> None:
     columns.timestamp_types.extend(repeat(header.timestamp_type, len(decoded)))
     columns.keys.extend(map(_key, decoded))
     columns.values.extend(map(_value, decoded))
+    if columns.headers is not None:
+        columns.headers.extend(map(_headers, decoded))
 
 
 def _between(decoded: list[Any], header: BatchHeader, start: int, end: int) -> list[Any]:

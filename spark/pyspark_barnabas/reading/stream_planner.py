@@ -1,0 +1,237 @@
+"""Plans the micro-batches of a stream: where the next one ends, and which ranges it has.
+
+Runs on the driver, in one process for the whole query. The position comes from Spark with every
+call, so nothing here is needed after a restart.
+"""
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from barnabas_common.runtime import Runtime, new_uuid, system_randomness
+from barnabas_common.topic_partition import TopicPartition
+
+from pyspark_barnabas.options import ReadOptions
+from pyspark_barnabas.reading.admission import TriggerDelay, available, share_out
+from pyspark_barnabas.reading.errors import PlanError, report_data_loss
+from pyspark_barnabas.reading.offset_reader import Assigned, OffsetReader
+from pyspark_barnabas.reading.ranges import OffsetRange, split
+from pyspark_barnabas.reading.stream_offsets import StreamOffsets
+
+logger = logging.getLogger(__name__)
+
+Offsets = Mapping[TopicPartition, int]
+
+# A new leader's high watermark may be lower than its predecessor's until its followers have fetched
+# from it, or have left the ISR (`replica.lag.time.max.ms`). For so long that is no data loss.
+_LAGGING_SECONDS = 40.0
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """What a stream can read now: from `starts` to `ends`, in the topics with these ids."""
+
+    starts: Offsets
+    ends: Offsets
+    topic_ids: Mapping[str, str]
+
+
+class StreamPlanner:
+    """`runtime` replaces clock and network (tests)."""
+
+    def __init__(self, options: ReadOptions, runtime: Runtime | None = None) -> None:
+        self._options = options
+        self._fail = options.fail_on_data_loss
+        self._offsets = OffsetReader(options, runtime)
+        self._delay = TriggerDelay(
+            options.min_offsets_per_trigger or 0, options.max_trigger_delay_ms, _now_ms()
+        )
+        self._target: StreamOffsets | None = None  # of Trigger.AvailableNow
+        self._lower_since: dict[TopicPartition, float] = {}
+        self._newest: StreamOffsets | None = None
+        unique = new_uuid(system_randomness())
+        self._new_group_id = f"{options.group_id_prefix}-{unique}"
+
+    async def close(self) -> None:
+        await self._offsets.close()
+
+    @property
+    def newest(self) -> StreamOffsets | None:
+        """What could be read when `latest` was called last, without any limit."""
+        return self._newest
+
+    async def initial(self) -> StreamOffsets:
+        """Where a new query starts. Raises if a topic does not exist."""
+        assigned = await self._offsets.assigned()
+        bounds = await self._offsets.bounds(assigned.partitions)
+        starts = await self._offsets.resolved(self._options.starting, bounds)
+        return StreamOffsets(starts, assigned.topic_ids, self.group_id())
+
+    async def prepare_for_available_now(self) -> None:
+        """From now on nothing above the present ends is read."""
+        assigned = await self._offsets.existing()
+        ends = await self._offsets.latest(assigned.partitions)
+        self._target = StreamOffsets(ends, assigned.topic_ids, "")
+
+    async def latest(self, start: StreamOffsets, unlimited: bool = False) -> StreamOffsets:
+        """Where the next batch ends; `start` itself if the batch is held back.
+
+        Raises DataLossError if a topic of the query was deleted, or deleted and created again.
+        """
+        reach = await self._reach(start)
+        group_id = self.group_id(start.group_id)
+        self._newest = StreamOffsets(reach.ends, reach.topic_ids, group_id)
+        ends = reach.ends if unlimited else self._admitted(reach)
+        if ends is None:
+            return start
+        return StreamOffsets(ends, reach.topic_ids, group_id)
+
+    async def newest_without_start(self) -> StreamOffsets:
+        """As `latest` of a Spark before 4.2, which does not say where a batch starts."""
+        assigned = await self._offsets.existing()
+        ends = await self._offsets.latest(assigned.partitions)
+        group_id = self._newest.group_id if self._newest else self.group_id()
+        self._newest = StreamOffsets(ends, assigned.topic_ids, group_id)
+        return self._newest
+
+    async def plan(self, start: StreamOffsets, end: StreamOffsets) -> list[OffsetRange]:
+        """The ranges of one batch. The same positions give the same ranges, also after a restart.
+
+        Raises DataLossError for partitions that are gone, or whose offsets have gone back.
+        """
+        if self._target is not None:
+            self._check_target(end)
+        known = self._of_same_topics(start, end.topic_ids)
+        self._report_deleted(known, end.offsets)
+        new = [tp for tp in end.offsets if tp not in known]
+        starts = dict(known) | await self._starts_of_new(new)
+        ranges = []
+        for tp in sorted(end.offsets):
+            if starts[tp] > end.offsets[tp]:
+                self._report_lower(tp, starts[tp], end.offsets[tp])
+                continue
+            topic_id = end.topic_ids.get(tp.topic, "")
+            ranges.append(
+                OffsetRange(tp.topic, tp.partition, starts[tp], end.offsets[tp], topic_id)
+            )
+        options = self._options
+        return split(ranges, options.min_partitions, options.max_records_per_partition)
+
+    def group_id(self, known: str = "") -> str:
+        """The group of the query: `kafka.group.id`, the one in the checkpoint, or a new one."""
+        return self._options.group_id or known or self._new_group_id
+
+    # What there is to read
+
+    async def _reach(self, start: StreamOffsets) -> _Reach:
+        assigned = await self._confirmed(start)
+        topic_ids = assigned.topic_ids
+        known = self._of_same_topics(start, topic_ids)
+        if self._target is None:
+            ends = await self._offsets.latest(assigned.partitions)
+        else:
+            target = self._target.offsets
+            # A query that starts at "latest" may start above the target.
+            ends = {
+                tp: max(target[tp], known.get(tp, 0)) for tp in assigned.partitions if tp in target
+            }
+            topic_ids = {t: i for t, i in topic_ids.items() if t in self._target.topic_ids}
+        self._report_deleted(known, ends)
+        new = [tp for tp in ends if tp not in known]
+        starts = {tp: known[tp] for tp in ends if tp in known} | await self._starts_of_new(new)
+        return _Reach(starts, self._not_below(starts, ends), topic_ids)
+
+    async def _confirmed(self, start: StreamOffsets) -> Assigned:
+        """What exists; asked again if that is not what `start` names: a broker may lag."""
+        assigned = await self._offsets.existing(start.topic_ids)
+        for _ in range(self._options.offset_retries):
+            ids = {topic: assigned.topic_ids.get(topic) for topic in start.topic_ids}
+            if ids == start.topic_ids:
+                break
+            again = await self._offsets.existing(start.topic_ids)
+            if again == assigned:
+                break
+            assigned = again
+        return assigned
+
+    def _of_same_topics(
+        self, start: StreamOffsets, topic_ids: Mapping[str, str]
+    ) -> dict[TopicPartition, int]:
+        """The offsets of `start` in topics that are still the same; reports the others."""
+        again = sorted(
+            topic
+            for topic, topic_id in start.topic_ids.items()
+            if topic in topic_ids and topic_ids[topic] != topic_id
+        )
+        for topic in again:
+            report_data_loss(
+                self._fail,
+                "PARTITIONS_DELETED",
+                f"topic {topic!r} was deleted and created again: its id was"
+                f" {start.topic_ids[topic]} and is {topic_ids[topic]}, and the offsets in the"
+                " checkpoint mean other records (otherwise the new topic is read from its start)",
+            )
+        return {tp: offset for tp, offset in start.offsets.items() if tp.topic not in again}
+
+    def _report_deleted(self, known: Offsets, ends: Offsets) -> None:
+        deleted = sorted(tp for tp in known if tp not in ends)
+        if deleted:
+            names = ", ".join(map(str, deleted))
+            reason = f"partitions {names} have been deleted, or are no longer subscribed to"
+            report_data_loss(self._fail, "PARTITIONS_DELETED", reason)
+
+    async def _starts_of_new(self, new: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Partitions added during a query are read from their first offset."""
+        starts = await self._offsets.earliest(new)
+        for tp, offset in starts.items():
+            if offset:
+                report_data_loss(
+                    self._fail,
+                    "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO",
+                    f"added partition {tp} starts from {offset} instead of 0",
+                )
+        return starts
+
+    def _not_below(self, starts: Offsets, ends: Offsets) -> dict[TopicPartition, int]:
+        """The ends, but none below its start: there a new leader's high watermark lags."""
+        now = time.monotonic()
+        lower = {tp for tp, end in ends.items() if end < starts[tp]}
+        self._lower_since = {tp: self._lower_since.get(tp, now) for tp in lower}
+        found = dict(ends)
+        for tp in lower:
+            if now - self._lower_since[tp] >= _LAGGING_SECONDS:
+                self._report_lower(tp, starts[tp], ends[tp])
+            else:
+                found[tp] = starts[tp]
+        return found
+
+    def _report_lower(self, tp: TopicPartition, before: int, after: int) -> None:
+        reason = f"partition {tp} offset was changed from {before} to {after}"
+        report_data_loss(self._fail, "PARTITION_OFFSET_CHANGED", reason)
+
+    # How much of it
+
+    def _admitted(self, reach: _Reach) -> Offsets | None:
+        """Where the batch ends under the limits of the options; None if it is held back."""
+        least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
+        # Trigger.AvailableNow reads a given amount and ends: it must not wait for more.
+        if least is not None and self._target is None:
+            count = available(reach.starts, reach.ends)
+            if self._delay.holds_back(count, _now_ms()):
+                return None
+        return reach.ends if most is None else share_out(most, reach.starts, reach.ends)
+
+    def _check_target(self, end: StreamOffsets) -> None:
+        assert self._target is not None
+        target = self._target.offsets
+        if self._fail and end.offsets.keys() - target.keys():
+            extra = sorted(map(str, end.offsets.keys() - target.keys()))
+            raise PlanError(
+                "[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED] the batch reads"
+                f" {', '.join(extra)}, which did not exist when Trigger.AvailableNow began"
+            )
+
+
+def _now_ms() -> float:
+    return time.monotonic() * 1000
