@@ -48,7 +48,7 @@ def text(x: float, y: float, words: str, more: str = "") -> str:
 
 def line_chart(days: dict[str, float], top: float) -> list[str]:
     low, high = min(0.0, *days.values()), max(days.values())
-    step = (WIDTH - LEFT - 20) / max(1, len(days) - 1)
+    step = (WIDTH - LEFT - 50) / max(1, len(days) - 1)
 
     def y(value: float) -> float:
         return top + HEIGHT - 30 - (value - low) / (high - low) * (HEIGHT - 60)
@@ -56,11 +56,10 @@ def line_chart(days: dict[str, float], top: float) -> list[str]:
     points = " ".join(f"{LEFT + i * step:.1f},{y(v):.1f}" for i, v in enumerate(days.values()))
     names = list(days)
     shown = range(0, len(names), max(1, len(names) // 6))
-    scale = [low, 0.0, high / 2, high] if low < 0 else [0.0, high / 2, high]
     return [
         text(20, top + 14, "Mean departure delay by day (UTC), minutes", 'class="title"'),
-        *(text(LEFT - 10, y(v) + 4, f"{v:.0f}", 'text-anchor="end"') for v in scale),
-        f'<path d="M{LEFT} {y(0):.1f}H{WIDTH - 20}" stroke="{GREY}" stroke-width="0.5"/>',
+        *(text(LEFT - 10, y(v) + 4, f"{v:.0f}", 'text-anchor="end"') for v in (0, high / 2, high)),
+        f'<path d="M{LEFT} {y(0):.1f}H{WIDTH - 50}" stroke="{GREY}" stroke-width="0.5"/>',
         f'<polyline points="{points}" fill="none" stroke="{BLUE}" stroke-width="1.5"/>',
         *(text(LEFT + i * step, top + HEIGHT - 8, names[i], 'text-anchor="middle"') for i in shown),
     ]

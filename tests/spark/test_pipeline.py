@@ -29,10 +29,8 @@ def no_topics(cluster: LocalCluster, run: asyncio.Runner) -> Iterator[None]:
 
     async def delete() -> None:
         async with Admin(cluster.bootstrap) as admin:
-            await admin.delete_topics(topic for topic in TOPICS if topic in await there(admin))
-
-    async def there(admin: Admin) -> list[str]:
-        return await admin.list_topics()
+            there = await admin.list_topics()
+            await admin.delete_topics([topic for topic in TOPICS if topic in there])
 
     run.run(delete())
 
@@ -58,10 +56,9 @@ def test_what_the_programs_publish_equals_what_pandas_computes(
     assert example(cluster, "produce", "--flights", FLIGHTS).startswith("6,000 flights")
     arguments = ("--checkpoint", str(tmp_path), "--per-batch", "2000")
     said = example(cluster, "pipeline", *arguments)
-    assert "6,000 flights in 5 micro-batches, 0 of them too late" in said
-    assert "rows of" in example(cluster, "check", "--flights", FLIGHTS)
+    assert said.startswith("6,000 flights") and ", 0 of them too late" in said
     # Started again, it has nothing to add.
-    assert "0 flights" in example(cluster, "pipeline", *arguments)
+    assert example(cluster, "pipeline", *arguments).startswith("0 flights")
     assert "rows of" in example(cluster, "check", "--flights", FLIGHTS)
 
 

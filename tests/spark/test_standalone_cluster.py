@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from barnabas import Admin
 from barnabas_tools.local.cluster import LocalCluster
 
 from tests.spark.sink_chaos import committed_batches
@@ -35,15 +37,22 @@ SETTINGS = {
 
 
 def submit(
-    spark: SparkCluster, log: Path, program: Path, *arguments: str, python: str = sys.executable
+    spark: SparkCluster,
+    log: Path,
+    program: Path,
+    *arguments: str,
+    python: str = sys.executable,
+    archives: str = "",
 ) -> subprocess.Popen[bytes]:
-    """Start a program on the cluster."""
+    """Start a program on the cluster, in the folder of its log."""
     confs = [part for name, value in SETTINGS.items() for part in ("--conf", f"{name}={value}")]
+    confs += ["--archives", archives] if archives else []
     interpreter = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), python)
     with log.open("wb") as output:
         return subprocess.Popen(
             [SUBMIT, "--master", spark.master, *confs, program, *arguments],
             env=os.environ | interpreter,
+            cwd=log.parent,
             stdout=output,
             stderr=output,
             start_new_session=True,
@@ -103,6 +112,38 @@ target.option("kafka.bootstrap.servers", sys.argv[1]).option("delivery", "exactl
 """
 
 
+@pytest.fixture
+def topics(cluster: LocalCluster, run: asyncio.Runner) -> Iterator[tuple[str, str]]:
+    """One with records, and an empty one."""
+
+    async def delete() -> None:
+        async with Admin(cluster.bootstrap) as admin:
+            await admin.delete_topics(["from", "to"])
+
+    for topic in ("from", "to"):
+        run.run(create_topic(cluster.bootstrap, topic, 1))
+    run.run(produce(cluster.bootstrap, "from", 10, partitions=1))
+    yield "from", "to"
+    run.run(delete())
+
+
+def copy(
+    spark: SparkCluster, cluster: LocalCluster, folder: Path, **options: str
+) -> tuple[int, str]:
+    """Run the copying job to its end."""
+    (folder / "copy.py").write_text(COPY)
+    log = folder / "copy.log"
+    job = submit(spark, log, folder / "copy.py", cluster.bootstrap, "from", "to", **options)
+    return finish(job, log)
+
+
+def executable(path: Path, *lines: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in ("#!/bin/sh", *lines)))
+    path.chmod(0o755)
+    return path
+
+
 def without_the_package(folder: Path) -> str:
     """A command for an interpreter that has everything but this project."""
     venv.create(folder / "venv", symlinks=True)
@@ -134,27 +175,42 @@ def _runs(python: str) -> bool:
     ],
 )
 def test_workers_that_cannot_run_the_tasks_say_why_and_nothing_is_written(
-    cluster: LocalCluster, run: asyncio.Runner, tmp_path: Path, command: Any, words: str
+    cluster: LocalCluster,
+    run: asyncio.Runner,
+    tmp_path: Path,
+    topics: tuple[str, str],
+    command: Callable[[Path], str],
+    words: str,
 ) -> None:
-    bootstrap, source, target = cluster.bootstrap, f"from-{words[:2]}", f"to-{words[:2]}"
-    run.run(create_topic(bootstrap, source, 1))
-    run.run(create_topic(bootstrap, target, 1))
-    run.run(produce(bootstrap, source, 10, partitions=1))
     # The path is the same everywhere; what it leads to differs, as on several machines.
-    python = tmp_path / "python"
-    python.write_text(
-        f'#!/bin/sh\n[ "${ON_WORKER}" ] && {{ {command(tmp_path)} "$@"; }}\n'
-        f'exec {sys.executable} "$@"\n'
+    python = executable(
+        tmp_path / "python",
+        f'[ "${ON_WORKER}" ] && {{ {command(tmp_path)} "$@"; }}',
+        f'exec {sys.executable} "$@"',
     )
-    python.chmod(0o755)
-    (tmp_path / "copy.py").write_text(COPY)
     environment = os.environ | {ON_WORKER: "1"}
     with SparkCluster(tmp_path / "spark", workers=1, environment=environment) as spark:
-        log = tmp_path / "copy.log"
-        arguments = (bootstrap, source, target)
-        job = submit(spark, log, tmp_path / "copy.py", *arguments, python=str(python))
-        code, said = finish(job, log)
+        code, said = copy(spark, cluster, tmp_path, python=str(python))
     assert code != 0
     assert words in said
     for isolation in ("read_committed", "read_uncommitted"):
-        assert run.run(values(bootstrap, target, isolation)) == []
+        assert run.run(values(cluster.bootstrap, topics[1], isolation)) == []
+
+
+def test_an_environment_that_is_shipped_with_the_job(
+    cluster: LocalCluster, run: asyncio.Runner, tmp_path: Path, topics: tuple[str, str]
+) -> None:
+    executable(tmp_path / "environment" / "bin" / "python", f'exec {sys.executable} "$@"')
+    with tarfile.open(tmp_path / "environment.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "environment", ".")
+    shipped = "environment.tar.gz#environment"
+    with SparkCluster(tmp_path / "spark", workers=1) as spark:
+        code, said = copy(spark, cluster, tmp_path, python="./environment/bin/python")
+        assert code != 0
+        assert 'Cannot run program "./environment/bin/python"' in said
+        assert run.run(values(cluster.bootstrap, topics[1], "read_uncommitted")) == []
+        code, said = copy(
+            spark, cluster, tmp_path, python="./environment/bin/python", archives=shipped
+        )
+        assert code == 0, said[-4000:]
+    assert len(run.run(values(cluster.bootstrap, topics[1]))) == 10
