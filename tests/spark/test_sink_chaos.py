@@ -28,7 +28,7 @@ from tests.spark.sink_support import open_transactions
 from tests.spark.standalone import SparkCluster
 from tests.support.cluster_state import create_topic, wait_until_in_sync
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 BATCHES = int(os.environ.get("BARNABAS_CHAOS_BATCHES", "24"))
 SEED = int(os.environ.get("BARNABAS_CHAOS_SEED", "1"))
@@ -113,6 +113,7 @@ class Chaos:
         self.feeder.partitions += 1
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_every_committed_record_is_copied_once(
     cluster: LocalCluster, run: asyncio.Runner, tmp_path: Path
