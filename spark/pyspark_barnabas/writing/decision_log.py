@@ -77,11 +77,11 @@ class DecisionLog:
         await self._consumer.start()
         topic = self._options.decisions_topic
         try:
-            partitions = await self._consumer.partitions_for(topic)
-        except UnknownTopicOrPartitionError:
-            await self._create_topic()
-            partitions = await self._consumer.partitions_for(topic)
-        number = partition_for_key(self._job.encode(), len(partitions))
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                count = await self._partition_count(topic)
+        except TimeoutError:
+            raise DecisionsTopicError(f"{topic}: created, but not known to every broker") from None
+        number = partition_for_key(self._job.encode(), count)
         self.partition = TopicPartition(topic, number)
         self._consumer.assign([self.partition])
         return self
@@ -126,6 +126,15 @@ class DecisionLog:
 
     async def _end(self) -> int:
         return (await self._consumer.end_offsets([self.partition]))[self.partition]
+
+    async def _partition_count(self, topic: str) -> int:
+        """Creates the topic if need be; another task may be creating it just now."""
+        while True:
+            try:
+                return len(await self._consumer.partitions_for(topic))
+            except UnknownTopicOrPartitionError:
+                await self._create_topic()
+                await asyncio.sleep(_POLL_MS / 1000)
 
     async def _create_topic(self) -> None:
         options = self._options
