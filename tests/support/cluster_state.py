@@ -1,10 +1,9 @@
 """What a test asks a running cluster through the public client, and waits for."""
 
 import asyncio
-from contextlib import suppress
 
 from barnabas import Admin
-from barnabas_common.errors import TransportError, UnknownTopicOrPartitionError
+from barnabas_common.errors import TransportError
 from barnabas_tools.local.readiness import ask
 
 
@@ -79,18 +78,13 @@ async def choose(bootstrap: str, topic: str, victim: str) -> int:
 async def wait_until_in_sync(
     bootstrap: str, topic: str, replicas: int = 3, within: float = 40.0
 ) -> None:
-    """Wait until every partition has a leader and `replicas` members in its ISR.
-
-    A new controller first says who is alive, as Kafka's does. So a broker that has just started
-    does not know the topic for a moment.
-    """
+    """Wait until every partition has a leader and `replicas` members in its ISR."""
     async with asyncio.timeout(within), Admin(bootstrap_servers=bootstrap) as admin:
         while True:
-            with suppress(UnknownTopicOrPartitionError):
-                description = (await admin.describe_topics([topic]))[0]
-                if all(
-                    p.leader_id >= 0 and len(p.in_sync_replicas) >= replicas
-                    for p in description.partitions
-                ):
-                    return
+            description = (await admin.describe_topics([topic]))[0]
+            if all(
+                p.leader_id >= 0 and len(p.in_sync_replicas) >= replicas
+                for p in description.partitions
+            ):
+                return
             await asyncio.sleep(0.05)
