@@ -108,4 +108,4 @@ ENV PATH=/opt/barnabas/bin:$PATH PYTHONUNBUFFERED=1
 COPY --from=spark-packages /opt/barnabas /opt/barnabas
 COPY docker/spark/count_records.py /opt/barnabas/jobs/
 USER barnabas
-ENTRYPOINT ["spark-submit", "/opt/barnabas/jobs/count_records.py"]
+ENTRYPOINT ["python", "/opt/barnabas/jobs/count_records.py"]

@@ -47,8 +47,9 @@ async def fail_over(
     cause += _suspect_predecessor(active, predecessor)
     # 4. Read which topics are to be deleted.
     await active.deletion.start(await term.store.topics_to_delete(active.deletion.watch))
-    # 5. Send all brokers which brokers are alive; the request contains no partitions.
-    term.update_metadata(context.registered_brokers())
+    # 5. Send all brokers which brokers are alive, and the states as they were read. (Kafka sends no
+    #    states yet. A broker that has just started would answer that no topic exists.)
+    term.update_metadata(context.registered_brokers(), list(context.leadership))
     # 6. Remove brokers that lost records from the ISRs. (In Kafka a broker registers again only
     #    after its old session has expired, and the controller has removed it from all ISRs.)
     await active.partitions.handle_unclean_shutdown(written_at, cause)

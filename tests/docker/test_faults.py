@@ -66,10 +66,20 @@ def make_whole(cluster: ComposeCluster) -> None:
             cluster.start(service)
 
 
+def each_leads(cluster: ComposeCluster) -> bool:
+    leaders = {each.leader_id for each in cluster.partitions(TOPIC).values()}
+    return len(leaders) == len(cluster.brokers)
+
+
 @pytest.fixture(autouse=True)
 def whole(cluster: ComposeCluster) -> Iterator[None]:
-    """Every broker runs and every replica is in sync, whatever the test before did."""
+    """Every broker runs, every replica is in sync, and the three brokers lead a partition each.
+
+    The tests before may have left all of them to one, which may be the controller too."""
     wait_until("every replica is in sync", cluster.in_sync, WHOLE_SECONDS)
+    with Admin(bootstrap_servers=BOOTSTRAP) as admin:
+        admin.elect_leaders("preferred")
+    wait_until("each broker leads a partition", lambda: each_leads(cluster), WHOLE_SECONDS)
     yield
     make_whole(cluster)
 

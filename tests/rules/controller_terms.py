@@ -225,11 +225,18 @@ FAILOVER = Section(
             "simulation/test_controller_rules.py::test_a_new_controller_removes_the_wishes_to_delete_where_deletion_is_disabled",
         ),
         opposite(
-            "Failover: then UpdateMetadata without partitions",
+            "Failover: then UpdateMetadata to all brokers",
             "failover.py",
-            "    term.update_metadata(context.registered_brokers())\n",
+            "    term.update_metadata(context.registered_brokers(), list(context.leadership))\n",
             "",
             "simulation/test_controller_failover.py::test_a_new_controller_says_who_is_alive_before_who_leads",
+        ),
+        opposite(
+            "Failover: then UpdateMetadata to all brokers",
+            "failover.py",
+            "context.registered_brokers(), list(context.leadership))",
+            "context.registered_brokers())",
+            "simulation/test_broker_starts.py::test_no_broker_denies_a_topic_after_all_have_restarted",
         ),
         opposite(
             "Failover: then LeaderAndIsr to online replicas",
@@ -262,14 +269,14 @@ FAILOVER = Section(
             "    await active.replicas.start(cause)\n    await active.partitions.handle_unclean_shutdown(written_at, cause)\n",
         ),
         opposite(
-            "Failover: then UpdateMetadata without partitions",
+            "Failover: then UpdateMetadata to all brokers",
             "failover.py",
-            "    term.update_metadata(context.registered_brokers())\n",
+            "    term.update_metadata(context.registered_brokers(), list(context.leadership))\n",
             "",
             "simulation/test_failover_order.py::test_each_step_of_a_failover_comes_after_the_one_before",
             "    await active.partitions.start(cause)\n",
             "    await active.partitions.start(cause)\n"
-            "    term.update_metadata(context.registered_brokers())\n",
+            "    term.update_metadata(context.registered_brokers(), list(context.leadership))\n",
         ),
         opposite(
             "Failover: then leaders for new and offline",

@@ -3,7 +3,11 @@
 import asyncio
 
 import pytest
-from barnabas_common.runtime import Address
+from barnabas import Admin
+from barnabas_common.errors import TransportError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas_common.runtime import Address, Runtime, Service
 from barnabas_controller.store import znodes
 from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.session import WatchEvent
@@ -96,3 +100,41 @@ def test_a_broker_stops_in_the_reverse_order_of_its_start() -> None:
         assert was_clean == [True]
 
     run(story())
+
+
+def test_no_broker_denies_a_topic_after_all_have_restarted() -> None:
+    """From its first answer on, and while the new controller elects leaders."""
+
+    async def story() -> None:
+        cluster = SimulatedCluster(seed=1)
+        await cluster.start()
+        runtime = cluster.client_runtime("client")
+        async with Admin(cluster.bootstrap, runtime=runtime) as admin:
+            await admin.create_topic("flights", 3, 3)
+        for broker_id in cluster.broker_ids:
+            cluster.kill(broker_id)
+        for broker_id in cluster.broker_ids:
+            cluster.start_broker(broker_id)
+        codes = await asyncio.gather(*(codes_of(runtime, b) for b in cluster.broker_ids))
+        for answered in codes:
+            assert answered[-1] == 0, "the topic is there"
+            assert set(answered) <= {0, ErrorCode.LEADER_NOT_AVAILABLE}
+
+    run(story())
+
+
+async def codes_of(runtime: Runtime, broker_id: int) -> list[int]:
+    """What a broker answers about the topic, asked again and again for some seconds."""
+    loop = asyncio.get_running_loop()
+    codes: list[int] = []
+    channel = runtime.network.connect(Address(f"broker-{broker_id}", CLIENT_PORT), Service.ADMIN)
+    until = loop.time() + 10.0
+    while loop.time() < until:
+        try:
+            answer: MetadataResponse = await channel.call(MetadataRequest(["flights"]), 3.0)
+        except TransportError:
+            pass  # it does not listen yet
+        else:
+            codes.append(answer.topics[0].error_code)
+        await asyncio.sleep(0.0005)
+    return codes

@@ -93,7 +93,7 @@ def test_a_new_controller_says_who_is_alive_before_who_leads() -> None:
         told = [r for r in world.brokers[3].told if r.controller_epoch == 2]
         first = told[0]
         assert isinstance(first, UpdateMetadataRequest)
-        assert first.partitions == []
+        assert [(p.topic, p.partition, p.leader) for p in first.partitions] == [("flights", 0, 2)]
         assert {endpoint.broker_id for endpoint in first.live_brokers} == {2, 3}
         kinds = world.brokers[3].kinds()
         assert kinds.index("UpdateMetadata") < kinds.index("LeaderAndIsr")

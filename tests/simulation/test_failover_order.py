@@ -150,6 +150,12 @@ def names(topic: str) -> Callable[[Any], bool]:
     return lambda request: any(p.topic == topic for p in request.partitions)
 
 
+def as_read(request: UpdateMetadataRequest) -> bool:
+    """Whether it has the states before any of them is changed."""
+    isrs = {p.topic: p.in_sync_replicas for p in request.partitions}
+    return isrs.get("lost-records") == [3, 2]
+
+
 STEPS: list[Step] = [
     (
         "the epoch is raised",
@@ -175,8 +181,8 @@ STEPS: list[Step] = [
     ("states are read", [reads(state_of("led"), watches=False)]),
     ("deletion requests are watched and read", [reads(znodes.DELETE_TOPICS)]),
     (
-        "all brokers receive the list of those that are alive",
-        [sends(UpdateMetadataRequest, lambda request: request.partitions == [])],
+        "all brokers receive the list of those that are alive, and the states that were read",
+        [sends(UpdateMetadataRequest, as_read)],
     ),
     ("brokers that lost records leave the ISRs", [writes(state_of("lost-records"), b'"isr":[2]')]),
     (

@@ -17,8 +17,8 @@ from barnabas_common.runtime import Service
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from pyspark_barnabas.options import parse_options
-from pyspark_barnabas.planning import OffsetRange
-from pyspark_barnabas.reading import RangeReader
+from pyspark_barnabas.reading.range_reader import RangeReader
+from pyspark_barnabas.reading.ranges import OffsetRange
 
 from tests.simulation.test_transactions import PARTITIONS, in_cluster
 from tests.support.raw_transactions import RawTransaction, TransactionCoordinators

@@ -157,8 +157,7 @@ def test_streams_read_what_is_produced_after_their_start(
         for name, (example, _) in examples.items():
             writing = example(spark, servers).writeStream.format("memory").queryName(name)
             queries[name] = writing.option("checkpointLocation", str(tmp_path / name)).start()
-        for query in queries.values():
-            query.processAllAvailable()  # each has found its starting offsets
+            queries[name].processAllAvailable()  # it has found its starting offsets
         run.run(produce(servers, 100, 10, 3))
         for name, (_, count) in examples.items():
             queries[name].processAllAvailable()

@@ -70,7 +70,14 @@ def expected(count: int) -> list[bytes]:
     return sorted(b"%d" % number for number in range(count))
 
 
-@pytest.mark.parametrize("point", ["before-decision", "after-decision", "after-commit-1"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param("before-decision", marks=pytest.mark.slow),
+        pytest.param("after-decision", marks=pytest.mark.slow),
+        "after-commit-1",
+    ],
+)
 def test_a_query_whose_driver_is_killed_while_it_commits(
     cluster: LocalCluster, run: asyncio.Runner, application: Application, point: str
 ) -> None:
@@ -87,7 +94,9 @@ def test_a_query_whose_driver_is_killed_while_it_commits(
     assert run.run(open_transactions(cluster.bootstrap)) == []
 
 
-@pytest.mark.parametrize("point", ["before-decision", "after-commit-1"])
+@pytest.mark.parametrize(
+    "point", ["before-decision", pytest.param("after-commit-1", marks=pytest.mark.slow)]
+)
 def test_a_job_that_is_run_again_with_fewer_tasks(
     cluster: LocalCluster, run: asyncio.Runner, application: Application, point: str
 ) -> None:
@@ -114,6 +123,7 @@ def test_a_task_that_dies_when_it_has_prepared(
     assert len(written) == COUNT + COUNT // 2  # the dead attempt's records are there, and aborted
 
 
+@pytest.mark.slow
 def test_a_broker_that_dies_while_the_driver_commits(
     cluster: LocalCluster, run: asyncio.Runner, application: Application
 ) -> None:

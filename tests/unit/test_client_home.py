@@ -33,6 +33,8 @@ ARGUMENTS: dict[str, Any] = {
     "group_id": "g",
     "group_ids": ["g"],
     "offsets": {TP: 0},
+    "commit": True,
+    "prepared": ("copy", 1, 0),
     "transactional_id": "copy",
     "transactional_ids": ["copy"],
     "producer_id": 1,
@@ -54,11 +56,15 @@ def coroutines(cls: type[Client]) -> list[str]:
 def call(client: Client, name: str) -> Any:
     method = getattr(client, name)
     needed = [
-        parameter.name
+        parameter
         for parameter in inspect.signature(method).parameters.values()
         if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
     ]
-    return method(*(ARGUMENTS[name] for name in needed))
+    named = [one.name for one in needed if one.kind is one.KEYWORD_ONLY]
+    return method(
+        *(ARGUMENTS[one.name] for one in needed if one.name not in named),
+        **{name: ARGUMENTS[name] for name in named},
+    )
 
 
 def started(cls: type[Client]) -> Client:

@@ -4,11 +4,13 @@ Runs on the driver, in one process for the whole query. The position comes from 
 call, so nothing here is needed after a restart.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from barnabas_common.errors import UnknownTopicOrPartitionError
 from barnabas_common.runtime import Runtime, new_uuid, system_randomness
 from barnabas_common.topic_partition import TopicPartition
 
@@ -26,6 +28,9 @@ Offsets = Mapping[TopicPartition, int]
 # A new leader's high watermark may be lower than its predecessor's until its followers have fetched
 # from it, or have left the ISR (`replica.lag.time.max.ms`). For so long that is no data loss.
 _LAGGING_SECONDS = 40.0
+# Brokers learn of topics and partitions one by one.
+_CONFIRMATIONS = 5
+_PAUSE_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,10 @@ class StreamPlanner:
 
         Raises DataLossError if a topic of the query was deleted, or deleted and created again.
         """
-        reach = await self._reach(start)
+        try:
+            reach = await self._reach(start)
+        except UnknownTopicOrPartitionError:
+            reach = await self._reach(start)  # deleted between two questions
         group_id = self.group_id(start.group_id)
         self._newest = StreamOffsets(reach.ends, reach.topic_ids, group_id)
         ends = reach.ends if unlimited else self._admitted(reach)
@@ -143,16 +151,16 @@ class StreamPlanner:
         return _Reach(starts, self._not_below(starts, ends), topic_ids)
 
     async def _confirmed(self, start: StreamOffsets) -> Assigned:
-        """What exists; asked again if that is not what `start` names: a broker may lag."""
-        assigned = await self._offsets.existing(start.topic_ids)
-        for _ in range(self._options.offset_retries):
-            ids = {topic: assigned.topic_ids.get(topic) for topic in start.topic_ids}
-            if ids == start.topic_ids:
+        """What exists; asked again if `start` has more than that, as a broker's view may lag."""
+        wanted = start.topic_ids.items()
+        for attempt in range(_CONFIRMATIONS):
+            if attempt:
+                await asyncio.sleep(_PAUSE_SECONDS)
+            assigned = await self._offsets.existing(start.topic_ids)
+            if wanted <= assigned.topic_ids.items() and start.offsets.keys() <= set(
+                assigned.partitions
+            ):
                 break
-            again = await self._offsets.existing(start.topic_ids)
-            if again == assigned:
-                break
-            assigned = again
         return assigned
 
     def _of_same_topics(

@@ -12,6 +12,7 @@ from typing import Self
 
 from barnabas import Admin, Consumer
 from barnabas_common.errors import (
+    InvalidReplicationFactorError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
@@ -23,7 +24,9 @@ from pyspark_barnabas.writing.options import WriteOptions
 from pyspark_barnabas.writing.records import JobState, apply
 
 _PARTITIONS = 16
-_REPLICAS, _IN_SYNC = 3, 2
+# A decision is kept as safely as the transactions that follow from it.
+_REPLICAS = "transaction.state.log.replication.factor"
+_IN_SYNC = "transaction.state.log.min.isr"
 _POLL_MS = 200
 _PATIENCE_SECONDS = 120
 _CONFIGS = {
@@ -77,11 +80,13 @@ class DecisionLog:
         await self._consumer.start()
         topic = self._options.decisions_topic
         try:
-            partitions = await self._consumer.partitions_for(topic)
-        except UnknownTopicOrPartitionError:
-            await self._create_topic()
-            partitions = await self._consumer.partitions_for(topic)
-        number = partition_for_key(self._job.encode(), len(partitions))
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                count = await self._partition_count(topic)
+        except TimeoutError:
+            raise DecisionsTopicError(
+                f"{topic}: it cannot be created, or no broker knows it yet"
+            ) from None
+        number = partition_for_key(self._job.encode(), count)
         self.partition = TopicPartition(topic, number)
         self._consumer.assign([self.partition])
         return self
@@ -127,12 +132,24 @@ class DecisionLog:
     async def _end(self) -> int:
         return (await self._consumer.end_offsets([self.partition]))[self.partition]
 
+    async def _partition_count(self, topic: str) -> int:
+        """Creates the topic if need be; another task may be creating it just now."""
+        while True:
+            try:
+                return len(await self._consumer.partitions_for(topic))
+            except UnknownTopicOrPartitionError:
+                await self._create_topic()
+                await asyncio.sleep(_POLL_MS / 1000)
+
     async def _create_topic(self) -> None:
         options = self._options
         async with Admin(options.bootstrap_servers, runtime=self._runtime) as admin:
-            replicas = min(_REPLICAS, len((await admin.describe_cluster()).brokers))
-            configs = _CONFIGS | {"min.insync.replicas": str(min(_IN_SYNC, replicas))}
-            with suppress(TopicAlreadyExistsError):  # another task was first
+            broker = (await admin.describe_cluster()).brokers[0].broker_id
+            settings = {s.name: s.value for s in await admin.describe_broker_configs(broker)}
+            replicas = int(settings[_REPLICAS])
+            configs = _CONFIGS | {"min.insync.replicas": settings[_IN_SYNC]}
+            # Another task was first, or brokers are missing that will be back.
+            with suppress(TopicAlreadyExistsError, InvalidReplicationFactorError):
                 await admin.create_topic(
                     options.decisions_topic, _PARTITIONS, replicas, configs=configs
                 )

@@ -153,7 +153,7 @@ async def _judge(
     also as a reader of committed records does."""
     highest: dict[str, int] = {}
     groups: dict[str, None] = {}
-    levels: dict[IsolationLevel, None] = {"read_uncommitted": None}
+    transactional = False
     for operation in read_files(history_files(options.folder)):
         match operation:
             case Send(stage=Stage.OK, partition=partition, offset=offset):
@@ -161,12 +161,13 @@ async def _judge(
             case Commit(group=group):
                 groups[group] = None
             case End():
-                levels["read_committed"] = None
+                transactional = True
     acknowledged = {tp: highest[str(tp)] for tp in partitions if str(tp) in highest}
     bootstrap, within = options.bootstrap, options.within
     given = _consumer_options(options)
     everything = True
-    for level in levels:
+    both: tuple[IsolationLevel, ...] = ("read_uncommitted", "read_committed")
+    for level in both if transactional else both[:1]:
         at: ConsumerOptions = {**given, "isolation_level": level}
         everything &= await read_finally(recorder, bootstrap, partitions, acknowledged, at, within)
     await ask_for_commits(recorder, bootstrap, list(groups), within)

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from barnabas import Producer
 from barnabas.producer.config import ProducerOptions
-from barnabas.producer.handle import OnDelivery, RecordMetadata
 from barnabas_common.errors import BarnabasError
-from barnabas_common.history.operations import Send, Stage
 from barnabas_common.history.recorder import Recorder
 from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_tools.chaos.clients.recorded_send import send
 
 RETRY_SECONDS = 0.5
 
@@ -57,25 +58,12 @@ class Producing:
         self.sent[partition] += 1
         recorder = self._recorder
         value = f"{partition}-{recorder.client}-{recorder.incarnation}-{self._number}"
-        send = recorder.begin(Send, partition=str(partition), value=value)
-        topic, number = partition
-        delivered = self._delivered(send, partition)
-        try:
-            await producer.send(topic, value.encode(), partition=number, on_delivery=delivered)
-        except BarnabasError as error:
-            # Nothing has been put into a batch, so it is certain that nothing will be written.
-            recorder.end(send, Stage.FAIL, error=type(error).__name__)
 
-    def _delivered(self, send: Send, partition: TopicPartition) -> OnDelivery:
-        def record(metadata: RecordMetadata | None, error: BarnabasError | None) -> None:
-            if metadata is not None:
-                self._recorder.end(send, Stage.OK, offset=metadata.offset)
-                self.acknowledged[partition] += 1
-            else:
-                # An earlier attempt may have been written, whatever the last one was told.
-                self._recorder.end(send, Stage.INFO, error=type(error).__name__)
+        def acknowledged() -> None:
+            self.acknowledged[partition] += 1
 
-        return record
+        with suppress(BarnabasError):  # it is recorded
+            await send(recorder, producer, partition, value, acknowledged=acknowledged)
 
 
 async def at_most(stop: asyncio.Event, seconds: float) -> None:

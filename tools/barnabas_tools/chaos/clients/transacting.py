@@ -6,13 +6,13 @@ from random import Random
 
 from barnabas import Producer
 from barnabas.producer.config import ProducerOptions
-from barnabas.producer.handle import OnDelivery, RecordMetadata
 from barnabas_common.errors import BarnabasError, RequestTimedOutError
-from barnabas_common.history.operations import End, Send, Stage
+from barnabas_common.history.operations import End, Stage
 from barnabas_common.history.recorder import Recorder
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_tools.chaos.clients.producing import RETRY_SECONDS, at_most
+from barnabas_tools.chaos.clients.recorded_send import send
 
 RECORDS_OF_EACH_PARTITION = 10
 ABORTED = 0.2
@@ -78,38 +78,11 @@ class Transacting:
         try:
             for number in range(RECORDS_OF_EACH_PARTITION):
                 for partition in self._partitions:
-                    await self._send(producer, partition, name, number)
+                    value = f"{partition}-{name}-{number}"
+                    await send(self._recorder, producer, partition, value, name)
         except BarnabasError as error:
             if error.fatal:
                 raise
-
-    async def _send(
-        self, producer: Producer, partition: TopicPartition, name: str, number: int
-    ) -> None:
-        value = f"{partition}-{name}-{number}"
-        send = self._recorder.begin(Send, partition=str(partition), value=value, transaction=name)
-        delivered = self._delivered(send)
-        try:
-            await producer.send(
-                partition.topic,
-                value.encode(),
-                partition=partition.partition,
-                on_delivery=delivered,
-            )
-        except BarnabasError as error:
-            # Nothing has been put into a batch, so it is certain that nothing will be written.
-            self._recorder.end(send, Stage.FAIL, error=type(error).__name__)
-            raise
-
-    def _delivered(self, send: Send) -> OnDelivery:
-        def record(metadata: RecordMetadata | None, error: BarnabasError | None) -> None:
-            if metadata is not None:
-                self._recorder.end(send, Stage.OK, offset=metadata.offset)
-            else:
-                # An earlier attempt may have been written, whatever the last one was told.
-                self._recorder.end(send, Stage.INFO, error=type(error).__name__)
-
-        return record
 
 
 async def _commits(producer: Producer) -> bool:
