@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -131,9 +130,9 @@ def copy(
     spark: SparkCluster, cluster: LocalCluster, folder: Path, **options: str
 ) -> tuple[int, str]:
     """Run the copying job to its end."""
-    (folder / "copy.py").write_text(COPY)
-    log = folder / "copy.log"
-    job = submit(spark, log, folder / "copy.py", cluster.bootstrap, "from", "to", **options)
+    program, log = folder / "job.py", folder / "job.log"
+    program.write_text(COPY)
+    job = submit(spark, log, program, cluster.bootstrap, "from", "to", **options)
     return finish(job, log)
 
 
@@ -155,16 +154,14 @@ def without_the_package(folder: Path) -> str:
 
 
 def another_version(folder: Path) -> str:
-    """A command for an interpreter of another minor version."""
-    for minor in range(10, 16):
-        found = shutil.which(f"python3.{minor}")
-        if minor != sys.version_info.minor and found and _runs(found):
-            return f"exec {found}"
-    pytest.skip("there is no other version of Python here")
-
-
-def _runs(python: str) -> bool:
-    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+    """A command for this interpreter, which says that it is of another minor version."""
+    (folder / "other").mkdir()
+    (folder / "other" / "sitecustomize.py").write_text(
+        "import collections, sys\n"
+        "Version = collections.namedtuple('Version', 'major minor micro releaselevel serial')\n"
+        "sys.version_info = Version(3, 99, 0, 'final', 0)\n"
+    )
+    return f"PYTHONPATH={folder}/other:$PYTHONPATH exec {sys.executable}"
 
 
 @pytest.mark.parametrize(
