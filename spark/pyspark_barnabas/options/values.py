@@ -57,9 +57,11 @@ def optional_integer(given: Given, name: str, minimum: int = 1) -> int | None:
     return integer(given, name, 0, minimum) if name.lower() in given else None
 
 
-def duration_ms(given: Given, name: str, default: str) -> int:
+def duration_ms(given: Given, name: str, default: int) -> int:
     """Return a time such as "15m", "30s", "500ms" or "500" in milliseconds."""
-    text = given.get(name.lower(), default).strip().lower()
+    if name.lower() not in given:
+        return default
+    text = given[name.lower()].strip().lower()
     found = _DURATION.fullmatch(text)
     if found is None or found[2] not in _MILLISECONDS:
         raise OptionError(f"{name} must be a time like 500ms, 30s, 15m or 2h, not {text!r}")

@@ -23,7 +23,6 @@ from pyspark_barnabas.options.values import (
 
 # A batch of Kafka's 16 KiB holds few records of a table; Spark sends many at a time.
 _BATCH_SIZE = 262_144
-DECISIONS_TOPIC = "barnabas-spark-decisions"
 AT_LEAST_ONCE, EXACTLY_ONCE = "at-least-once", "exactly-once"
 
 _NAMES = (
@@ -80,7 +79,7 @@ class WriteOptions:
     topic: str | None = None
     exactly_once: bool = False
     prefix: str = "spark"
-    decisions_topic: str = DECISIONS_TOPIC
+    decisions_topic: str = "barnabas-spark-decisions"
     job_id: str | None = None
     producer: Mapping[str, Any] = field(default_factory=dict)
 
@@ -104,8 +103,8 @@ def parse_write_options(options: Mapping[str, str], streaming: bool) -> WriteOpt
         bootstrap_servers=bootstrap,
         topic=given.get("topic"),
         exactly_once=exactly_once,
-        prefix=given.get("transactionalidprefix", "spark"),
-        decisions_topic=given.get("decisionstopic", DECISIONS_TOPIC),
+        prefix=given.get("transactionalidprefix", WriteOptions.prefix),
+        decisions_topic=given.get("decisionstopic", WriteOptions.decisions_topic),
         job_id=given.get("jobid"),
         producer=_producer(given, exactly_once),
     )
