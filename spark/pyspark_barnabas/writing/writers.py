@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from barnabas import Producer
+from barnabas import PreparedTransaction, Producer
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
@@ -132,9 +132,8 @@ def _write_exactly_once(
         run(task.close())
 
 
-def _transactions(messages: Messages) -> list[Any]:
-    found = [message.transaction for message in messages if isinstance(message, Prepared)]
-    return [transaction for transaction in found if transaction is not None]
+def _transactions(messages: Messages) -> list[PreparedTransaction]:
+    return [m.transaction for m in messages if isinstance(m, Prepared) and m.transaction]
 
 
 def _batch_of(messages: Messages) -> Batch | None:
