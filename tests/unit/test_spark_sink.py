@@ -23,6 +23,7 @@ from pyspark_barnabas.writing.records import (
     forgotten_claim,
     transactional_id,
 )
+from pyspark_barnabas.writing.writers import batch_writer, stream_writer
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 BATCH = Batch("query", 7, "run")
@@ -87,6 +88,16 @@ def test_a_stream_has_its_own_identity() -> None:
         parse_write_options(SERVERS | {"delivery": "exactly-once", "jobId": "x"}, streaming=True)
     with pytest.raises(OptionError, match=r"kafka\.bootstrap\.servers is required"):
         parse_write_options({"topic": "out"}, streaming=True)
+
+
+def test_a_batch_of_the_producer_is_larger_than_kafkas() -> None:
+    assert parse_write_options(SERVERS, streaming=True).producer == {"batch_size": 262_144}
+
+
+@pytest.mark.parametrize("writer", [batch_writer, stream_writer])
+def test_a_topic_is_only_appended_to(writer: Any) -> None:
+    with pytest.raises(OptionError, match="use append"):
+        writer(SERVERS | {"topic": "out"}, _schema("value string"), True)
 
 
 # ---- columns
