@@ -17,6 +17,8 @@ REAL := $(PYTEST) --numprocesses 2 --dist loadscope
 # Spark's workers must be the interpreter that has pyspark_barnabas.
 export PYSPARK_PYTHON := $(abspath $(PY))
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
+# Tests start thousands of processes: each module is compiled once, not in each of them.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install java demo test test-all check format lint simulate chaos proto image clean

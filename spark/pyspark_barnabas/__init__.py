@@ -1,4 +1,4 @@
-"""Barnabas for PySpark: `spark.read.format("barnabas")`, which Spark 4 finds by itself."""
+"""Barnabas for PySpark: `format("barnabas")`, which Spark 4 finds by itself."""
 
 from pyspark_barnabas.source import DefaultSource
 

@@ -1,7 +1,7 @@
-"""The data source itself: `format("barnabas")`, for `spark.read` and `spark.readStream`.
+"""The data source itself: `format("barnabas")`, for batches and streams, read and written.
 
 Spark 4 finds it without registration: a module whose name begins with `pyspark_` and a class named
-`DefaultSource`. The driver plans, each task reads one range of offsets.
+`DefaultSource`.
 """
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, DataSourceWriter
@@ -14,7 +14,7 @@ from pyspark_barnabas.writing.writers import batch_writer, stream_writer
 
 
 class DefaultSource(DataSource):
-    """Topics as batches and streams; the schema is that of Spark's own Kafka source."""
+    """Topics as batches and streams. What is read has the schema of Spark's own Kafka source."""
 
     @classmethod
     def name(cls) -> str:

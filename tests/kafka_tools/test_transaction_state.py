@@ -6,11 +6,13 @@ import pytest
 from barnabas_simulator.cluster import SimulatedCluster
 
 from tests.kafka_tools.harness import dump_log_segments, run_java
-from tests.simulation.test_transactions import PARTITIONS, in_cluster, leaders
+from tests.simulation.test_transactions import leaders
 from tests.support.raw_transactions import (
+    PARTITIONS,
     MarkerLeaders,
     RawTransaction,
     TransactionCoordinators,
+    in_cluster,
 )
 
 pytestmark = pytest.mark.kafka

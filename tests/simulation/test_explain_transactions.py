@@ -1,6 +1,8 @@
 """`explain` on a whole cluster: open transactions, fenced producers, markers that are missing."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -16,11 +18,27 @@ from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_tools.labs.framework.old_producer import OldProducer
 
-from tests.simulation.test_transactions import PARTITIONS, in_cluster
-from tests.support.raw_transactions import TransactionCoordinators
+from tests.support.raw_transactions import PARTITIONS, TransactionCoordinators, in_cluster
 from tests.support.transactional_data import leader_of
 
 FIRST = PARTITIONS[0]
+
+
+@asynccontextmanager
+async def open_transaction(
+    cluster: SimulatedCluster, **options: Any
+) -> AsyncIterator[tuple[Admin, Producer]]:
+    """A transaction with a record in `FIRST`, its producer, and an Admin with these options."""
+    async with (
+        Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin"), **options) as admin,
+        Producer(
+            cluster.bootstrap, transactional_id="copy", runtime=cluster.client_runtime("copy")
+        ) as producer,
+    ):
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        await producer.send_and_wait("orders", b"1", partition=0)
+        yield admin, producer
 
 
 def of(sentences: list[Sentence], about: About) -> str:
@@ -29,15 +47,7 @@ def of(sentences: list[Sentence], about: About) -> str:
 
 def test_an_open_transaction_explains_the_last_stable_offset() -> None:
     async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
-        async with (
-            Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin,
-            Producer(
-                cluster.bootstrap, transactional_id="copy", runtime=cluster.client_runtime("copy")
-            ) as producer,
-        ):
-            await producer.init_transactions()
-            await producer.begin_transaction()
-            await producer.send_and_wait("orders", b"1", partition=0)
+        async with open_transaction(cluster) as (admin, producer):
             await asyncio.sleep(5.0)
             found = await admin.explain(*FIRST)
             (known,) = await admin.list_transactions()
@@ -85,15 +95,7 @@ def test_a_transaction_that_ends_meanwhile_is_not_said_to_hang(
     ask_coordinators = explaining._coordinated
 
     async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
-        async with (
-            Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin,
-            Producer(
-                cluster.bootstrap, transactional_id="copy", runtime=cluster.client_runtime("copy")
-            ) as producer,
-        ):
-            await producer.init_transactions()
-            await producer.begin_transaction()
-            await producer.send_and_wait("orders", b"1", partition=0)
+        async with open_transaction(cluster) as (admin, producer):
 
             async def after_the_commit(*arguments: Any) -> Any:
                 await producer.commit_transaction()
@@ -113,19 +115,7 @@ def test_nothing_is_said_to_hang_while_a_coordinator_is_missing_or_loads(
     monkeypatch: pytest.MonkeyPatch, is_loading: bool
 ) -> None:
     async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
-        async with (
-            Admin(
-                cluster.bootstrap,
-                runtime=cluster.client_runtime("admin"),
-                default_api_timeout_ms=5_000,
-            ) as admin,
-            Producer(
-                cluster.bootstrap, transactional_id="copy", runtime=cluster.client_runtime("copy")
-            ) as producer,
-        ):
-            await producer.init_transactions()
-            await producer.begin_transaction()
-            await producer.send_and_wait("orders", b"1", partition=0)
+        async with open_transaction(cluster, default_api_timeout_ms=5_000) as (admin, _producer):
             (known,) = await admin.list_transactions()
             cluster.kill(known.coordinator)
             while any(

@@ -1,7 +1,6 @@
 """Transactions of two phases (KIP-939): prepared by one client, ended by another, whatever dies."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -15,28 +14,11 @@ from barnabas_common.errors import (
     ProducerFencedError,
 )
 from barnabas_simulator.cluster import SimulatedCluster
-from barnabas_simulator.loop import run
 
-from tests.simulation.test_transactions import PARTITIONS
-from tests.support.raw_transactions import SETTINGS, TransactionCoordinators
+from tests.support.raw_transactions import PARTITIONS, TransactionCoordinators, in_cluster
 from tests.support.transactional_data import read
 
-Story = Callable[[SimulatedCluster, TransactionCoordinators, Admin], Awaitable[None]]
 VALUES = [b"0", b"1", b"2"]
-
-
-def in_cluster(story: Story, **config: str) -> None:
-    async def scenario() -> None:
-        changed = {name.replace("_", "."): value for name, value in config.items()}
-        cluster = SimulatedCluster(1, config={**SETTINGS, **changed})
-        await cluster.start()
-        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
-            await admin.create_topic("orders", partitions=3, replication_factor=3)
-            coordinators = TransactionCoordinators(cluster)
-            await story(cluster, coordinators, admin)
-            await coordinators.close()
-
-    run(scenario(), seed=1, max_time=4000.0)
 
 
 def producer_of(cluster: SimulatedCluster, name: str = "p", **options: Any) -> Producer:
@@ -60,34 +42,32 @@ async def prepare(cluster: SimulatedCluster, name: str = "p") -> PreparedTransac
 def test_it_outlasts_every_timeout_and_a_coordinator_and_is_ended_from_elsewhere(
     commit: bool,
 ) -> None:
-    async def story(
-        cluster: SimulatedCluster, coordinators: TransactionCoordinators, admin: Admin
-    ) -> None:
-        prepared = await prepare(cluster)
-        await asyncio.sleep(1000.0)  # longer than transaction.max.timeout.ms
-        cluster.kill(await coordinators.find_transaction("copy"))
-        await asyncio.sleep(100.0)
-        assert (await coordinators.settled("copy")).transaction_state == "Ongoing"
-        assert await read(cluster, PARTITIONS) == []
-        await admin.complete_transaction(prepared, commit=commit)
-        await coordinators.settled("copy")
-        await admin.complete_transaction(tuple(prepared), commit=commit)  # repeated
-        assert await read(cluster, PARTITIONS) == (VALUES if commit else [])
-        with pytest.raises(InvalidTxnStateError):
-            await admin.complete_transaction(prepared, commit=not commit)
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            prepared = await prepare(cluster)
+            await asyncio.sleep(1000.0)  # longer than transaction.max.timeout.ms
+            cluster.kill(await coordinators.find_transaction("copy"))
+            await asyncio.sleep(100.0)
+            assert (await coordinators.settled("copy")).transaction_state == "Ongoing"
+            assert await read(cluster, PARTITIONS) == []
+            await admin.complete_transaction(prepared, commit=commit)
+            await coordinators.settled("copy")
+            await admin.complete_transaction(tuple(prepared), commit=commit)  # repeated
+            assert await read(cluster, PARTITIONS) == (VALUES if commit else [])
+            with pytest.raises(InvalidTxnStateError):
+                await admin.complete_transaction(prepared, commit=not commit)
 
-    in_cluster(story)
+    in_cluster(story, max_time=4000.0)
 
 
 def test_the_next_producer_aborts_it_and_its_end_is_refused() -> None:
-    async def story(
-        cluster: SimulatedCluster, coordinators: TransactionCoordinators, admin: Admin
-    ) -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
         first = await prepare(cluster)
         second = await prepare(cluster, "q")
-        with pytest.raises(ProducerFencedError):
-            await admin.complete_transaction(first, commit=True)
-        await admin.complete_transaction(second, commit=True)
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            with pytest.raises(ProducerFencedError):
+                await admin.complete_transaction(first, commit=True)
+            await admin.complete_transaction(second, commit=True)
         await coordinators.settled("copy")
         assert await read(cluster, PARTITIONS) == VALUES
 
@@ -96,9 +76,7 @@ def test_the_next_producer_aborts_it_and_its_end_is_refused() -> None:
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_a_producer_that_asks_for_it_takes_it_over(commit: bool) -> None:
-    async def story(
-        cluster: SimulatedCluster, coordinators: TransactionCoordinators, admin: Admin
-    ) -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
         prepared = await prepare(cluster)
         async with producer_of(cluster, "heir") as heir:
             await heir.init_transactions(keep_prepared=True)
@@ -117,9 +95,7 @@ def test_a_producer_that_asks_for_it_takes_it_over(commit: bool) -> None:
 
 
 def test_nothing_prepared_is_nothing_to_keep() -> None:
-    async def story(
-        cluster: SimulatedCluster, coordinators: TransactionCoordinators, admin: Admin
-    ) -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
         async with producer_of(cluster) as producer:
             await producer.init_transactions(keep_prepared=True)
             assert producer.prepared_transaction is None
@@ -131,9 +107,7 @@ def test_nothing_prepared_is_nothing_to_keep() -> None:
 
 
 def test_what_is_prepared_takes_no_more_records_and_may_be_ended_by_its_producer() -> None:
-    async def story(
-        cluster: SimulatedCluster, coordinators: TransactionCoordinators, admin: Admin
-    ) -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
         async with producer_of(cluster) as producer:
             await producer.init_transactions()
             async with producer.transaction():
@@ -150,9 +124,7 @@ def test_what_is_prepared_takes_no_more_records_and_may_be_ended_by_its_producer
 
 
 def test_without_a_record_it_cannot_be_prepared() -> None:
-    async def story(
-        cluster: SimulatedCluster, coordinators: TransactionCoordinators, admin: Admin
-    ) -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
         async with producer_of(cluster, delivery_timeout_ms=5_000, request_timeout_ms=1_000) as one:
             await one.init_transactions()
             await one.begin_transaction()
@@ -169,9 +141,7 @@ def test_without_a_record_it_cannot_be_prepared() -> None:
 
 
 def test_brokers_that_do_not_allow_it_say_so() -> None:
-    async def story(
-        cluster: SimulatedCluster, coordinators: TransactionCoordinators, admin: Admin
-    ) -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
         async with producer_of(cluster) as producer:
             with pytest.raises(KafkaError, match=r"transaction\.two\.phase\.commit\.enable=false"):
                 await producer.init_transactions()

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 from barnabas import Admin, PreparedTransaction
 from barnabas_common.errors import BarnabasError, ProducerFencedError
+from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
@@ -252,6 +253,26 @@ def test_an_older_driver_is_fenced_and_its_decision_does_not_count_twice() -> No
             await sink.commit(FIRST, old)
         assert await sink.visible() == sorted(values(AGAIN) + values(following))
         assert await sink.nothing_is_open()
+
+    play(story)
+
+
+def test_the_topic_of_decisions_is_kept_as_safely_as_the_transactions() -> None:
+    async def story(sink: Sink) -> None:
+        await sink.commit(FIRST, [])
+        runtime = sink.cluster.client_runtime("admin-2")
+        async with Admin(sink.cluster.bootstrap, runtime=runtime) as admin:
+            topic = sink.options.decisions_topic
+            decisions, transactions = [
+                (
+                    len((await admin.describe_topic(name)).partitions[0].replicas),
+                    {s.name: s.value for s in await admin.describe_configs(name)},
+                )
+                for name in (topic, TRANSACTION_STATE_TOPIC)
+            ]
+        assert decisions[0] == transactions[0] == 3
+        for name in ("min.insync.replicas", "cleanup.policy"):
+            assert decisions[1][name] == transactions[1][name]
 
     play(story)
 

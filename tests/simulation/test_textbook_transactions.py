@@ -16,8 +16,7 @@ from barnabas_common.errors import (
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 
-from tests.simulation.test_transactions import PARTITIONS, in_cluster
-from tests.support.raw_transactions import TransactionCoordinators
+from tests.support.raw_transactions import PARTITIONS, TransactionCoordinators, in_cluster
 
 FIRST = PARTITIONS[0]
 UNTIL_ABORTED = 20.0

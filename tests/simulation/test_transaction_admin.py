@@ -21,8 +21,7 @@ from barnabas_common.runtime import Service
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_tools.labs.framework.old_producer import OldProducer
 
-from tests.simulation.test_transactions import PARTITIONS, in_cluster
-from tests.support.raw_transactions import TransactionCoordinators
+from tests.support.raw_transactions import PARTITIONS, TransactionCoordinators, in_cluster
 from tests.support.transactional_data import ask, described, leader_of, read
 
 FIRST = PARTITIONS[0]

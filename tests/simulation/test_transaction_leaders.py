@@ -12,9 +12,8 @@ from barnabas_common.messages.transactions import (
 from barnabas_common.runtime import Address, Message, Service
 from barnabas_simulator.cluster import CLIENT_PORT, INTERNAL_PORT, SimulatedCluster
 
-from tests.simulation.test_transactions import in_cluster
 from tests.support.idempotent import sent
-from tests.support.raw_transactions import TransactionCoordinators
+from tests.support.raw_transactions import TransactionCoordinators, in_cluster
 
 E = ErrorCode
 

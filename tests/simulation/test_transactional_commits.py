@@ -20,8 +20,12 @@ from barnabas_common.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_T
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 
-from tests.simulation.test_transactions import PARTITIONS, in_cluster
-from tests.support.raw_transactions import RawTransaction, TransactionCoordinators
+from tests.support.raw_transactions import (
+    PARTITIONS,
+    RawTransaction,
+    TransactionCoordinators,
+    in_cluster,
+)
 from tests.support.transactional_data import Sender
 
 E = ErrorCode

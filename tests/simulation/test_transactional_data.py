@@ -20,8 +20,12 @@ from pyspark_barnabas.options import parse_options
 from pyspark_barnabas.reading.range_reader import RangeReader
 from pyspark_barnabas.reading.ranges import OffsetRange
 
-from tests.simulation.test_transactions import PARTITIONS, in_cluster
-from tests.support.raw_transactions import RawTransaction, TransactionCoordinators
+from tests.support.raw_transactions import (
+    PARTITIONS,
+    RawTransaction,
+    TransactionCoordinators,
+    in_cluster,
+)
 from tests.support.transactional_data import Sender, ask, described, leader_of, read
 
 E = ErrorCode

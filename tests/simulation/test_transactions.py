@@ -1,7 +1,6 @@
 """The transaction coordinator on a whole cluster: answers, markers, time, and what outlives it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 from barnabas import Admin
@@ -17,19 +16,17 @@ from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
-from barnabas_simulator.loop import run
 
 from tests.support.raw_transactions import (
-    SETTINGS,
+    PARTITIONS,
     MarkerLeaders,
     RawTransaction,
     TransactionCoordinators,
+    in_cluster,
     same_everywhere,
 )
 
 E = ErrorCode
-PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
-Story = Callable[[SimulatedCluster, TransactionCoordinators], Awaitable[None]]
 
 
 @pytest.fixture
@@ -37,22 +34,6 @@ def leaders(monkeypatch: pytest.MonkeyPatch) -> MarkerLeaders:
     leaders = MarkerLeaders()
     leaders.install(monkeypatch)
     return leaders
-
-
-def in_cluster(story: Story, **config: str) -> None:
-    """Run a story in a cluster that has the topic `orders`, led by all brokers."""
-
-    async def scenario() -> None:
-        changed = {name.replace("_", "."): value for name, value in config.items()}
-        cluster = SimulatedCluster(1, config={**SETTINGS, **changed})
-        await cluster.start()
-        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
-            await admin.create_topic("orders", partitions=3, replication_factor=3)
-        coordinators = TransactionCoordinators(cluster)
-        await story(cluster, coordinators)
-        await coordinators.close()
-
-    run(scenario(), seed=1, max_time=900.0)
 
 
 @pytest.mark.parametrize("commit", [True, False])

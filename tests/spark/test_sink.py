@@ -125,6 +125,23 @@ def test_only_append(spark: Any, cluster: LocalCluster) -> None:
         writer.option("kafka.bootstrap.servers", cluster.bootstrap).save()
 
 
+@pytest.mark.parametrize(
+    ("mode", "words"), [("update", "does not support Update mode"), ("complete", "use append")]
+)
+def test_a_stream_only_appends(spark: Any, tmp_path: Path, mode: str, words: str) -> None:
+    counts = spark.readStream.format("rate").load().groupBy("value").count()
+    query = (
+        counts.selectExpr("CAST(value AS STRING) AS value")
+        .writeStream.format("barnabas")
+        .outputMode(mode)
+        .option("kafka.bootstrap.servers", "localhost:1")
+        .option("topic", "t")
+        .option("checkpointLocation", str(tmp_path))
+    )
+    with pytest.raises(Exception, match=words):
+        query.start().awaitTermination(60)
+
+
 def test_a_task_that_fails_leaves_nothing_visible(
     spark: Any, cluster: LocalCluster, run: asyncio.Runner
 ) -> None:

@@ -1,9 +1,11 @@
-"""Transactional producers as raw requests, and leaders that remember the markers they are sent."""
+"""Transactional producers as raw requests, leaders that remember the markers they are sent, and the
+cluster that both run in."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
+from barnabas import Admin
 from barnabas_broker.api import router
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.coordinator.transaction.admission import UNNAMED, Producer
@@ -26,11 +28,14 @@ from barnabas_common.messages.transactions import (
 )
 from barnabas_common.runtime import Message, Peer, Service
 from barnabas_common.topic_partition import TopicPartition
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
 
 from tests.support.raw_groups import Coordinators
 
 PAUSE_SECONDS = 0.1
 SETTINGS = {"transaction.state.log.num.partitions": "4"}
+PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
 RETRIED = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -203,3 +208,22 @@ def same_everywhere(
     found = [leaders.outcomes(key) for key in partitions]
     assert all(item == found[0] for item in found), found
     return found[0]
+
+
+Story = Callable[[SimulatedCluster, TransactionCoordinators], Awaitable[None]]
+
+
+def in_cluster(story: Story, max_time: float = 900.0, **config: str) -> None:
+    """Run a story in a cluster that has the topic `orders`, led by all brokers."""
+
+    async def scenario() -> None:
+        changed = {name.replace("_", "."): value for name, value in config.items()}
+        cluster = SimulatedCluster(1, config={**SETTINGS, **changed})
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("orders", partitions=3, replication_factor=3)
+        coordinators = TransactionCoordinators(cluster)
+        await story(cluster, coordinators)
+        await coordinators.close()
+
+    run(scenario(), seed=1, max_time=max_time)

@@ -9,6 +9,7 @@ from pyspark_barnabas.options import (
     check_options,
     parse_options,
 )
+from pyspark_barnabas.reading import StreamReader, stream_reader
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 REQUIRED = SERVERS | {"subscribe": "t"}
@@ -184,6 +185,18 @@ def test_names_are_suggested_or_refused_with_the_reason(name, words):
 def test_a_stream_has_no_end(name):
     with pytest.raises(OptionError, match=f"{name} is for batches"):
         parse_options(REQUIRED | {name: "latest"}, "stream")
+
+
+def test_a_batch_ignores_the_limits_of_streams_with_a_warning(caplog):
+    parse_options(REQUIRED | {"maxOffsetsPerTrigger": "10"})
+    assert "maxOffsetsPerTrigger is for streams: a batch ignores it" in caplog.text
+
+
+def test_before_pyspark_4_2_limits_are_refused(monkeypatch):
+    monkeypatch.setattr(stream_reader, "ReadMaxRows", None)
+    StreamReader(parse_options(REQUIRED, "stream"))
+    with pytest.raises(OptionError, match="need PySpark 4.2"):
+        StreamReader(parse_options(REQUIRED | {"maxOffsetsPerTrigger": "10"}, "stream"))
 
 
 def test_what_load_checks_fits_batches_and_streams():

@@ -77,11 +77,14 @@ async def test_a_planned_end_above_the_high_watermark_is_waited_for():
         assert offsets(await reading) == list(range(20))
 
 
-async def test_a_planned_end_that_never_comes_is_data_loss_and_says_where_it_stands():
+@pytest.mark.parametrize("fail", [True, False])
+async def test_a_planned_end_that_never_comes_is_data_loss_and_says_where_it_stands(fail: bool):
     async with ScriptedBrokers() as brokers:
         append(brokers.log(), 0, 10)
-        with pytest.raises(DataLossError, match=r"flights-0 \[0, 20\).*offset 10.*watermark, 10,"):
-            await read(brokers, 0, 20, patience_ms=600)
+        words = r"flights-0 \[0, 20\).*offset 10.*watermark, 10,"
+        with pytest.raises(DataLossError, match=words) as failure:
+            await read(brokers, 0, 20, patience_ms=600, fail_on_data_loss=fail)
+    assert "failOnDataLoss" not in str(failure.value), "it changes nothing here"
 
 
 async def test_a_start_above_the_log_of_a_new_leader_waits_then_fails():
@@ -127,7 +130,8 @@ async def test_records_that_retention_deleted_after_planning(fail: bool):
         append(brokers.log(), 10, 10)
         brokers.log().start = 10
         if fail:
-            with pytest.raises(DataLossError, match="before offset 10 were deleted"):
+            words = "before offset 10 were deleted; set failOnDataLoss=false"
+            with pytest.raises(DataLossError, match=words):
                 await read(brokers, 5, 20)
         else:
             assert offsets(await read(brokers, 5, 20, fail_on_data_loss=False)) == [*range(10, 20)]
@@ -186,8 +190,9 @@ async def test_a_topic_created_again_during_the_reading_fails_the_task(fail: boo
         try:
             assert (await reader.next_table()).num_rows == 10
             brokers.create_again(1)
-            with pytest.raises(DataLossError, match="deleted and created again"):
+            with pytest.raises(DataLossError, match="deleted and created again") as failure:
                 await reader.next_table()
+            assert "failOnDataLoss" not in str(failure.value), "it changes nothing here"
         finally:
             await reader.close()
 
@@ -211,7 +216,9 @@ async def test_headers_when_asked_for():
     assert table["headers"].to_pylist() == [[{"key": "trace", "value": b"1"}], None]
 
 
-async def test_a_timestamp_that_spark_cannot_represent_does_not_make_its_range_unreadable():
+async def test_a_timestamp_that_spark_cannot_represent_does_not_make_its_range_unreadable(
+    caplog: pytest.LogCaptureFixture,
+):
     builder = BatchBuilder()
     stamps = [1000, 2**63 - 1, 9_223_372_036_854_776]
     for stamp in stamps:
@@ -222,6 +229,7 @@ async def test_a_timestamp_that_spark_cannot_represent_does_not_make_its_range_u
     times = [time.replace(tzinfo=UTC) for time in table["timestamp"].to_pylist()]
     last = datetime(9999, 12, 31, tzinfo=UTC)
     assert times == [datetime.fromtimestamp(1, UTC), last, last]
+    assert "flights-0: 2 timestamps" in caplog.text and "the first at offset 1" in caplog.text
 
 
 def test_timestamps_long_ago_are_cut_off_too():

@@ -8,9 +8,10 @@ from barnabas import PreparedTransaction
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import types as t
 from pyspark.sql.types import StructType
+from pyspark_barnabas.options import OptionError
 from pyspark_barnabas.writing.columns import ColumnError, Row, arrow_batches, check_columns, rows_of
 from pyspark_barnabas.writing.identity import Attempt, Batch
-from pyspark_barnabas.writing.options import WriteOptionError, parse_write_options
+from pyspark_barnabas.writing.options import parse_write_options
 from pyspark_barnabas.writing.records import (
     Claim,
     Decision,
@@ -22,6 +23,7 @@ from pyspark_barnabas.writing.records import (
     forgotten_claim,
     transactional_id,
 )
+from pyspark_barnabas.writing.writers import batch_writer, stream_writer
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 BATCH = Batch("query", 7, "run")
@@ -55,19 +57,29 @@ def test_settings_of_kafkas_producer_are_those_of_the_client() -> None:
     [
         ({"kafka.linger": "1"}, "did you mean 'kafka.linger.ms'"),
         ({"deliverey": "x"}, "did you mean 'delivery'"),
-        ({"subscribe": "x"}, "unknown option 'subscribe'"),
+        ({"subscribe": "x"}, "there is no option 'subscribe'"),
         ({"kafka.value.serializer": "x"}, "kafka.value.serializer cannot be set"),
         ({"kafka.transactional.id": "x"}, "use delivery=exactly-once"),
         ({"kafka.sasl.mechanism": "x"}, "kafka.sasl.mechanism is not supported"),
         ({"kafka.linger.ms": "soon"}, "kafka.linger.ms must be a whole number"),
         ({"delivery": "twice"}, "delivery must be at-least-once or exactly-once"),
         ({"jobId": "x"}, "jobId needs delivery=exactly-once"),
+        ({"kafka.enable.idempotence": "maybe"}, "kafka.enable.idempotence must be true or false"),
+        ({"kafka.acks": "2"}, "kafka.acks must be one of"),
+        ({"kafka.buffer.memory": "1"}, "kafka.buffer.memory .* at least one batch of kafka.batch"),
+        ({"bootstrap.servers": "other:1"}, "contradict one another"),
+        ({"delivery": "exactly-once", "kafka.acks": "1"}, "exactly-once: .* kafka.acks="),
         ({"delivery": "exactly-once", "kafka.acks": "1"}, "contradicts delivery=exactly-once"),
+        ({"delivery": "exactly-once", "kafka.retries": "0"}, "contradicts delivery=exactly-once"),
+        (
+            {"delivery": "exactly-once", "kafka.enable.idempotence": "false"},
+            "contradicts delivery=exactly-once: .* kafka.enable.idempotence=True",
+        ),
         ({"delivery": "exactly-once", "jobId": "a b"}, "jobId may have letters"),
     ],
 )
 def test_an_option_that_cannot_work_is_named(options: dict[str, str], words: str) -> None:
-    with pytest.raises(WriteOptionError, match=words):
+    with pytest.raises(OptionError, match=words):
         parse_write_options(SERVERS | options, streaming=False)
 
 
@@ -77,10 +89,20 @@ def test_options_that_spark_adds_to_a_stream_are_accepted() -> None:
 
 
 def test_a_stream_has_its_own_identity() -> None:
-    with pytest.raises(WriteOptionError, match="jobId is for batch jobs"):
+    with pytest.raises(OptionError, match="jobId is for batch jobs"):
         parse_write_options(SERVERS | {"delivery": "exactly-once", "jobId": "x"}, streaming=True)
-    with pytest.raises(WriteOptionError, match=r"kafka\.bootstrap\.servers is required"):
+    with pytest.raises(OptionError, match=r"kafka\.bootstrap\.servers is required"):
         parse_write_options({"topic": "out"}, streaming=True)
+
+
+def test_a_batch_of_the_producer_is_larger_than_kafkas() -> None:
+    assert parse_write_options(SERVERS, streaming=True).producer == {"batch_size": 262_144}
+
+
+@pytest.mark.parametrize("writer", [batch_writer, stream_writer])
+def test_a_topic_is_only_appended_to(writer: Any) -> None:
+    with pytest.raises(OptionError, match="use append"):
+        writer(SERVERS | {"topic": "out"}, _schema("value string"), True)
 
 
 # ---- columns

@@ -198,6 +198,20 @@ async def test_a_pattern_takes_topics_in():
         await planner.close()
 
 
+async def test_a_topic_that_begins_to_match_is_read_from_its_first_offset():
+    async with ScriptedBrokers() as brokers:
+        options = {"bootstrap.servers": brokers.bootstrap, "subscribePattern": "fl.*"}
+        options["failOnDataLoss"] = "false"  # these brokers have one topic at a time
+        planner = StreamPlanner(parse_options(options, "stream"), brokers.runtime)
+        start = await planner.initial()
+        brokers.topic = "flowers"
+        brokers.create_again(1)
+        fill(brokers, 0, 7)
+        (planned_range,) = await planner.plan(start, await planner.latest(start))
+        assert str(planned_range) == "flowers-0 [0, 7)"
+        await planner.close()
+
+
 async def test_one_group_for_the_life_of_a_query():
     async with ScriptedBrokers() as brokers:
         planner = planner_of(brokers, groupIdPrefix="mine")

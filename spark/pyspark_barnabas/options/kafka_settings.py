@@ -1,12 +1,18 @@
 """Options `kafka.*`: settings of Kafka's consumer, each taken or refused by name."""
 
-from difflib import get_close_matches
 from typing import Any
 
 from barnabas.consumer import ConsumerConfig, ConsumerOptions
 from barnabas_common.errors import InvalidArgumentError
 
-from pyspark_barnabas.options.values import Given, OptionError
+from pyspark_barnabas.options.values import (
+    Given,
+    OptionError,
+    boolean,
+    in_kafkas_words,
+    integer,
+    unknown_option,
+)
 
 PREFIX = "kafka."
 
@@ -74,7 +80,7 @@ def consumer_options(given: Given) -> dict[str, Any]:
         if name == "security.protocol" and value.upper() == "PLAINTEXT":
             continue
         _check_offered(name)
-        found[name.replace(".", "_")] = _value(key, name, value)
+        found[name.replace(".", "_")] = _value(given, name)
     if "isolation.level" in given:
         _check_same(given, "isolation.level")
         found["isolation_level"] = given["isolation.level"]
@@ -102,28 +108,21 @@ def _check_offered(name: str) -> None:
         raise OptionError(f"kafka.{name} is not supported: {REFUSED[name]}")
     if name.startswith(_UNSECURED):
         raise OptionError(f"kafka.{name} is not supported: Barnabas has plain-text listeners only")
-    near = get_close_matches(name, (*TAKEN, *WITHOUT_EFFECT), n=1)
-    hint = f"; did you mean 'kafka.{near[0]}'?" if near else ""
-    raise OptionError(f"there is no option 'kafka.{name}'{hint}")
+    raise unknown_option(PREFIX + name, (PREFIX + known for known in (*TAKEN, *WITHOUT_EFFECT)))
 
 
-def _value(key: str, name: str, value: str) -> Any:
+def _value(given: Given, name: str) -> int | str:
     if name in _NUMBERS:
-        if not value.isdecimal():
-            raise OptionError(f"{key} must be a whole number, not {value!r}")
-        return int(value)
+        return integer(given, PREFIX + name, 0)
     if name in _SWITCHES:
-        if value.lower() not in ("true", "false"):
-            raise OptionError(f"{key} must be true or false, not {value!r}")
-        return value.lower() == "true"
-    return value
+        return boolean(given, PREFIX + name, False)
+    return given[PREFIX + name]
 
 
 def _checked(found: dict[str, Any]) -> dict[str, Any]:
     try:
         ConsumerConfig.of(ConsumerOptions(**found))  # type: ignore[typeddict-item]
     except InvalidArgumentError as error:
-        words = str(error).split(" ", 1)
-        name = "kafka." + words[0].replace("_", ".")
-        raise OptionError(f"{name} {words[1]}" if len(words) > 1 else str(error)) from None
+        names = {name.replace(".", "_"): PREFIX + name for name in TAKEN}
+        raise OptionError(in_kafkas_words(error, names)) from None
     return found

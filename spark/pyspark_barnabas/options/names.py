@@ -1,10 +1,7 @@
 """Every name that an option may have, and a word about those that it may not."""
 
-from collections.abc import Iterable
-from difflib import get_close_matches
-
 from pyspark_barnabas.options.kafka_settings import PREFIX, TAKEN
-from pyspark_barnabas.options.values import Given, OptionError
+from pyspark_barnabas.options.values import Given, OptionError, unknown_option
 
 SOURCES = ("assign", "subscribe", "subscribePattern")
 BATCH_ONLY = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
@@ -44,14 +41,4 @@ def check_names(given: Given) -> None:
             continue
         if key in REFUSED:
             raise OptionError(f"{key!r} is not an option of reading: {REFUSED[key]}")
-        raise OptionError(f"there is no option {key!r}{_suggestion(key)}")
-
-
-def _suggestion(key: str) -> str:
-    spelt = _spelling((*NAMES, *(PREFIX + name for name in TAKEN)))
-    near = get_close_matches(key, spelt, n=1)
-    return f"; did you mean {spelt[near[0]]!r}?" if near else ""
-
-
-def _spelling(names: Iterable[str]) -> dict[str, str]:
-    return {name.lower(): name for name in names}
+        raise unknown_option(key, (*NAMES, *(PREFIX + name for name in TAKEN)))

@@ -90,13 +90,17 @@ def _parsed(given: Given, mode: Mode) -> ReadOptions:
         min_partitions=integer(given, "minPartitions", 0, minimum=1),
         max_records_per_partition=optional_integer(given, "maxRecordsPerPartition"),
         poll_timeout_ms=_poll_timeout_ms(given),
-        offset_retries=integer(given, "fetchOffset.numRetries", 3),
-        offset_retry_interval_ms=integer(given, "fetchOffset.retryIntervalMs", 10),
+        offset_retries=integer(given, "fetchOffset.numRetries", ReadOptions.offset_retries),
+        offset_retry_interval_ms=integer(
+            given, "fetchOffset.retryIntervalMs", ReadOptions.offset_retry_interval_ms
+        ),
         group_id=_named(given, "kafka.group.id"),
-        group_id_prefix=_named(given, "groupIdPrefix") or "spark-barnabas-source",
+        group_id_prefix=_named(given, "groupIdPrefix") or ReadOptions.group_id_prefix,
         max_offsets_per_trigger=limits[0],
         min_offsets_per_trigger=limits[1],
-        max_trigger_delay_ms=duration_ms(given, "maxTriggerDelay", "15m"),
+        max_trigger_delay_ms=duration_ms(
+            given, "maxTriggerDelay", ReadOptions.max_trigger_delay_ms
+        ),
         consumer=consumer_options(given),
     )
 
@@ -167,7 +171,7 @@ def _limits_per_trigger(given: Given) -> tuple[int | None, int | None]:
 
 def _poll_timeout_ms(given: Given) -> int:
     old, name = "pollTimeoutMs", "kafkaConsumer.pollTimeoutMs"
-    return integer(given, name if name.lower() in given else old, 120_000)
+    return integer(given, name if name.lower() in given else old, ReadOptions.poll_timeout_ms)
 
 
 def _named(given: Given, name: str) -> str | None:

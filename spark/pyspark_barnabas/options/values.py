@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 
 # Option keys in lower case, and what the user gave.
 Given = Mapping[str, str]
@@ -20,7 +21,20 @@ _MILLISECONDS = {
 
 
 class OptionError(ValueError):
-    """An option that does not exist, is missing, or has an invalid value."""
+    """An option that does not exist, is missing, contradicts another, or has an invalid value."""
+
+
+def unknown_option(key: str, names: Iterable[str]) -> OptionError:
+    """Return the error for a name that is none of these, with the one that was probably meant."""
+    spelt = {name.lower(): name for name in names}
+    near = get_close_matches(key, spelt, n=1, cutoff=0.7)
+    hint = f"; did you mean {spelt[near[0]]!r}?" if near else ""
+    return OptionError(f"there is no option {key!r}{hint}")
+
+
+def in_kafkas_words(error: Exception, names: Mapping[str, str]) -> str:
+    """Return what the client says, with the option's name for each name of the client."""
+    return re.sub(r"\w+", lambda word: names.get(word[0], word[0]), str(error))
 
 
 def boolean(given: Given, name: str, default: bool) -> bool:
@@ -43,9 +57,11 @@ def optional_integer(given: Given, name: str, minimum: int = 1) -> int | None:
     return integer(given, name, 0, minimum) if name.lower() in given else None
 
 
-def duration_ms(given: Given, name: str, default: str) -> int:
+def duration_ms(given: Given, name: str, default: int) -> int:
     """Return a time such as "15m", "30s", "500ms" or "500" in milliseconds."""
-    text = given.get(name.lower(), default).strip().lower()
+    if name.lower() not in given:
+        return default
+    text = given[name.lower()].strip().lower()
     found = _DURATION.fullmatch(text)
     if found is None or found[2] not in _MILLISECONDS:
         raise OptionError(f"{name} must be a time like 500ms, 30s, 15m or 2h, not {text!r}")

@@ -55,7 +55,7 @@ def within_spark(times: Any) -> Any:
 
 def _with_spark_times(table: "pa.Table", where: str) -> "pa.Table":
     """Replace timestamps that Spark cannot represent: one of them would fail every read of its
-    range. Kafka's source fails; neither a producer nor a broker refuses such a timestamp."""
+    range, and neither a producer nor a broker refuses it."""
     times = table["timestamp"].cast(pa.int64())
     within = within_spark(times)
     changed = table.filter(pc.not_equal(times, within))["offset"]

@@ -15,13 +15,11 @@ class PlanError(RuntimeError):
 
 
 def data_loss(condition: str, reason: str) -> DataLossError:
-    return DataLossError(
-        f"[KAFKA_DATA_LOSS.{condition}] {reason}; set failOnDataLoss=false to read what remains"
-    )
+    return DataLossError(f"[KAFKA_DATA_LOSS.{condition}] {reason}")
 
 
 def report_data_loss(fail: bool, condition: str, reason: str) -> None:
     """Raise DataLossError, or log the loss if the query is to go on."""
     if fail:
-        raise data_loss(condition, reason)
+        raise data_loss(condition, f"{reason}; set failOnDataLoss=false to read what remains")
     logger.warning("data loss, %s: %s", condition, reason)

@@ -23,7 +23,7 @@ from barnabas_common.runtime import Runtime
 from pyspark_barnabas.event_loop import run
 from pyspark_barnabas.options import ReadOptions
 from pyspark_barnabas.reading.columns import in_spark_types
-from pyspark_barnabas.reading.errors import DataLossError, data_loss, report_data_loss
+from pyspark_barnabas.reading.errors import data_loss, report_data_loss
 from pyspark_barnabas.reading.ranges import OffsetRange
 from pyspark_barnabas.reading.topic_identity import has_id
 
@@ -78,7 +78,8 @@ class RangeReader:
         answers, and DataLossError if the topic is another than the planned one."""
         await self._consumer.start()
         try:
-            await self._check_topic(self._options.fail_on_data_loss)
+            if reason := await self._topic_fault():
+                self._note_gone(reason)
             self._consumer.assign([self._tp])
             self._consumer.seek(self._tp, self._planned.start)
         except BaseException:
@@ -111,27 +112,25 @@ class RangeReader:
                     f"{self._planned}: no progress beyond offset {position} within"
                     f" {self._options.poll_timeout_ms} ms: {self._fault or self._silence()}",
                 )
-        # What was returned may be of another topic: that cannot be taken back.
-        await self._check_topic(fail=True)
+        if not self._gone and (reason := await self._topic_fault()):
+            # What was returned may be of another topic: that cannot be taken back.
+            raise data_loss("PARTITIONS_DELETED", f"{self._planned}: {reason}")
         return None
 
-    async def _check_topic(self, fail: bool) -> None:
-        """Set `_gone`, or raise, if the topic is not the one that was planned for."""
-        if self._gone:
-            return
-        reason = await has_id(self._consumer, self._tp.topic, self._planned.topic_id)
-        if reason:
-            self._note_gone(reason, fail)
+    async def _topic_fault(self) -> str:
+        """Return "" if the topic is the one that was planned for, or what has become of it."""
+        return await has_id(self._consumer, self._tp.topic, self._planned.topic_id)
 
-    def _note_gone(self, reason: str, fail: bool) -> None:
-        report_data_loss(fail, "PARTITIONS_DELETED", f"{self._planned}: {reason}")
+    def _note_gone(self, reason: str) -> None:
+        reason = f"{self._planned}: {reason}"
+        report_data_loss(self._options.fail_on_data_loss, "PARTITIONS_DELETED", reason)
         self._gone = True
 
     async def _position(self) -> int:
         try:
             return await self._consumer.position(self._tp)
         except UnknownTopicOrPartitionError as error:
-            self._note_gone(str(error), self._options.fail_on_data_loss)
+            self._note_gone(str(error))
             return self._planned.end
 
     async def _poll(self, position: int) -> "pa.Table | None":
@@ -140,11 +139,9 @@ class RangeReader:
             table = await self._consumer.poll_arrow(timeout_ms=_POLL_MS, headers=headers)
         except LogTruncationError as error:
             # Records that this task has already returned are no longer in the log: it must fail.
-            raise DataLossError(
-                f"[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] {self._planned}: {error}"
-            ) from error
+            raise data_loss("PARTITION_OFFSET_CHANGED", f"{self._planned}: {error}") from error
         except UnknownTopicOrPartitionError as error:
-            self._note_gone(str(error), self._options.fail_on_data_loss)
+            self._note_gone(str(error))
             return None
         except OffsetOutOfRangeError as error:
             self._fault = str(error)

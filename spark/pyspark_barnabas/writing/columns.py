@@ -1,6 +1,6 @@
 """The columns of the sink, those of Spark's own Kafka sink, and Arrow batches as records.
 
-The first word of each error is the condition that Spark's Kafka sink or analyzer names.
+The first word of each error is the condition of Spark's Kafka sink or analyzer, where one exists.
 """
 
 from collections.abc import Iterator, Sequence

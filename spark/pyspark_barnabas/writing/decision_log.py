@@ -78,17 +78,12 @@ class DecisionLog:
 
     async def __aenter__(self) -> Self:
         await self._consumer.start()
-        topic = self._options.decisions_topic
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
-                count = await self._partition_count(topic)
-        except TimeoutError:
-            raise DecisionsTopicError(
-                f"{topic}: it cannot be created, or no broker knows it yet"
-            ) from None
-        number = partition_for_key(self._job.encode(), count)
-        self.partition = TopicPartition(topic, number)
-        self._consumer.assign([self.partition])
+            self.partition = await self._partition_of_job()
+            self._consumer.assign([self.partition])
+        except BaseException:
+            await self._consumer.close()
+            raise
         return self
 
     async def __aexit__(
@@ -131,6 +126,17 @@ class DecisionLog:
 
     async def _end(self) -> int:
         return (await self._consumer.end_offsets([self.partition]))[self.partition]
+
+    async def _partition_of_job(self) -> TopicPartition:
+        topic = self._options.decisions_topic
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                count = await self._partition_count(topic)
+        except TimeoutError:
+            raise DecisionsTopicError(
+                f"{topic}: it cannot be created, or no broker knows it yet"
+            ) from None
+        return TopicPartition(topic, partition_for_key(self._job.encode(), count))
 
     async def _partition_count(self, topic: str) -> int:
         """Creates the topic if need be; another task may be creating it just now."""

@@ -123,6 +123,7 @@ class Driver:
         return (await handle).offset
 
     async def _complete(self, transactions: tuple[PreparedTransaction, ...]) -> None:
+        # The first by itself: a test stops here, with one committed and the others open.
         for prepared in transactions[:1]:
             await self._complete_one(prepared)
             stop_at("after-commit-1")

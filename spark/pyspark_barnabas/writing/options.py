@@ -3,15 +3,26 @@
 Spark passes option keys in lower case, whatever the user wrote.
 """
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.producer import ProducerConfig, ProducerOptions
+from barnabas_common.errors import InvalidArgumentError
+
+from pyspark_barnabas.options.kafka_settings import PREFIX, bootstrap_servers
+from pyspark_barnabas.options.values import (
+    Given,
+    OptionError,
+    boolean,
+    in_kafkas_words,
+    integer,
+    unknown_option,
+)
+
 # A batch of Kafka's 16 KiB holds few records of a table; Spark sends many at a time.
 _BATCH_SIZE = 262_144
-DECISIONS_TOPIC = "barnabas-spark-decisions"
 AT_LEAST_ONCE, EXACTLY_ONCE = "at-least-once", "exactly-once"
 
 _NAMES = (
@@ -45,6 +56,7 @@ _INTEGERS = {
 }
 _WORDS = {"acks": "acks", "compression.type": "compression_type", "client.id": "client_id"}
 _BOOLEANS = {"enable.idempotence": "enable_idempotence"}
+_SETTINGS = _INTEGERS | _WORDS | _BOOLEANS
 _NOT_FOR_USERS = {
     "key.serializer": "keys are strings or binary: convert the column",
     "value.serializer": "values are strings or binary: convert the column",
@@ -55,11 +67,7 @@ _NOT_FOR_USERS = {
     "transaction.two.phase.commit.enable": "delivery=exactly-once sets it",
 }
 _NOT_OFFERED = re.compile(r"(security|sasl|ssl|metric\w*|reconnect|socket)\..*")
-_PREFIX = re.compile(r"[A-Za-z0-9._-]+")
-
-
-class WriteOptionError(ValueError):
-    """An option of the sink that does not exist, contradicts another, or has an invalid value."""
+_IN_AN_ID = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
@@ -73,82 +81,78 @@ class WriteOptions:
     topic: str | None = None
     exactly_once: bool = False
     prefix: str = "spark"
-    decisions_topic: str = DECISIONS_TOPIC
+    decisions_topic: str = "barnabas-spark-decisions"
     job_id: str | None = None
     producer: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parse_write_options(options: Mapping[str, str], streaming: bool) -> WriteOptions:
-    """Check the options; raises WriteOptionError naming the invalid one."""
+    """Check the options; raises OptionError naming the invalid one."""
     given = {key.lower(): value for key, value in options.items()}
     _check_names(given)
-    bootstrap = given.get("kafka.bootstrap.servers") or given.get("bootstrap.servers")
-    if not bootstrap:
-        raise WriteOptionError("the option kafka.bootstrap.servers is required: host:port,...")
+    bootstrap = bootstrap_servers(given)
     exactly_once = _delivery(given) == EXACTLY_ONCE
     if not exactly_once:
         for name in ("transactionalIdPrefix", "decisionsTopic", "jobId"):
             if name.lower() in given:
-                raise WriteOptionError(f"{name} needs delivery={EXACTLY_ONCE}")
+                raise OptionError(f"{name} needs delivery={EXACTLY_ONCE}")
     if streaming and "jobid" in given:
-        raise WriteOptionError("jobId is for batch jobs: a stream has the id of its query")
+        raise OptionError("jobId is for batch jobs: a stream has the id of its query")
     for name in ("transactionalIdPrefix", "jobId"):
-        if name.lower() in given and not _PREFIX.fullmatch(given[name.lower()]):
-            raise WriteOptionError(f"{name} may have letters, digits, '.', '_' and '-' only")
+        if name.lower() in given and not _IN_AN_ID.fullmatch(given[name.lower()]):
+            raise OptionError(f"{name} may have letters, digits, '.', '_' and '-' only")
     return WriteOptions(
         bootstrap_servers=bootstrap,
         topic=given.get("topic"),
         exactly_once=exactly_once,
-        prefix=given.get("transactionalidprefix", "spark"),
-        decisions_topic=given.get("decisionstopic", DECISIONS_TOPIC),
+        prefix=given.get("transactionalidprefix", WriteOptions.prefix),
+        decisions_topic=given.get("decisionstopic", WriteOptions.decisions_topic),
         job_id=given.get("jobid"),
         producer=_producer(given, exactly_once),
     )
 
 
-def _delivery(given: Mapping[str, str]) -> str:
+def _delivery(given: Given) -> str:
     delivery = given.get("delivery", AT_LEAST_ONCE).lower()
     if delivery not in (AT_LEAST_ONCE, EXACTLY_ONCE):
-        raise WriteOptionError(f"delivery must be {AT_LEAST_ONCE} or {EXACTLY_ONCE}: {delivery!r}")
+        raise OptionError(f"delivery must be {AT_LEAST_ONCE} or {EXACTLY_ONCE}: {delivery!r}")
     return delivery
 
 
-def _check_names(given: Mapping[str, str]) -> None:
-    settings = [*_INTEGERS, *_WORDS, *_BOOLEANS]
-    known = {name.lower(): name for name in _NAMES} | {f"kafka.{s}": f"kafka.{s}" for s in settings}
-    for key in sorted(given):
-        if key in known:
-            continue
-        setting = key.removeprefix("kafka.")
-        if key.startswith("kafka.") and setting in _NOT_FOR_USERS:
-            raise WriteOptionError(f"{key} cannot be set: {_NOT_FOR_USERS[setting]}")
-        if key.startswith("kafka.") and _NOT_OFFERED.fullmatch(setting):
-            raise WriteOptionError(f"{key} is not supported: Barnabas has nothing of the kind")
-        close = difflib.get_close_matches(key, known, 1, 0.7)
-        hint = f"; did you mean {known[close[0]]!r}?" if close else ""
-        raise WriteOptionError(f"unknown option {key!r}{hint}")
+def _check_names(given: Given) -> None:
+    names = (*_NAMES, *(PREFIX + setting for setting in _SETTINGS))
+    known = {name.lower() for name in names}
+    for key in sorted(given.keys() - known):
+        setting = key.removeprefix(PREFIX)
+        if setting != key and setting in _NOT_FOR_USERS:
+            raise OptionError(f"{key} cannot be set: {_NOT_FOR_USERS[setting]}")
+        if setting != key and _NOT_OFFERED.fullmatch(setting):
+            raise OptionError(f"{key} is not supported: Barnabas has nothing of the kind")
+        raise unknown_option(key, names)
 
 
-def _producer(given: Mapping[str, str], exactly_once: bool) -> dict[str, Any]:
+def _producer(given: Given, exactly_once: bool) -> dict[str, Any]:
     """Kafka's settings as options of the client, which checks their values."""
     found: dict[str, Any] = {"batch_size": _BATCH_SIZE}
-    for setting, name in (_INTEGERS | _WORDS | _BOOLEANS).items():
-        value = given.get(f"kafka.{setting}")
-        if value is None:
+    for setting, name in _SETTINGS.items():
+        key = PREFIX + setting
+        if key not in given:
             continue
         if setting in _INTEGERS:
-            found[name] = _integer(setting, value)
+            found[name] = integer(given, key, 0)
         elif setting in _BOOLEANS:
-            found[name] = value.lower() == "true"
+            found[name] = boolean(given, key, False)
         else:
-            found[name] = value
-    if exactly_once and str(found.get("acks", "all")) not in ("all", "-1"):
-        raise WriteOptionError(f"kafka.acks={found['acks']} contradicts delivery={EXACTLY_ONCE}")
+            found[name] = given[key]
+    _check_client(found, "")
+    if exactly_once:
+        _check_client(found | {"transactional_id": "any"}, f"contradicts delivery={EXACTLY_ONCE}: ")
     return found
 
 
-def _integer(setting: str, value: str) -> int:
+def _check_client(found: dict[str, Any], what: str) -> None:
     try:
-        return int(value)
-    except ValueError:
-        raise WriteOptionError(f"kafka.{setting} must be a whole number, not {value!r}") from None
+        ProducerConfig.of(ProducerOptions(**found))  # type: ignore[typeddict-item]
+    except InvalidArgumentError as error:
+        names = {name: PREFIX + setting for setting, name in _SETTINGS.items()}
+        raise OptionError(what + in_kafkas_words(error, names)) from None

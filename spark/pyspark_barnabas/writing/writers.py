@@ -9,16 +9,17 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from barnabas import Producer
+from barnabas import PreparedTransaction, Producer
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from pyspark_barnabas.event_loop import run
+from pyspark_barnabas.options import OptionError
 from pyspark_barnabas.writing import driver
 from pyspark_barnabas.writing.columns import arrow_batches, check_columns, rows_of
 from pyspark_barnabas.writing.identity import Attempt, Batch, of_batch_job, of_stream
-from pyspark_barnabas.writing.options import WriteOptionError, WriteOptions, parse_write_options
+from pyspark_barnabas.writing.options import WriteOptions, parse_write_options
 from pyspark_barnabas.writing.producing import deliver, send
 from pyspark_barnabas.writing.stops import stop_at
 from pyspark_barnabas.writing.task import Delivered, Prepared, TaskWriter
@@ -36,7 +37,7 @@ def batch_writer(
 ) -> DataSourceArrowWriter:
     """The writer of a batch job. Raises for options, columns and modes that cannot work."""
     if overwrite:
-        raise WriteOptionError(
+        raise OptionError(
             "Save mode overwrite not allowed for barnabas: a topic is only appended to; use append"
         )
     return BatchWriter(_checked(options, schema, False))
@@ -45,7 +46,7 @@ def batch_writer(
 def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> Any:
     """The writer of a stream. Raises for options, columns and modes that cannot work."""
     if overwrite:
-        raise WriteOptionError("output mode complete would write every row again: use append")
+        raise OptionError("output mode complete would write every row again: use append")
     return StreamWriter(_checked(options, schema, True))
 
 
@@ -131,9 +132,8 @@ def _write_exactly_once(
         run(task.close())
 
 
-def _transactions(messages: Messages) -> list[Any]:
-    found = [message.transaction for message in messages if isinstance(message, Prepared)]
-    return [transaction for transaction in found if transaction is not None]
+def _transactions(messages: Messages) -> list[PreparedTransaction]:
+    return [m.transaction for m in messages if isinstance(m, Prepared) and m.transaction]
 
 
 def _batch_of(messages: Messages) -> Batch | None:
