@@ -1,6 +1,7 @@
 """The pipeline in `examples/`: its programs one after the other, and its notebook."""
 
 import asyncio
+import json
 import os
 import runpy
 import subprocess
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from barnabas import Admin
 from barnabas_tools.local.cluster import LocalCluster
@@ -70,6 +72,18 @@ def test_the_notebook_runs_from_its_first_cell_to_its_last(
     monkeypatch.setattr(sys, "path", [*sys.path])
     runpy.run_path(str(FOLDER / "notebook.py"))
     assert "rows, 0 differences" in capsys.readouterr().out
+
+
+def test_no_flight_of_the_year_is_reported_after_its_day_is_closed(monkeypatch: Any) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import flights
+
+    reported = (
+        json.loads(value)["time_hour"] for _, value in flights.events(flights.load_flights())
+    )
+    times = pd.to_datetime(pd.Series(reported))
+    assert len(times) == 336_776
+    assert times.cummax().sub(times).max() < flights.WATERMARK
 
 
 def test_the_check_finds_rows_that_are_missing_repeated_or_wrong(monkeypatch: Any) -> None:
