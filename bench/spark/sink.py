@@ -31,6 +31,7 @@ def session() -> Any:
     return (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.log.level", "ERROR")
         .getOrCreate()

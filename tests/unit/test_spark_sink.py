@@ -83,6 +83,11 @@ def test_an_option_that_cannot_work_is_named(options: dict[str, str], words: str
         parse_write_options(SERVERS | options, streaming=False)
 
 
+def test_options_that_spark_adds_to_a_stream_are_accepted() -> None:
+    added = {"queryName": "copy", "checkpointLocation": "/checkpoint", "topic": "out"}
+    assert parse_write_options(SERVERS | added, streaming=True).topic == "out"
+
+
 def test_a_stream_has_its_own_identity() -> None:
     with pytest.raises(OptionError, match="jobId is for batch jobs"):
         parse_write_options(SERVERS | {"delivery": "exactly-once", "jobId": "x"}, streaming=True)

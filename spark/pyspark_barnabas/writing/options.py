@@ -34,8 +34,10 @@ _NAMES = (
     "transactionalIdPrefix",
     "decisionsTopic",
     "jobId",
+    # Spark's own, which it passes on.
     "checkpointLocation",
     "path",
+    "queryName",
 )
 # Settings of Kafka's producer, with the client's name for each.
 _INTEGERS = {
