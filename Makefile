@@ -11,8 +11,8 @@ PYTEST := $(PY) -m pytest
 QUICK := tests/unit tests/simulation
 CAMPAIGN := tests/campaign
 PARALLEL := $(PYTEST) -q --numprocesses auto --dist worksteal
-# Most of these wait, for processes and timeouts: two at a time, a file with its cluster in one.
-REAL := $(PYTEST) --numprocesses 2 --dist loadscope
+# Most of these wait, for processes and timeouts: three at a time, a file with its cluster in one.
+REAL := $(PYTEST) --numprocesses 3 --dist loadscope
 
 # Spark's workers must be the interpreter that has pyspark_barnabas.
 export PYSPARK_PYTHON := $(abspath $(PY))
