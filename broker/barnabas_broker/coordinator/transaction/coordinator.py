@@ -20,7 +20,7 @@ from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.config import Config, keys
-from barnabas_broker.coordinator.internal_topic import InternalTopic, ReadShape
+from barnabas_broker.coordinator.internal_topic import InternalTopic
 from barnabas_broker.coordinator.partition_log import PartitionLog
 from barnabas_broker.coordinator.transaction.admin import TransactionAdmin
 from barnabas_broker.coordinator.transaction.admission import (
@@ -72,7 +72,7 @@ class TransactionContext:
     """The surroundings of the coordinator.
 
     `new_producer_id` returns an id that no producer had before; it raises KafkaError while there is
-    none. `read_shape` reads the znode of an internal topic.
+    none. `topic` is `__transaction_state`.
     """
 
     runtime: Runtime
@@ -81,7 +81,7 @@ class TransactionContext:
     metadata_cache: MetadataCache
     events: EventLog
     new_producer_id: Callable[[], Awaitable[int]]
-    read_shape: ReadShape
+    topic: InternalTopic
 
 
 class TransactionCoordinator:
@@ -106,7 +106,7 @@ class TransactionCoordinator:
             _APPEND_TIMEOUT_MS,
         )
         cache = context.metadata_cache
-        self.topic = InternalTopic(TRANSACTION_STATE_TOPIC, cache, context.read_shape)
+        self.topic = context.topic
         self._transactions = Transactions(
             self._partition_log, self.topic, context.events, self._loaded, self._forgotten
         )
@@ -122,6 +122,10 @@ class TransactionCoordinator:
         self.admin = TransactionAdmin(self._transactions, self._markers.missing, self._wall_ms)
         self._completions = Completions()
         self._tasks = TaskScope("transactions")
+
+    def metadata_updated(self) -> None:
+        """The metadata may name `__transaction_state` now."""
+        self._transactions.learn_soon()
 
     def start(self) -> None:
         """Follow the roles of `__transaction_state`, and look for what has timed out or expired."""

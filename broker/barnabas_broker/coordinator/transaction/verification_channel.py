@@ -14,22 +14,22 @@ from barnabas_common.runtime import Address, Channel, Network, Service
 from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_broker.coordinator.internal_topic import InternalTopic, ReadShape
+from barnabas_broker.coordinator.internal_topic import InternalTopic
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.serve.verification import Unverified, no_coordinator
 
 
 class VerificationChannel:
-    """`listener` is the one on which brokers connect to each other. `read_shape` reads the znode of
-    an internal topic."""
+    """`topic` is `__transaction_state`; `listener` is the one on which brokers connect to each
+    other."""
 
     def __init__(
-        self, network: Network, cache: MetadataCache, listener: str, read_shape: ReadShape
+        self, network: Network, cache: MetadataCache, topic: InternalTopic, listener: str
     ) -> None:
         self._network = network
         self._cache = cache
-        self._topic = InternalTopic(TRANSACTION_STATE_TOPIC, cache, read_shape)
+        self._topic = topic
         self._listener = listener
         self._channels: dict[Address, Channel] = {}
 
