@@ -144,7 +144,7 @@ def increment_epoch(
         epochs = (current + 1, NO_PRODUCER_EPOCH)
     elif expected_epoch == current or current == NO_PRODUCER_EPOCH:
         epochs = (current + 1, current)
-    elif expected_epoch == last:
+    elif expected_epoch == last and current <= LAST_CLIENT_EPOCH:
         epochs = (current, last)
     else:
         raise ProducerFencedError(
