@@ -46,6 +46,7 @@ from barnabas_broker.coordinator.transaction.metadata import (
     has_expired,
     has_timed_out,
     is_exhausted,
+    is_known_version,
 )
 from barnabas_broker.coordinator.transaction.states import (
     TransactionState,
@@ -233,7 +234,7 @@ class TransactionCoordinator:
         if bump_supported(client_version):
             before = self._transactions.get(transactional_id)
             await self._completions.wait(before, _COMPLETION_SECONDS)
-        error = self._transactions.status(transactional_id)
+        error = self._status(transactional_id, client_version)
         if error:
             return error
         transaction = self._transactions.get(transactional_id)
@@ -244,6 +245,11 @@ class TransactionCoordinator:
         assert transaction is not None
         transaction.begin(decision)
         return await self._log.write(transaction, decision)
+
+    def _status(self, transactional_id: str, client_version: int) -> ErrorCode:
+        if not is_known_version(client_version):
+            return ErrorCode.UNSUPPORTED_VERSION
+        return self._transactions.status(transactional_id)
 
     def verify(
         self, transactional_id: str, producer: Producer, partition: TopicPartition
@@ -257,7 +263,7 @@ class TransactionCoordinator:
     async def end(self, request: EndTxnRequest) -> EndTxnResponse:
         """EndTxn: answered when the decision is committed; the markers follow."""
         name, version = request.transactional_id, request.transaction_version
-        error = self._transactions.status(name)
+        error = self._status(name, version)
         if error:
             return EndTxnResponse(error)
         producer = Producer(request.producer_id, request.producer_epoch)
