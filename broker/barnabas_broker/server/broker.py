@@ -103,9 +103,6 @@ class Broker:
             self.config[keys.LOG_DIR_STAMP_INTERVAL_MS] / 1000,
             self.events,
         )
-        self._transaction_topic = InternalTopic(
-            TRANSACTION_STATE_TOPIC, self.metadata_cache, self._read_shape
-        )
         self._verifications = self._verification_channel()
         self.replica_manager = ReplicaManager(
             ReplicaContext(
@@ -271,12 +268,12 @@ class Broker:
             self.metadata_cache,
             self.events,
             self._producer_ids.generate,
-            self._transaction_topic,
+            self._verifications.topic,
         )
 
     def _verification_channel(self) -> VerificationChannel:
         network, listener = self._runtime.network, self.config.inter_broker_listener
-        topic = self._transaction_topic
+        topic = InternalTopic(TRANSACTION_STATE_TOPIC, self.metadata_cache, self._read_shape)
         return VerificationChannel(network, self.metadata_cache, topic, listener)
 
     def _leader_facts(self) -> LeaderFacts:

@@ -29,7 +29,7 @@ class VerificationChannel:
     ) -> None:
         self._network = network
         self._cache = cache
-        self._topic = topic
+        self.topic = topic
         self._listener = listener
         self._channels: dict[Address, Channel] = {}
 
@@ -60,7 +60,7 @@ class VerificationChannel:
         }
 
     async def _coordinator_of(self, transactional_id: str) -> Address | None:
-        count = await self._topic.learned_partition_count()
+        count = await self.topic.learned_partition_count()
         if not count:
             return None
         partition = partition_of_key(transactional_id, count)
