@@ -39,7 +39,7 @@ THE_TRANSACTIONAL_ID = Section(
         opposite(
             "A producer that wants a higher epoch names the one it has, or the one before if the answer was lost (KIP-360)",
             "coordinator/transaction/metadata.py",
-            "    elif expected_epoch == last:\n        epochs = (current, last)\n",
+            "    elif expected_epoch == last and current <= LAST_CLIENT_EPOCH:\n        epochs = (current, last)\n",
             "",
             "unit/test_transaction_states.py::test_the_next_epoch",
         ),

@@ -161,6 +161,23 @@ def test_a_transactional_id_that_is_not_used_is_forgotten(leaders: MarkerLeaders
     )
 
 
+@pytest.mark.parametrize("version", [-1, 3, 70_000])
+def test_an_unknown_transaction_version_is_refused_and_leaves_the_transactional_id_usable(
+    leaders: MarkerLeaders, version: int
+) -> None:
+    async def story(_: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        one = RawTransaction(coordinators, version=2)
+        await one.init()
+        one.version = version
+        assert await one.try_add(PARTITIONS[0]) == [E.UNSUPPORTED_VERSION]
+        assert (await one.try_end(False)).error_code == E.UNSUPPORTED_VERSION
+        one.version = 2
+        assert await one.try_add(PARTITIONS[0]) == [E.NONE]
+        assert await one.end(True) is E.NONE
+
+    in_cluster(story)
+
+
 def test_what_is_refused(leaders: MarkerLeaders) -> None:
     async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
         for timeout_ms in (0, -1, 900_001):

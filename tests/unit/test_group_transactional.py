@@ -162,6 +162,21 @@ def test_a_member_must_be_of_this_generation(
     assert check_txn_commit(group(GroupState.DEAD), request) is E.COORDINATOR_NOT_AVAILABLE
 
 
+@pytest.mark.parametrize(
+    ("producer_id", "epoch", "error"),
+    [
+        (-1, 3, E.INVALID_PRODUCER_ID_MAPPING),
+        (7, -1, E.INVALID_PRODUCER_EPOCH),
+        (7, 2**15, E.INVALID_PRODUCER_EPOCH),
+    ],
+)
+def test_a_producer_that_no_batch_can_name_is_refused(
+    producer_id: int, epoch: int, error: ErrorCode
+) -> None:
+    request = TxnOffsetCommitRequest("t", "g", producer_id, epoch)
+    assert check_txn_commit(group(GroupState.EMPTY), request) is error
+
+
 # ---- loading
 
 

@@ -191,3 +191,30 @@ async def test_the_index_keeps_the_aborted_transactions_whose_markers_stay(
     await compact(manager, log, world.passes)
     assert not any(2 in h or 4 in h for h in [headers(log)])
     assert indexed(log) == []
+
+
+async def test_a_crash_does_not_open_a_transaction_whose_marker_is_gone(
+    world: ManagerWorld,
+) -> None:
+    """Segment 2 begins within the transaction; a start after a crash reads it again."""
+    topic = {"cleanup_policy": "compact", "delete_retention_ms": "0", "segment_bytes": "600"}
+    manager = await world.start()
+    log = await world.open(manager, **topic)
+    append(log, -1, (b"big", b"x" * 400), attributes=0)
+    append(log, 1, (b"a", b"1"))
+    log.roll()
+    assert log.active_segment_offset == 2
+    end(log, 1, COMMIT)
+    append(log, -1, (b"a", b"2"), attributes=0)
+    for _ in range(4):
+        seal_log(log)
+        await manager.cleaner.start_over(log)
+        await compact(manager, log, world.passes)
+    assert not {1, 2} & set(headers(log)), "the transaction is gone"
+    assert log.segment_offsets[:2] == [0, 2]
+    await manager.cleaner.close()
+    world.disk.crash(keep_unflushed=True)
+    manager = await world.start()
+    log = await world.open(manager, **topic)
+    log.update_high_watermark(log.log_end_offset)
+    assert log.last_stable_offset == log.log_end_offset

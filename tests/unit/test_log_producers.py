@@ -81,6 +81,30 @@ def test_a_retry_of_several_batches_is_one() -> None:
     assert values_in(read_all(log)) == [b"a", b"b", b"c"]
 
 
+def test_other_records_under_the_sequences_of_stored_ones_are_no_retry() -> None:
+    world = LogWorld()
+    log = world.open()
+    mine, others = sent(b"mine"), sent(b"other")
+    assert log.append_as_leader(mine, 0, NOW).first_offset == 0
+    for again in (False, True):
+        log = world.reopen_clean(log) if again else log
+        for share in (others, others + sent(b"c", sequence=1)):
+            with pytest.raises(OutOfOrderSequenceNumberError, match="another producer"):
+                log.append_as_leader(share, 0, NOW)
+        assert log.append_as_leader(mine, 0, NOW).first_offset == 0
+        assert values_in(read_all(log)) == [b"mine"]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"message_timestamp_type": "LogAppendTime"}, {"compression_type": "gzip"}]
+)
+def test_a_retry_of_what_the_topic_changed_is_one(settings: dict[str, Any]) -> None:
+    log = LogWorld().open(**settings)
+    assert log.append_as_leader(sent(b"a" * 99), 0, NOW + 5).first_offset == 0
+    assert log.append_as_leader(sent(b"a" * 99), 0, NOW + 9).first_offset == 0
+    assert log.log_end_offset == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "error"),
     [

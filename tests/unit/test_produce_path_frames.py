@@ -17,6 +17,7 @@ from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.router import handlers_of
 from barnabas_broker.config import DynamicConfig
 from barnabas_broker.coordinator.group.coordinator import CoordinatorContext, GroupCoordinator
+from barnabas_broker.coordinator.internal_topic import InternalTopic
 from barnabas_broker.coordinator.producer_ids import ProducerIdManager
 from barnabas_broker.coordinator.transaction.coordinator import (
     TransactionContext,
@@ -33,6 +34,7 @@ from barnabas_common.events import EventLog
 from barnabas_common.messages.control import LeaderAndIsrPartition, LeaderAndIsrRequest
 from barnabas_common.messages.produce import ProducePartition, ProduceRequest, ProduceResponse
 from barnabas_common.runtime import InlineOffload, Runtime, Service, SystemClock
+from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_common.transport.codec import REQUESTS, RESPONSES
 
 from tests.support.raw import batch
@@ -85,10 +87,9 @@ async def leader_of_one_partition(directory: Path) -> BrokerParts:
         CoordinatorContext(runtime, config, manager, cache, events, read_shape)
     )
     producer_ids = ProducerIdManager(1, lambda: None)
+    topic = InternalTopic(TRANSACTION_STATE_TOPIC, cache, read_shape)
     transactions = TransactionCoordinator(
-        TransactionContext(
-            runtime, config, manager, cache, events, producer_ids.generate, read_shape
-        )
+        TransactionContext(runtime, config, manager, cache, events, producer_ids.generate, topic)
     )
     return BrokerParts(
         1, config, runtime, cache, manager, groups, transactions, producer_ids, lambda: None,

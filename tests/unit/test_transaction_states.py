@@ -111,6 +111,12 @@ def test_another_epoch_than_the_current_and_the_last_is_fenced(expected: int) ->
         increment_epoch(metadata, 500, expected, 9)
 
 
+def test_the_epoch_below_the_highest_gets_no_other_one_of_its_producer_id() -> None:
+    metadata = replace(NEW, producer_epoch=MAX_EPOCH, last_producer_epoch=LAST_CLIENT_EPOCH)
+    with pytest.raises(ProducerFencedError):
+        increment_epoch(metadata, 500, LAST_CLIENT_EPOCH, 9)
+
+
 def test_no_client_gets_the_highest_epoch() -> None:
     with pytest.raises(ValueError, match="no client may have epoch 32767"):
         increment_epoch(replace(NEW, producer_epoch=LAST_CLIENT_EPOCH), 500, -1, 9)

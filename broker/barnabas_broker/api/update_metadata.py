@@ -13,7 +13,8 @@ async def handle_update_metadata(
 ) -> UpdateMetadataResponse:
     response = parts.replica_manager.update_metadata(request)
     if not response.error_code:
-        parts.groups.partitions_deleted(
+        parts.transactions.metadata_updated()
+        parts.groups.metadata_updated(
             [
                 TopicPartition(state.topic, state.partition)
                 for state in request.partitions

@@ -88,7 +88,7 @@ class OwnedPartitions(ABC, Generic[L]):
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         count = self.topic.partition_count
         if not count:
-            self._learn_soon()
+            self.learn_soon()
             return ErrorCode.NOT_COORDINATOR
         partition = partition_of_key(key, count)
         if partition in self._loading:
@@ -112,8 +112,13 @@ class OwnedPartitions(ABC, Generic[L]):
     def _partition_for(self, key: str) -> int:
         return partition_of_key(key, self.topic.partition_count)
 
-    def _learn_soon(self) -> None:
-        if self.topic.exists and not self._learning:
+    def learn_soon(self) -> None:
+        """Read the number of partitions in the background, unless it is known.
+
+        Also as soon as the metadata names the topic: it must be known while ZooKeeper is away.
+        """
+        topic = self.topic
+        if self._active and topic.exists and not topic.partition_count and not self._learning:
             self._learning = True
             self._tasks.spawn(self._learn(), "partition count")
 

@@ -1,11 +1,12 @@
 """What readers of a log use: its offsets, and lookups. `UnifiedLog` is the whole."""
 
 from barnabas_common.errors import OffsetOutOfRangeError
-from barnabas_common.record.batch import next_offset
+from barnabas_common.record.batch import BatchHeader, next_offset
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.log.index.transaction_index import AbortedTxn, aborted_between
 from barnabas_broker.log.local_log import LocalLog
+from barnabas_broker.log.producers.producer_state import check_retry
 from barnabas_broker.log.producers.producer_state_manager import ProducerStateManager
 from barnabas_broker.log.segment.timestamp_lookup import (
     TimestampedOffset,
@@ -60,6 +61,14 @@ class ReadableLog:
             return []
         with self._guard.io("read"):
             return list(aborted_between(indexes, offset, next_offset(records) or offset))
+
+    def _check_retry(self, header: BatchHeader, last_offset: int) -> None:
+        """`header` is of a batch that seems to be stored, with this last offset; see
+        `check_retry`."""
+        with self._guard.io("read"):
+            found = self._local.segments.holding(last_offset).locate(last_offset)
+        if found is not None and found[1].last_offset == last_offset:
+            check_retry(header, found[1])
 
     def check_in_range(self, offset: int) -> None:
         """Raises OffsetOutOfRangeError unless log start <= offset <= log end."""

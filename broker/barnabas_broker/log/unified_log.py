@@ -122,13 +122,14 @@ class UnifiedLog(ReadableLog):
     ) -> Appended:
         """Append a producer's batches atomically, under the next offsets and `leader_epoch`.
 
-        Batches that an idempotent producer sends again are not appended: the answer is that of the
-        first time. `guard`: see `ProducerStateManager.check`. Raises the errors of `verified`, of
-        that check and of `check_produced`, and KafkaStorageError if the disk failed.
+        A retry is not appended, but answered as before. `guard`: see `ProducerStateManager.check`.
+        Raises as that, `verified`, `check_retry`, `check_produced`, and KafkaStorageError.
         """
         self._guard.check_usable()
         sent = verified(records, origin)
         known = self.producers.check(sent, origin, guard)
+        if known.batches:
+            self._check_retry(sent[known.batches - 1].header, known.last_offset)
         if known.batches == len(sent):
             return Appended(known.first_offset, known.last_offset, known.timestamp)
         batches = check_produced(sent[known.batches :], self.config, now_ms)
@@ -258,8 +259,7 @@ class UnifiedLog(ReadableLog):
     def truncate_to(self, offset: int) -> None:
         """Remove all records at `offset` and above.
 
-        A batch with `offset` in its middle is removed as a whole. Epochs without records are
-        removed in any case.
+        A batch with `offset` in its middle goes as a whole; epochs without records go in any case.
         """
         self._guard.check_usable()
         if offset < 0:

@@ -15,6 +15,7 @@ from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind, EventLog
 from barnabas_common.messages.control import ControlledShutdownRequest, ControlledShutdownResponse
 from barnabas_common.runtime import Listen, Listener, Runtime, Service
+from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_controller.config import ControllerConfig
 from barnabas_controller.store import znodes
 from barnabas_controller.zookeeper.session import Connect
@@ -23,7 +24,7 @@ from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.api.router import handlers_of
 from barnabas_broker.config import Config, DynamicConfig, keys
 from barnabas_broker.coordinator.group.coordinator import CoordinatorContext, GroupCoordinator
-from barnabas_broker.coordinator.internal_topic import TopicShape
+from barnabas_broker.coordinator.internal_topic import InternalTopic, TopicShape
 from barnabas_broker.coordinator.producer_ids import ProducerIdManager
 from barnabas_broker.coordinator.transaction.coordinator import (
     TransactionContext,
@@ -267,12 +268,13 @@ class Broker:
             self.metadata_cache,
             self.events,
             self._producer_ids.generate,
-            self._read_shape,
+            self._verifications.topic,
         )
 
     def _verification_channel(self) -> VerificationChannel:
         network, listener = self._runtime.network, self.config.inter_broker_listener
-        return VerificationChannel(network, self.metadata_cache, listener, self._read_shape)
+        topic = InternalTopic(TRANSACTION_STATE_TOPIC, self.metadata_cache, self._read_shape)
+        return VerificationChannel(network, self.metadata_cache, topic, listener)
 
     def _leader_facts(self) -> LeaderFacts:
         config = self._controller_config

@@ -164,8 +164,9 @@ class GroupCoordinator:
     def _forgotten(self, group: Group) -> None:
         self._rebalances.forget(group, ErrorCode.NOT_COORDINATOR)
 
-    def partitions_deleted(self, deleted: list[TopicPartition]) -> None:
-        """Topics were deleted; their offsets are removed in the background."""
+    def metadata_updated(self, deleted: list[TopicPartition]) -> None:
+        """Offsets of `deleted` topics are removed in the background."""
+        self._groups.learn_soon()
         self._groups.partitions_deleted(deleted)
         if deleted and self._groups.is_active:
             self._spawn(self.offsets.partitions_deleted(deleted, _TOPIC_DELETED))

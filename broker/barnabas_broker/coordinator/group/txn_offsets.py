@@ -21,6 +21,8 @@ from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.partition_log import InTransaction
 from barnabas_broker.coordinator.record_fields import fits
 
+_EPOCHS = range(2**15)
+
 
 class TxnOffsets:
     """`exists` says whether a partition is in the metadata."""
@@ -118,6 +120,10 @@ def check_txn_commit(group: Group, request: TxnOffsetCommitRequest) -> ErrorCode
     member. Producers before KIP-447 did not say for whom they commit."""
     if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if request.producer_id < 0:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if request.producer_epoch not in _EPOCHS:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
     named = request.member_id or request.group_instance_id
     if request.generation_id < 0 and (group.state is GroupState.EMPTY or not named):
         return ErrorCode.NONE

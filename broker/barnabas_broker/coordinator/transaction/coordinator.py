@@ -20,7 +20,7 @@ from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.config import Config, keys
-from barnabas_broker.coordinator.internal_topic import InternalTopic, ReadShape
+from barnabas_broker.coordinator.internal_topic import InternalTopic
 from barnabas_broker.coordinator.partition_log import PartitionLog
 from barnabas_broker.coordinator.transaction.admin import TransactionAdmin
 from barnabas_broker.coordinator.transaction.admission import (
@@ -46,6 +46,7 @@ from barnabas_broker.coordinator.transaction.metadata import (
     has_expired,
     has_timed_out,
     is_exhausted,
+    is_known_version,
 )
 from barnabas_broker.coordinator.transaction.states import (
     TransactionState,
@@ -72,7 +73,7 @@ class TransactionContext:
     """The surroundings of the coordinator.
 
     `new_producer_id` returns an id that no producer had before; it raises KafkaError while there is
-    none. `read_shape` reads the znode of an internal topic.
+    none. `topic` is `__transaction_state`.
     """
 
     runtime: Runtime
@@ -81,7 +82,7 @@ class TransactionContext:
     metadata_cache: MetadataCache
     events: EventLog
     new_producer_id: Callable[[], Awaitable[int]]
-    read_shape: ReadShape
+    topic: InternalTopic
 
 
 class TransactionCoordinator:
@@ -106,7 +107,7 @@ class TransactionCoordinator:
             _APPEND_TIMEOUT_MS,
         )
         cache = context.metadata_cache
-        self.topic = InternalTopic(TRANSACTION_STATE_TOPIC, cache, context.read_shape)
+        self.topic = context.topic
         self._transactions = Transactions(
             self._partition_log, self.topic, context.events, self._loaded, self._forgotten
         )
@@ -122,6 +123,10 @@ class TransactionCoordinator:
         self.admin = TransactionAdmin(self._transactions, self._markers.missing, self._wall_ms)
         self._completions = Completions()
         self._tasks = TaskScope("transactions")
+
+    def metadata_updated(self) -> None:
+        """The metadata may name `__transaction_state` now."""
+        self._transactions.learn_soon()
 
     def start(self) -> None:
         """Follow the roles of `__transaction_state`, and look for what has timed out or expired."""
@@ -229,7 +234,7 @@ class TransactionCoordinator:
         if bump_supported(client_version):
             before = self._transactions.get(transactional_id)
             await self._completions.wait(before, _COMPLETION_SECONDS)
-        error = self._transactions.status(transactional_id)
+        error = self._status(transactional_id, client_version)
         if error:
             return error
         transaction = self._transactions.get(transactional_id)
@@ -240,6 +245,11 @@ class TransactionCoordinator:
         assert transaction is not None
         transaction.begin(decision)
         return await self._log.write(transaction, decision)
+
+    def _status(self, transactional_id: str, client_version: int) -> ErrorCode:
+        if not is_known_version(client_version):
+            return ErrorCode.UNSUPPORTED_VERSION
+        return self._transactions.status(transactional_id)
 
     def verify(
         self, transactional_id: str, producer: Producer, partition: TopicPartition
@@ -253,7 +263,7 @@ class TransactionCoordinator:
     async def end(self, request: EndTxnRequest) -> EndTxnResponse:
         """EndTxn: answered when the decision is committed; the markers follow."""
         name, version = request.transactional_id, request.transaction_version
-        error = self._transactions.status(name)
+        error = self._status(name, version)
         if error:
             return EndTxnResponse(error)
         producer = Producer(request.producer_id, request.producer_epoch)

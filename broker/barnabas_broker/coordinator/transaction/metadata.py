@@ -120,6 +120,11 @@ def is_exhausted(producer_epoch: int) -> bool:
     return producer_epoch >= LAST_CLIENT_EPOCH
 
 
+def is_known_version(client_version: int) -> bool:
+    """Whether a client may have this transaction version."""
+    return 0 <= client_version <= EPOCH_BUMP_VERSION
+
+
 def bump_supported(client_version: int) -> bool:
     """Whether the client expects a higher epoch after each transaction."""
     return client_version >= EPOCH_BUMP_VERSION
@@ -144,7 +149,7 @@ def increment_epoch(
         epochs = (current + 1, NO_PRODUCER_EPOCH)
     elif expected_epoch == current or current == NO_PRODUCER_EPOCH:
         epochs = (current + 1, current)
-    elif expected_epoch == last:
+    elif expected_epoch == last and current <= LAST_CLIENT_EPOCH:
         epochs = (current, last)
     else:
         raise ProducerFencedError(

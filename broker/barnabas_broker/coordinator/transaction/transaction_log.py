@@ -44,8 +44,8 @@ class TransactionLog:
         stays pending. NOT_COORDINATOR of a transaction that is not here any more leaves it to the
         next coordinator whether the change counts.
         """
-        record = KeyValue(encode_key(change.transactional_id), encode_value(change))
         try:
+            record = KeyValue(encode_key(change.transactional_id), encode_value(change))
             error = await self._append(transaction, record)
         except BaseException:
             transaction.fail()

@@ -14,22 +14,22 @@ from barnabas_common.runtime import Address, Channel, Network, Service
 from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_broker.coordinator.internal_topic import InternalTopic, ReadShape
+from barnabas_broker.coordinator.internal_topic import InternalTopic
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.serve.verification import Unverified, no_coordinator
 
 
 class VerificationChannel:
-    """`listener` is the one on which brokers connect to each other. `read_shape` reads the znode of
-    an internal topic."""
+    """`topic` is `__transaction_state`; `listener` is the one on which brokers connect to each
+    other."""
 
     def __init__(
-        self, network: Network, cache: MetadataCache, listener: str, read_shape: ReadShape
+        self, network: Network, cache: MetadataCache, topic: InternalTopic, listener: str
     ) -> None:
         self._network = network
         self._cache = cache
-        self._topic = InternalTopic(TRANSACTION_STATE_TOPIC, cache, read_shape)
+        self.topic = topic
         self._listener = listener
         self._channels: dict[Address, Channel] = {}
 
@@ -60,7 +60,7 @@ class VerificationChannel:
         }
 
     async def _coordinator_of(self, transactional_id: str) -> Address | None:
-        count = await self._topic.learned_partition_count()
+        count = await self.topic.learned_partition_count()
         if not count:
             return None
         partition = partition_of_key(transactional_id, count)

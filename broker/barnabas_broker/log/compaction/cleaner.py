@@ -72,6 +72,8 @@ class Cleaner:
     buffer_bytes: int
     producers: ProducerScan = field(default_factory=ProducerScan)
     counts: Counts = field(default_factory=Counts)
+    last_marker_gone: int | None = None
+    """The offset of the last marker that was left out so far."""
     _segment: Segment | None = None
     _markers: set[int] = field(default_factory=set)
     """The offsets of the markers in the segment that is written."""
@@ -184,6 +186,8 @@ class Cleaner:
         for header, batch in _verified(chunk):
             self.counts.records_before += header.record_count
             kept = _kept(header, batch, rules, transactions)
+            if header.is_control and header.record_count and _has_no_records(kept):
+                self.last_marker_gone = header.last_offset
             if kept is not None:
                 after = parse_header(kept)
                 self.counts.records_after += after.record_count
@@ -229,6 +233,10 @@ def _kept(
     if transactions.batch_is_aborted(header) or not header.record_count:
         return empty_batch(header) if rules.stays_without_records(header) else None
     return filter_batch(batch, header, rules)
+
+
+def _has_no_records(kept: Buffer | None) -> bool:
+    return kept is None or not parse_header(kept).record_count
 
 
 def _chunks(source: Source, position: int, buffer_bytes: int) -> Iterator[bytes]:

@@ -296,6 +296,8 @@ class LogCleaner:
             await self._off_loop(work, cleaner.open_segment, group)
             await self._slices(work, cleaner.write_group(group, rules, transactions))
             work.check()
+            if cleaner.last_marker_gone is not None:
+                work.log.producers.marker_goes(cleaner.last_marker_gone)
             cleaned = cleaner.take_segment()
         except BaseException:
             with suppress(OSError):

@@ -21,6 +21,7 @@ collector, and a snapshot is the first 46 bytes of each.
 import struct
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from barnabas_common.errors import (
@@ -40,6 +41,14 @@ _BATCH = struct.Struct(">iqiq")
 ENTRY_SIZE = _ENTRY.size
 _BATCH_START, _BATCH_END = 10, 34
 _OLDER_KEPT = (BATCHES_KEPT - 2) * _BATCH.size
+_comparable = attrgetter(
+    "attributes",
+    "record_count",
+    "last_offset_delta",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+)
 _LAST_OFFSET = struct.Struct(">q")
 _LAST_OFFSET_POSITION, _TIMESTAMP_POSITION, _TXN_POSITION = 14, 26, 38
 
@@ -265,6 +274,21 @@ def _known(state: ProducerStateEntry, share: Share) -> Known | None:
         if _is_same(kept[-1], header):
             return _first_batches(share, count, kept)
     return None
+
+
+def check_retry(header: BatchHeader, stored: BatchHeader) -> None:
+    """Raise OutOfOrderSequenceNumberError if another producer wrote what is stored.
+
+    An older copy of ZooKeeper gives out producer ids that are in use. Two producers then have one
+    id, the same epoch and the same first sequences; the records of the second would be taken for a
+    retry, and lost. A retry has the same checksum, which does not cover what a leader stamps. It
+    says nothing if the topic's settings or compaction changed the batch.
+    """
+    if _comparable(stored) == _comparable(header) and stored.crc != header.crc:
+        raise OutOfOrderSequenceNumberError(
+            f"producer id {header.producer_id}: another producer had this id, and has written other"
+            f" records under sequence {header.base_sequence}"
+        )
 
 
 def _is_same(batch: tuple[int, ...], header: BatchHeader) -> bool:

@@ -334,6 +334,14 @@ class ProducerStateManager:
         """Remove the snapshots at these offsets, where no segment begins any more."""
         self._remove(offset for offset in self.snapshot_offsets if offset in offsets)
 
+    def marker_goes(self, offset: int) -> None:
+        """Compaction is about to remove a marker, and has removed its transaction: a snapshot from
+        before the marker may say that it is open."""
+        self._pending = [one for one in self._pending if one.offset > offset]
+        for snapshot in self._writing:
+            snapshot.is_abandoned |= snapshot.offset <= offset
+        self._remove(one for one in self.snapshot_offsets if one <= offset)
+
     def remove_snapshots_below(self, offset: int) -> None:
         """Remove the snapshots from which the log cannot be read on any more."""
         self._remove(one for one in self.snapshot_offsets if one < offset)
