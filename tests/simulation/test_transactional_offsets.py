@@ -1,6 +1,7 @@
 """Offsets in a transaction, and the loop that consumes, transforms and produces."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -30,6 +31,7 @@ from barnabas_common.errors import (
 )
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import OffsetFetchRequest
+from barnabas_common.messages.producer_ids import InitProducerIdRequest
 from barnabas_common.messages.transactions import (
     AddOffsetsToTxnRequest,
     EndTxnRequest,
@@ -380,6 +382,60 @@ def test_the_loop_of_a_fenced_producer_ends_and_its_heir_goes_on() -> None:
                 await exactly_once(consumer, zombie, overtaken)
             await exactly_once(consumer, heir, copy, idle_ms=5_000)
         assert brokers.copies() == every(20)
+
+    copying(scenario)
+
+
+def test_a_loop_that_is_cancelled_while_it_commits_reads_nothing_twice() -> None:
+    async def scenario(brokers: Copying) -> None:
+        fill(brokers, 3)
+        async with consumer_of(brokers) as consumer, producer_of(brokers) as producer:
+            held = brokers.hold(EndTxnRequest, lambda _: True)
+            loop = asyncio.create_task(exactly_once(consumer, producer, copy))
+            await held.reached.wait()
+            loop.cancel()
+            await asyncio.sleep(0.1)
+            held.release.set()
+            with pytest.raises(asyncio.CancelledError):
+                await loop
+            with contextlib.suppress(ClientError):  # what a begin advises if it does not know
+                await producer.commit_transaction()
+            await exactly_once(consumer, producer, copy, idle_ms=5_000)
+        assert brokers.copies() == every(3)
+
+    copying(scenario)
+
+
+def test_a_loop_that_is_cancelled_while_its_commit_is_refused_reads_again() -> None:
+    async def scenario(brokers: Copying) -> None:
+        fill(brokers, 3)
+        async with consumer_of(brokers) as consumer, producer_of(brokers) as producer:
+            held = brokers.hold(EndTxnRequest, lambda _: True)
+            loop = asyncio.create_task(exactly_once(consumer, producer, copy))
+            await held.reached.wait()
+            loop.cancel()
+            await asyncio.sleep(0.1)
+            brokers.refusals[EndTxnRequest] += [E.TRANSACTION_ABORTABLE]
+            held.release.set()
+            with pytest.raises(asyncio.CancelledError):
+                await loop
+            await exactly_once(consumer, producer, copy, idle_ms=5_000)
+        assert brokers.copies() == every(3)
+
+    copying(scenario)
+
+
+def test_a_loop_that_is_cancelled_before_it_has_an_id_can_be_started_again() -> None:
+    async def scenario(brokers: Copying) -> None:
+        fill(brokers, 3)
+        async with consumer_of(brokers) as consumer, producer_of(brokers) as producer:
+            held = brokers.hold(InitProducerIdRequest, lambda _: True)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await exactly_once(consumer, producer, copy)
+            held.release.set()
+            await exactly_once(consumer, producer, copy, idle_ms=5_000)
+        assert brokers.copies() == every(3)
 
     copying(scenario)
 

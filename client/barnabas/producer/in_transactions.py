@@ -49,9 +49,11 @@ class InTransactions(Client):
 
     @property
     def initialized(self) -> bool:
-        """Whether `init_transactions` was called."""
-        transactions = self.transactions
-        return transactions is not None and transactions.state is not State.UNINITIALIZED
+        """Whether `init_transactions` has succeeded, or has failed for good."""
+        return self.transactions is not None and self.transactions.state not in (
+            State.UNINITIALIZED,
+            State.INITIALIZING,
+        )
 
     @property
     def in_transaction(self) -> bool:
