@@ -103,3 +103,23 @@ def test_topics_and_their_partitions() -> None:
     assert selected(["flights", "rates:0,2"]) == {"flights": None, "rates": [0, 2]}
     with pytest.raises(UsageFailed):
         selected(["rates:x"])
+
+
+@pytest.mark.parametrize("text", ["P9999999999999D", "PT99999999999999999H"])
+def test_a_duration_that_is_too_long_is_refused(text: str) -> None:
+    with pytest.raises(UsageFailed, match="--by-duration"):
+        target_of(**{**NOTHING, "duration": text})
+
+
+def test_a_time_before_1970_is_no_special_timestamp() -> None:
+    """-1 and -2 would mean the end and the beginning to ListOffsets."""
+    target = target_of(**{**NOTHING, "at": "1969-12-31T23:59:59.999"})
+    assert target.timestamp == 0
+
+
+@pytest.mark.parametrize("content", [b"\xd0\x00", b"flights,0," + b"1" * 200_000])
+def test_a_file_that_is_no_export_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "offsets.csv"
+    file.write_bytes(content)
+    with pytest.raises(UsageFailed, match=r"offsets\.csv"):
+        read(file)
