@@ -177,11 +177,13 @@ async def _describe(
     admin: "Admin", name: str, storage: str
 ) -> "tuple[GroupDescription, list[dict[str, Any]]]":
     """The group, and a row for each partition that is committed or assigned."""
+    from barnabas_tools.cli.log_ends import log_ends
+
     found = (await admin.describe_groups([name]))[name]
     committed = await admin.list_group_offsets(name, storage)
     readers = {tp: member for member in found.members for tp in member.assignment}
     partitions = sorted({*committed, *readers})
-    ends = await _existing_ends(admin, partitions)
+    ends = await log_ends(admin, partitions)
     rows = []
     for tp in partitions:
         at = committed[tp].offset if tp in committed else None
@@ -201,16 +203,6 @@ async def _describe(
             }
         )
     return found, rows
-
-
-async def _existing_ends(
-    admin: "Admin", partitions: "Iterable[TopicPartition]"
-) -> "dict[TopicPartition, int]":
-    """The log end offsets; a deleted topic has none."""
-    from barnabas_common.messages.offsets import LATEST_TIMESTAMP
-
-    names = set(await admin.list_topics())
-    return await _offsets(admin, [tp for tp in partitions if tp.topic in names], LATEST_TIMESTAMP)
 
 
 async def _offsets(
@@ -286,11 +278,16 @@ async def _partitions(
 ) -> "list[TopicPartition]":
     from barnabas_common.topic_partition import TopicPartition
 
+    from barnabas_tools.cli.log_ends import log_ends
+
     chosen = selected(topics)
     if target.file is not None:
         return sorted(tp for tp in target.file if not chosen or tp.topic in chosen)
     if not chosen:
-        return sorted(committed)
+        existing = await log_ends(admin, committed)
+        for tp in sorted(committed.keys() - existing.keys()):
+            note(f"{tp} does not exist any more, so it is left out")
+        return sorted(existing)
     found = []
     for topic, numbers in chosen.items():
         if numbers is None:
