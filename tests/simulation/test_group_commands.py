@@ -60,3 +60,20 @@ def test_a_partition_without_a_leader_does_not_hide_the_others() -> None:
         assert [partition.end for partition in look.partitions] == [0, None]
 
     story(scenario)
+
+
+def test_listings_wait_for_no_broker_that_has_died() -> None:
+    """It is still registered when the listing begins."""
+
+    async def scenario(cluster: SimulatedCluster, admin: Admin) -> None:
+        await admin.create_topic(TOPIC, 2, 3)
+        for number in range(6):
+            await admin.alter_group_offsets(f"g{number}", {FIRST: 0})
+        expected = [f"g{number}" for number in range(6)]
+        assert [group.group_id for group in await admin.list_groups()] == expected
+        cluster.kill(3)
+        groups, transactions = await asyncio.gather(admin.list_groups(), admin.list_transactions())
+        assert [group.group_id for group in groups] == expected
+        assert transactions == []
+
+    story(scenario)
