@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from barnabas_common.topic_partition import TopicPartition
+from barnabas_tools.cli.admin.group import checked_states
 from barnabas_tools.cli.admin.reset_offsets import (
     Log,
     Target,
@@ -123,3 +124,10 @@ def test_a_file_that_is_no_export_is_refused(tmp_path: Path, content: bytes) -> 
     file.write_bytes(content)
     with pytest.raises(UsageFailed, match=r"offsets\.csv"):
         read(file)
+
+
+def test_states_are_found_in_any_case_and_others_are_refused() -> None:
+    assert checked_states(["empty", "PreparingRebalance"]) == ["Empty", "PreparingRebalance"]
+    assert checked_states(None) == []
+    with pytest.raises(UsageFailed, match="Stable, Dead, Empty, not 'Foo'"):
+        checked_states(["Stable", "Foo"])

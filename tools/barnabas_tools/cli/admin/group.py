@@ -27,6 +27,7 @@ _OFFSETS = ("group", "topic", "partition", "current_offset", "log_end_offset", "
 _MEMBERS = ("group", "member_id", "client_id", "host", "instance_id", "partitions", "assignment")
 _STATE = ("group", "state", "assignor", "coordinator", "members", "lag")
 _RESET = ("group", "topic", "partition", "old_offset", "new_offset")
+_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 # States in which no member could commit over a reset.
 _INACTIVE = ("Empty", "Dead")
 
@@ -59,9 +60,19 @@ def list_groups(
 ) -> None:
     """List the groups of the cluster."""
     settings = settings_of(context)
-    found = run_admin(settings, lambda admin: admin.list_groups(state or (), storage.value))
+    states = checked_states(state)
+    found = run_admin(settings, lambda admin: admin.list_groups(states, storage.value))
     rows = [{"group": g.group_id, "state": g.group_state, "type": g.protocol_type} for g in found]
     print_rows(settings, ("group", "state", "type"), rows)
+
+
+def checked_states(given: list[str] | None) -> list[str]:
+    """The states as Kafka spells them; raises UsageFailed for others."""
+    known = {state.lower(): state for state in _STATES}
+    for state in given or ():
+        if state.lower() not in known:
+            raise UsageFailed(f"--state wants one of {', '.join(_STATES)}, not {state!r}")
+    return [known[state.lower()] for state in given or ()]
 
 
 @app.command()
