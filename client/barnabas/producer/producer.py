@@ -130,8 +130,7 @@ class Producer(InTransactions):
                 raise
             raise mistake_in(error, topic, value, key, timestamp_ms) from error
         except (KafkaError, BufferExhaustedError) as error:
-            if self.transactions is not None:  # committed, the transaction would lack the record
-                self.transactions.batch_failed(error)
+            self._missing_in_transaction(error)
             raise
 
     async def send_and_wait(
@@ -156,22 +155,11 @@ class Producer(InTransactions):
             await self._ensure_started()
         if self.transactions is not None:
             self.transactions.check_send()
-        measured = measure(batch)
-        if len(batch) > self._config.max_request_size:
-            raise MessageTooLargeError(
-                f"{len(batch)} bytes of batches are over max_request_size "
-                f"({self._config.max_request_size})"
-            )
-        queues = self._topics.get(topic) or await self._load_topic(topic)
-        queue = self._choose(queues, None, partition)
-        await self._allocate(len(batch))
-        now = self._runtime.clock.monotonic()
-        if measured.names_producer:  # of the log that the batches were read from
-            batch = with_producer(batch, -1, -1, -1)
-        prebuilt = ProducerBatch.of_payload(queue.topic_partition, batch, measured, now)
-        self._accumulator.enqueue(queue, prebuilt)
-        await asyncio.sleep(0)
-        return DeliveryHandle(prebuilt.result, 0, measured.max_timestamp)
+        try:
+            return await self._enqueue(topic, partition, batch)
+        except (KafkaError, BufferExhaustedError) as error:
+            self._missing_in_transaction(error)
+            raise
 
     async def flush(self) -> None:
         """Send everything now and wait until every record is delivered or given up.
@@ -232,6 +220,24 @@ class Producer(InTransactions):
         await self._ensure_started()
         queues = self._topics.get(topic) or await self._load_topic(topic)
         return queues.count
+
+    async def _enqueue(self, topic: str, partition: int, batch: bytes) -> DeliveryHandle:
+        measured = measure(batch)
+        if len(batch) > self._config.max_request_size:
+            raise MessageTooLargeError(
+                f"{len(batch)} bytes of batches are over max_request_size "
+                f"({self._config.max_request_size})"
+            )
+        queues = self._topics.get(topic) or await self._load_topic(topic)
+        queue = self._choose(queues, None, partition)
+        await self._allocate(len(batch))
+        now = self._runtime.clock.monotonic()
+        if measured.names_producer:  # of the log that the batches were read from
+            batch = with_producer(batch, -1, -1, -1)
+        prebuilt = ProducerBatch.of_payload(queue.topic_partition, batch, measured, now)
+        self._accumulator.enqueue(queue, prebuilt)
+        await asyncio.sleep(0)
+        return DeliveryHandle(prebuilt.result, 0, measured.max_timestamp)
 
     async def _open(self) -> None:
         self._wall_ms = self._runtime.clock.wall_ms
@@ -303,6 +309,11 @@ class Producer(InTransactions):
             except BarnabasError:
                 self._accumulator.pool.deallocate(size)
                 raise
+
+    def _missing_in_transaction(self, error: BarnabasError) -> None:
+        """Committed, the transaction would lack what was refused."""
+        if self.transactions is not None:
+            self.transactions.batch_failed(error)
 
     def _discard_empty(self, topic: str) -> None:
         """Drop the batch that was opened for a record that could not be encoded."""
