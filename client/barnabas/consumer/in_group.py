@@ -13,6 +13,7 @@ from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.client import Client
+from barnabas.cluster.options import checked_partition, checked_partitions
 from barnabas.consumer.buffer import FetchBuffer
 from barnabas.consumer.commits import OnCommit
 from barnabas.consumer.config import ConsumerConfig
@@ -129,7 +130,7 @@ class InGroup(Client):
         """What the group has committed, for the assigned partitions or for these."""
         membership = await self._started_membership("committed")
         wanted = self._positions.states if partitions is None else partitions
-        named = [TopicPartition(*partition) for partition in wanted]
+        named = checked_partitions(wanted)
         return await membership.commits.committed(named, self._timeout) if named else {}
 
     @property
@@ -287,7 +288,7 @@ class InGroup(Client):
         return chosen or list(self._positions.states.values())
 
     def _assigned(self, partition: TopicPartition | tuple[str, int]) -> TopicPartitionState:
-        tp = TopicPartition(*partition)
+        tp = checked_partition(partition)
         state = self._positions.states.get(tp)
         if state is None:
             raise InvalidArgumentError(f"{tp} is not assigned to this consumer")
