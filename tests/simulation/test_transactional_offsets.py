@@ -226,6 +226,25 @@ def test_offsets_that_take_too_long_are_given_up_by_an_abort() -> None:
     story(scenario, PARTITIONS)
 
 
+def test_offsets_that_take_too_long_are_explained() -> None:
+    async def scenario(brokers: TransactionBrokers) -> None:
+        brokers.refusals[AddOffsetsToTxnRequest] += [E.COORDINATOR_LOAD_IN_PROGRESS]
+        async with producer_of(brokers, max_block_ms=1_000) as producer:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            brokers.refusals[TxnOffsetCommitRequest] += [E.UNKNOWN_TOPIC_OR_PARTITION] * 1_000
+            with pytest.raises(RequestTimedOutError, match="failure: UNKNOWN_TOPIC_OR_PARTITION"):
+                await producer.send_offsets_to_transaction({TP: 3}, "g")
+            await producer.abort_transaction()
+            await producer.begin_transaction()
+            held = brokers.hold(AddOffsetsToTxnRequest, lambda _: True)
+            with pytest.raises(RequestTimedOutError, match="last failure: none"):
+                await producer.send_offsets_to_transaction({TP: 3}, "g")
+            held.release.set()
+
+    story(scenario, PARTITIONS)
+
+
 def test_a_member_reads_offsets_that_no_transaction_may_still_change() -> None:
     async def scenario(brokers: TransactionBrokers) -> None:
         async with consumer_of(brokers) as consumer:
