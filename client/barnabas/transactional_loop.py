@@ -26,6 +26,7 @@ from barnabas_common.errors import (
     TransactionAbortableError,
     UnknownProducerIdError,
 )
+from barnabas_common.messages.groups import KAFKA_STORAGE
 from barnabas_common.record.record import Headers
 from barnabas_common.topic_partition import TopicPartition
 
@@ -97,6 +98,11 @@ async def run(
         raise InvalidArgumentError(
             "exactly_once needs a consumer with enable_auto_commit=False: "
             "its offsets are committed with the transaction"
+        )
+    if config.offsets_storage != KAFKA_STORAGE:
+        raise InvalidArgumentError(
+            'exactly_once needs a consumer with offsets_storage="kafka": '
+            "ZooKeeper takes part in no transaction"
         )
     if not consumer.reads_committed:
         raise InvalidArgumentError(

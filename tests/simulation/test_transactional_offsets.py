@@ -491,6 +491,11 @@ def test_the_loop_refuses_a_consumer_that_commits_by_itself_or_has_no_group() ->
             async with consumer_of(brokers, enable_auto_commit=True) as consumer:
                 with pytest.raises(InvalidArgumentError, match="enable_auto_commit=False"):
                     await exactly_once(consumer, producer, copy)
+            async with consumer_of(brokers, offsets_storage="zookeeper") as consumer:
+                with pytest.raises(InvalidArgumentError, match='offsets_storage="kafka"'):
+                    await exactly_once(consumer, producer, copy)
+                with pytest.raises(ClientError, match="ZooKeeper"):
+                    consumer.group_metadata()
             async with consumer_of(brokers, group_id=None) as consumer:
                 with pytest.raises(InvalidGroupIdError):
                     await exactly_once(consumer, producer, copy)

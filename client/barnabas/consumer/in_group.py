@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas_common.errors import ClientError, InvalidArgumentError, InvalidGroupIdError
+from barnabas_common.messages.groups import KAFKA_STORAGE
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
@@ -151,6 +152,10 @@ class InGroup(Client):
         Raises `CommitFailedError` if it is no member: others may read its partitions.
         """
         self._check_in_group("group_metadata")
+        if self._config.offsets_storage != KAFKA_STORAGE:
+            raise ClientError(
+                "this consumer keeps its offsets in ZooKeeper, which takes part in no transaction"
+            )
         membership = self._membership
         if membership is None:
             raise ClientError("start the consumer before group_metadata")
