@@ -148,6 +148,11 @@ class InTransactions(Client):
         if self.transactions.state is State.FATAL_ERROR:
             await self.close()
 
+    def _missing_in_transaction(self, error: BarnabasError) -> None:
+        """Committed, the transaction would lack what was refused."""
+        if self.transactions is not None:
+            self.transactions.batch_failed(error)
+
     async def _started_transactions(self, what: str) -> TransactionManager:
         await self._ensure_started()
         if self.transactions is None:
