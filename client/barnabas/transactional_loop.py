@@ -26,6 +26,7 @@ from barnabas_common.errors import (
     TransactionAbortableError,
     UnknownProducerIdError,
 )
+from barnabas_common.messages.groups import KAFKA_STORAGE
 from barnabas_common.record.record import Headers
 from barnabas_common.topic_partition import TopicPartition
 
@@ -71,7 +72,7 @@ async def exactly_once(
 
     Ends when no record comes for `idle_ms`, when the consumer is closed, or with an error: what
     `transform` raises, what makes the results impossible to send, or a fatal error of the producer.
-    The consumer is then where the last committed transaction ended.
+    The consumer is then where the last committed transaction ended, also if the loop was cancelled.
 
     The consumer needs a group, `enable_auto_commit=False` and `isolation_level="read_committed"`;
     the producer a `transactional_id` of its own.
@@ -97,6 +98,11 @@ async def run(
         raise InvalidArgumentError(
             "exactly_once needs a consumer with enable_auto_commit=False: "
             "its offsets are committed with the transaction"
+        )
+    if config.offsets_storage != KAFKA_STORAGE:
+        raise InvalidArgumentError(
+            'exactly_once needs a consumer with offsets_storage="kafka": '
+            "ZooKeeper takes part in no transaction"
         )
     if not consumer.reads_committed:
         raise InvalidArgumentError(
@@ -130,6 +136,7 @@ async def _copy(
     transform_all: TransformAll,
 ) -> BarnabasError | None:
     """One transaction; returns why it was aborted if another attempt may succeed."""
+    committed = False
     try:
         async with producer.transaction():
             group = consumer.group_metadata()
@@ -137,15 +144,33 @@ async def _copy(
                 await producer.send(*result)
             offsets = {r.topic_partition: _after(r) for r in records}
             await _until_decided(lambda: producer.send_offsets_to_transaction(offsets, group))
-            await _until_decided(producer.commit_transaction)
+            try:
+                await _until_decided(producer.commit_transaction)
+            except asyncio.CancelledError:
+                committed = await _has_committed(producer)
+                raise
     except BaseException as error:
-        _rewind(consumer, records)
+        if not committed:
+            _rewind(consumer, records)
         if not isinstance(error, _PASSING):
             raise
         while producer.in_transaction:  # the abort has timed out
             await _until_decided(producer.abort_transaction)
         return error
     return None
+
+
+async def _has_committed(producer: Producer) -> bool:
+    """Whether a commit that its caller no longer waits for succeeds: it says where to read on.
+
+    Waits as long as an abort would; an outcome that is not known then counts as none.
+    """
+    try:
+        await producer.commit_transaction()
+    except BarnabasError as error:
+        logger.warning("a loop was cancelled while it committed: %s", error)
+        return False
+    return True
 
 
 def _after(record: ConsumerRecord) -> OffsetAndMetadata:

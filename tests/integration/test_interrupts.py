@@ -4,12 +4,15 @@ It may come at any moment, so a command is also interrupted while it starts. A t
 only while Python itself starts, because it is Python's.
 """
 
+import array
+import fcntl
 import os
 import re
 import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,6 +125,35 @@ def test_a_simulation_at_any_moment(jobs: int, moment: int) -> None:
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
+
+
+def test_a_consumer_whose_reader_goes_away_leaves_and_commits_what_it_printed(
+    cluster: LocalCluster,
+) -> None:
+    """As `consume --group | head` does it; the pipe is full when its reader goes."""
+    shell = Shell(cluster.bootstrap)
+    shell.ok("topic", "create", "long", "--partitions", "1", "--replication-factor", "1")
+    shell.ok("produce", "long", stdin=f"{'x' * 100}\n" * 3_000)
+    process = start(cluster, "consume", "long", "--from-beginning", "--group", "readers")
+    assert process.stdout is not None and process.stderr is not None
+    pipe = process.stdout.fileno()
+    deadline = time.monotonic() + 60
+    while bytes_in(pipe) < 60_000 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    printed = int(process.stderr.read().split()[0])
+    assert 0 < printed < 700
+    assert shell.rows("group", "describe", "readers", "--members") == []
+    (row,) = shell.rows("group", "describe", "readers")
+    assert row["current_offset"] == printed
+
+
+def bytes_in(pipe: int) -> int:
+    """How much was written to a pipe and not read."""
+    counted = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, counted)
+    return counted[0]
 
 
 def test_produce_that_waits_for_input(cluster: LocalCluster) -> None:

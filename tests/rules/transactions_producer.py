@@ -81,8 +81,8 @@ THE_EXACT_COPY = Section(
         opposite(
             "After an abort the same records are read again",
             "transactional_loop.py",
-            "        _rewind(consumer, records)\n",
-            "        pass\n",
+            "            _rewind(consumer, records)\n",
+            "            pass\n",
             "simulation/test_transactional_offsets.py::test_a_transaction_that_fails_is_repeated_with_the_same_records",
         ),
         opposite(

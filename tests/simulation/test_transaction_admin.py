@@ -19,6 +19,8 @@ from barnabas_common.messages.transactions import (
 )
 from barnabas_common.runtime import Service
 from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_tools.cli.admin.transaction import _abort
+from barnabas_tools.cli.settings import CommandFailed
 from barnabas_tools.labs.framework.old_producer import OldProducer
 
 from tests.support.raw_transactions import PARTITIONS, TransactionCoordinators, in_cluster
@@ -129,3 +131,24 @@ def test_an_administrator_ends_a_hanging_transaction_and_only_by_an_abort() -> N
             assert await read(cluster, [FIRST]) == []
 
     in_cluster(story, **{VERIFICATION: "false"})
+
+
+def test_the_command_aborts_nothing_that_is_not_open() -> None:
+    """A mistyped producer id must not look like success, and nothing may be written for it."""
+
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        async with admin_of(cluster) as admin, producer_of(cluster, "copy") as producer:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            await producer.send_and_wait("orders", b"1", partition=0)
+            (one,) = (await admin.describe_producers([FIRST]))[FIRST]
+            end = await admin.end_offsets("orders")
+            named = (one.producer_id + 1, one.producer_epoch, 0)
+            with pytest.raises(CommandFailed, match="has no open transaction in orders-0"):
+                await _abort(admin, tuple(FIRST), None, named)
+            assert await admin.end_offsets("orders") == end
+            await _abort(admin, tuple(FIRST), None, (one.producer_id, one.producer_epoch, 0))
+            (one,) = (await admin.describe_producers([FIRST]))[FIRST]
+            assert one.current_txn_start_offset < 0
+
+    in_cluster(story)

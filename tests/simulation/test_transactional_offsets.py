@@ -1,6 +1,7 @@
 """Offsets in a transaction, and the loop that consumes, transforms and produces."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -30,6 +31,7 @@ from barnabas_common.errors import (
 )
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import OffsetFetchRequest
+from barnabas_common.messages.producer_ids import InitProducerIdRequest
 from barnabas_common.messages.transactions import (
     AddOffsetsToTxnRequest,
     EndTxnRequest,
@@ -224,6 +226,25 @@ def test_offsets_that_take_too_long_are_given_up_by_an_abort() -> None:
     story(scenario, PARTITIONS)
 
 
+def test_offsets_that_take_too_long_are_explained() -> None:
+    async def scenario(brokers: TransactionBrokers) -> None:
+        brokers.refusals[AddOffsetsToTxnRequest] += [E.COORDINATOR_LOAD_IN_PROGRESS]
+        async with producer_of(brokers, max_block_ms=1_000) as producer:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            brokers.refusals[TxnOffsetCommitRequest] += [E.UNKNOWN_TOPIC_OR_PARTITION] * 1_000
+            with pytest.raises(RequestTimedOutError, match="failure: UNKNOWN_TOPIC_OR_PARTITION"):
+                await producer.send_offsets_to_transaction({TP: 3}, "g")
+            await producer.abort_transaction()
+            await producer.begin_transaction()
+            held = brokers.hold(AddOffsetsToTxnRequest, lambda _: True)
+            with pytest.raises(RequestTimedOutError, match="last failure: none"):
+                await producer.send_offsets_to_transaction({TP: 3}, "g")
+            held.release.set()
+
+    story(scenario, PARTITIONS)
+
+
 def test_a_member_reads_offsets_that_no_transaction_may_still_change() -> None:
     async def scenario(brokers: TransactionBrokers) -> None:
         async with consumer_of(brokers) as consumer:
@@ -384,6 +405,60 @@ def test_the_loop_of_a_fenced_producer_ends_and_its_heir_goes_on() -> None:
     copying(scenario)
 
 
+def test_a_loop_that_is_cancelled_while_it_commits_reads_nothing_twice() -> None:
+    async def scenario(brokers: Copying) -> None:
+        fill(brokers, 3)
+        async with consumer_of(brokers) as consumer, producer_of(brokers) as producer:
+            held = brokers.hold(EndTxnRequest, lambda _: True)
+            loop = asyncio.create_task(exactly_once(consumer, producer, copy))
+            await held.reached.wait()
+            loop.cancel()
+            await asyncio.sleep(0.1)
+            held.release.set()
+            with pytest.raises(asyncio.CancelledError):
+                await loop
+            with contextlib.suppress(ClientError):  # what a begin advises if it does not know
+                await producer.commit_transaction()
+            await exactly_once(consumer, producer, copy, idle_ms=5_000)
+        assert brokers.copies() == every(3)
+
+    copying(scenario)
+
+
+def test_a_loop_that_is_cancelled_while_its_commit_is_refused_reads_again() -> None:
+    async def scenario(brokers: Copying) -> None:
+        fill(brokers, 3)
+        async with consumer_of(brokers) as consumer, producer_of(brokers) as producer:
+            held = brokers.hold(EndTxnRequest, lambda _: True)
+            loop = asyncio.create_task(exactly_once(consumer, producer, copy))
+            await held.reached.wait()
+            loop.cancel()
+            await asyncio.sleep(0.1)
+            brokers.refusals[EndTxnRequest] += [E.TRANSACTION_ABORTABLE]
+            held.release.set()
+            with pytest.raises(asyncio.CancelledError):
+                await loop
+            await exactly_once(consumer, producer, copy, idle_ms=5_000)
+        assert brokers.copies() == every(3)
+
+    copying(scenario)
+
+
+def test_a_loop_that_is_cancelled_before_it_has_an_id_can_be_started_again() -> None:
+    async def scenario(brokers: Copying) -> None:
+        fill(brokers, 3)
+        async with consumer_of(brokers) as consumer, producer_of(brokers) as producer:
+            held = brokers.hold(InitProducerIdRequest, lambda _: True)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await exactly_once(consumer, producer, copy)
+            held.release.set()
+            await exactly_once(consumer, producer, copy, idle_ms=5_000)
+        assert brokers.copies() == every(3)
+
+    copying(scenario)
+
+
 def test_two_loops_in_a_group_and_one_that_leaves() -> None:
     async def scenario(brokers: Copying) -> None:
         fill(brokers, 30)
@@ -416,6 +491,11 @@ def test_the_loop_refuses_a_consumer_that_commits_by_itself_or_has_no_group() ->
             async with consumer_of(brokers, enable_auto_commit=True) as consumer:
                 with pytest.raises(InvalidArgumentError, match="enable_auto_commit=False"):
                     await exactly_once(consumer, producer, copy)
+            async with consumer_of(brokers, offsets_storage="zookeeper") as consumer:
+                with pytest.raises(InvalidArgumentError, match='offsets_storage="kafka"'):
+                    await exactly_once(consumer, producer, copy)
+                with pytest.raises(ClientError, match="ZooKeeper"):
+                    consumer.group_metadata()
             async with consumer_of(brokers, group_id=None) as consumer:
                 with pytest.raises(InvalidGroupIdError):
                     await exactly_once(consumer, producer, copy)

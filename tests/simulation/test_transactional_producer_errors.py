@@ -7,6 +7,7 @@ import pytest
 from barnabas_common.errors import (
     BarnabasError,
     ClosedError,
+    CorruptMessageError,
     DeliveryTimeoutError,
     InvalidArgumentError,
     InvalidProducerEpochError,
@@ -109,6 +110,41 @@ def test_a_record_that_is_refused_at_once_is_missing_in_the_transaction() -> Non
             with pytest.raises(MessageTooLargeError):
                 await producer.send("flights", bytes(2_000_000))
             with pytest.raises(MessageTooLargeError):
+                await producer.commit_transaction()
+            await producer.abort_transaction()
+        assert brokers.committed() == []
+
+    story(scenario)
+
+
+def test_a_commit_whose_producer_is_closed_is_not_called_aborted() -> None:
+    async def scenario(brokers: TransactionBrokers) -> None:
+        producer = producer_of(brokers)
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        await send(producer, b"a")
+        brokers.silences[EndTxnRequest] = 1
+        commit = asyncio.create_task(producer.commit_transaction())
+        while not brokers.committed():
+            await asyncio.sleep(0.1)
+        await producer.close(timeout_ms=100)
+        with pytest.raises(ClosedError, match="commit_transaction.*outcome is not known"):
+            await commit
+        assert brokers.committed() == [b"a"]
+
+    story(scenario)
+
+
+@pytest.mark.parametrize("batch", [bytes(2_000_000), b"torn"])
+def test_batches_that_cannot_be_sent_abort_the_transaction(batch: bytes) -> None:
+    async def scenario(brokers: TransactionBrokers) -> None:
+        async with producer_of(brokers) as producer:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            await send(producer, b"a")
+            with pytest.raises(CorruptMessageError):
+                await producer.send_batch("flights", 0, batch)
+            with pytest.raises(TransactionAbortableError):
                 await producer.commit_transaction()
             await producer.abort_transaction()
         assert brokers.committed() == []

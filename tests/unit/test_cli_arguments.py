@@ -2,6 +2,7 @@
 
 import re
 import resource
+import shlex
 import subprocess
 import sys
 from importlib.metadata import version
@@ -84,6 +85,11 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         ["produce", "t", "--compression", "rar"],
         ["consume", "t", "--offset", "3"],
         ["consume", "t", "--partition", "0", "--offset", "soon"],
+        ["consume", "t", "--partition", "0", "--offset", "²"],
+        ["consume", "t", "--partition", "0", "--offset", "9" * 19],
+        ["watch", "--for", "nan"],
+        ["doctor", "--wait", "nan"],
+        ["doctor", "--wait", "-1"],
         ["consume", "t", "--partition", "0", "--offset", "3", "--from-beginning"],
         ["consume", "t", "--isolation-level", "serializable"],
         ["cluster", "start", "--brokers", "0"],
@@ -151,3 +157,33 @@ def test_the_list_of_commands_loads_neither_broker_nor_simulator_nor_grpc() -> N
 def test_completion_is_an_option_of_the_front_door_only(command: str) -> None:
     help_text = barnabas(command, "--help").stdout
     assert "--help" in help_text and "--install-completion" not in help_text
+
+
+# Commands that print a result without a cluster.
+TABLE = ["doctor", "--bootstrap", "127.0.0.1:1"]
+LINES = ["doctor", "--bootstrap", "127.0.0.1:1", "-o", "json"]
+
+
+def in_shell(arguments: list[str], redirection: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "barnabas_tools.entry", *arguments]
+    line = f"{shlex.join(command)} {redirection}"
+    return subprocess.run(
+        ["sh", "-c", line], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
+@pytest.mark.parametrize(
+    "arguments", [TABLE, LINES, ["produce", "t", "--bootstrap", "127.0.0.1:1"], ["--help"]]
+)
+def test_a_command_runs_with_closed_streams(arguments: list[str], closed: str) -> None:
+    result = in_shell(arguments, closed)
+    assert result.returncode == (0 if arguments == ["--help"] else 1)
+    assert "Traceback" not in result.stderr and "Exception" not in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [TABLE, LINES])
+def test_output_that_cannot_be_written_is_one_line_on_stderr(arguments: list[str]) -> None:
+    result = in_shell(arguments, ">/dev/full")
+    assert result.returncode == 1
+    assert result.stderr == "barnabas: [Errno 28] No space left on device\n"

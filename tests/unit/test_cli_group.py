@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from barnabas_common.topic_partition import TopicPartition
+from barnabas_tools.cli.admin.group import checked_states
 from barnabas_tools.cli.admin.reset_offsets import (
     Log,
     Target,
@@ -103,3 +104,30 @@ def test_topics_and_their_partitions() -> None:
     assert selected(["flights", "rates:0,2"]) == {"flights": None, "rates": [0, 2]}
     with pytest.raises(UsageFailed):
         selected(["rates:x"])
+
+
+@pytest.mark.parametrize("text", ["P9999999999999D", "PT99999999999999999H"])
+def test_a_duration_that_is_too_long_is_refused(text: str) -> None:
+    with pytest.raises(UsageFailed, match="--by-duration"):
+        target_of(**{**NOTHING, "duration": text})
+
+
+def test_a_time_before_1970_is_no_special_timestamp() -> None:
+    """-1 and -2 would mean the end and the beginning to ListOffsets."""
+    target = target_of(**{**NOTHING, "at": "1969-12-31T23:59:59.999"})
+    assert target.timestamp == 0
+
+
+@pytest.mark.parametrize("content", [b"\xd0\x00", b"flights,0," + b"1" * 200_000])
+def test_a_file_that_is_no_export_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "offsets.csv"
+    file.write_bytes(content)
+    with pytest.raises(UsageFailed, match=r"offsets\.csv"):
+        read(file)
+
+
+def test_states_are_found_in_any_case_and_others_are_refused() -> None:
+    assert checked_states(["empty", "PreparingRebalance"]) == ["Empty", "PreparingRebalance"]
+    assert checked_states(None) == []
+    with pytest.raises(UsageFailed, match="Stable, Dead, Empty, not 'Foo'"):
+        checked_states(["Stable", "Foo"])

@@ -1,8 +1,10 @@
 """What commands print: tables that are never cut, JSON lines, records byte for byte."""
 
 import asyncio
+import io
 import json
 import os
+import sys
 
 import pytest
 from barnabas.admin import BrokerReplicas
@@ -27,6 +29,23 @@ def test_a_table_in_a_pipe_is_neither_cut_nor_wrapped(capsys: pytest.CaptureFixt
     heading, row = capsys.readouterr().out.splitlines()
     assert heading.split() == ["NAME", "VALUE", "BROKERS", "WELL", "LEADER"]
     assert row.split() == [LONG, "7", "1,2", "yes", "-"]
+
+
+class Broken(io.StringIO):
+    """A pipe whose reader has gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("output", Output)
+def test_a_reader_that_has_gone_is_told_as_such(
+    output: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`main` then exits with 0; rich would exit with 1."""
+    monkeypatch.setattr(sys, "stdout", Broken())
+    with pytest.raises(BrokenPipeError):
+        print_rows(Settings(output=output), ("a",), [{"a": 1}])
 
 
 def test_square_brackets_in_a_cell_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,11 +2,11 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from barnabas import ConsumerRecord, ProducerRecord
+from barnabas import ConsumerRecord, ProducerRecord, RebalanceListener
 from barnabas.sync import Consumer, Producer, exactly_once
 from barnabas.sync.loop_thread import LoopThread
 from barnabas_common.errors import (
@@ -136,3 +136,35 @@ def test_the_loop_transforms_in_a_thread(brokers: TransactionBrokers) -> None:
         closing.join()
     assert sorted(brokers.committed(1)) == sorted(b"copy of %d" % n for n in range(20))
     assert "barnabas" not in threads and threading.main_thread().name not in threads
+
+
+def test_a_listener_may_commit_but_not_poll(brokers: TransactionBrokers) -> None:
+    """A poll would wait for the rebalance, which waits for the listener."""
+    brokers.log().append(one_record())
+    told: list[str] = []
+
+    class Busy(RebalanceListener):
+        def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+            consumer.commit({partitions[0]: 0})
+            for poll in (consumer.poll, consumer.poll_arrow, lambda timeout_ms: next(consumer)):
+                with pytest.raises(ClientError, match="must not poll"):
+                    poll(timeout_ms=1_000)
+                told.append("refused")
+            with Consumer("flights", bootstrap_servers=brokers.bootstrap, runtime=brokers.runtime,
+                          auto_offset_reset="earliest") as another:  # fmt: skip
+                told.append(str(len(another.poll(timeout_ms=10_000))))
+
+    consumer = Consumer(
+        bootstrap_servers=brokers.bootstrap, runtime=brokers.runtime, group_id="g",
+        auto_offset_reset="earliest",
+    )  # fmt: skip
+    with consumer:
+        consumer.subscribe("flights", Busy())
+        assert len(consumer.poll(timeout_ms=30_000)) == 1
+    assert told == ["refused", "refused", "refused", "1"]
+
+
+def one_record() -> bytes:
+    builder = BatchBuilder()
+    builder.append(0, None, b"v", [])
+    return bytes(builder.build())

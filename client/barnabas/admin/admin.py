@@ -41,7 +41,12 @@ from barnabas.admin.group_explaining import view_of_group
 from barnabas.admin.group_requests import GroupDescription
 from barnabas.admin.transactions.administration import AdminOfTransactions
 from barnabas.cluster.by_leader import list_offsets
-from barnabas.cluster.options import DEFAULT_BOOTSTRAP
+from barnabas.cluster.options import (
+    DEFAULT_BOOTSTRAP,
+    checked_names,
+    checked_partition,
+    checked_partitions,
+)
 from barnabas.explain import Explanation, explain
 from barnabas.group.explaining import GroupSentence, explain_group
 from barnabas.group.offsets import OffsetAndMetadata, checked
@@ -289,7 +294,7 @@ class Admin(AdminOfTransactions):
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, ListedOffset]:
         """The offset at each timestamp: ms, or LATEST (-1), EARLIEST (-2), MAX_TIMESTAMP (-3)."""
-        wanted = {TopicPartition(*tp): timestamp for tp, timestamp in timestamps.items()}
+        wanted = {checked_partition(tp): timestamp for tp, timestamp in timestamps.items()}
         return await list_offsets(await self._ready(), wanted, 0, self._patience)
 
     async def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
@@ -305,12 +310,14 @@ class Admin(AdminOfTransactions):
     ) -> list[ListedGroup]:
         """All groups, or those in these states. `storage` "zookeeper": those with offsets there."""
         cluster = await self._ready()
-        return await group_requests.list_groups(cluster, states, storage, self._patience)
+        return await group_requests.list_groups(
+            cluster, checked_names("states", states), storage, self._patience
+        )
 
     async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
         """State, members and what each reads; state Dead if there is no such group."""
         cluster = await self._ready()
-        wanted = list(dict.fromkeys(group_ids))
+        wanted = list(dict.fromkeys(checked_names("groups", group_ids)))
         described = await asyncio.gather(
             *(group_requests.describe_group(cluster, g, self._patience) for g in wanted)
         )
@@ -318,8 +325,9 @@ class Admin(AdminOfTransactions):
 
     async def delete_groups(self, group_ids: Iterable[str], storage: str = KAFKA_STORAGE) -> None:
         """Groups without members, and their offsets; raises the first failure."""
+        names = checked_names("groups", group_ids)
         cluster = await self._ready()
-        for group_id in group_ids:
+        for group_id in names:
             await group_requests.delete_group(cluster, group_id, storage, self._patience)
 
     async def list_group_offsets(
@@ -346,7 +354,7 @@ class Admin(AdminOfTransactions):
     ) -> None:
         """Forget what the group has committed for partitions that no member reads."""
         cluster = await self._ready()
-        wanted = [TopicPartition(*partition) for partition in partitions]
+        wanted = checked_partitions(partitions)
         await group_requests.delete_group_offsets(cluster, group_id, wanted, self._patience)
 
     async def explain_group(self, group_id: str, seconds: float = 2.0) -> list[GroupSentence]:

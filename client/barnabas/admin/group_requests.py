@@ -1,6 +1,5 @@
 """Requests about consumer groups: to the coordinator of each; a listing to all brokers."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +23,7 @@ from barnabas_common.messages.groups import (
 from barnabas_common.runtime import Service
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.admin.repeating import repeated
+from barnabas.admin.repeating import every_broker
 from barnabas.cluster import Cluster
 from barnabas.group.awaiting import Awaiting, awaiting_of
 from barnabas.group.coordinator import GroupCoordinator
@@ -76,25 +75,16 @@ async def list_groups(
 ) -> list[ListedGroup]:
     """The groups of all brokers, by name; raises if one of them does not answer in time."""
     request = ListGroupsRequest(list(states), storage, _CLIENT)
-    brokers = list(cluster.metadata.brokers)
-    answers = await asyncio.gather(
-        *(_list_at(cluster, broker_id, request, timeout) for broker_id in brokers)
-    )
-    found = {group.group_id: group for answer in answers for group in answer}
-    return [found[group_id] for group_id in sorted(found)]
 
-
-async def _list_at(
-    cluster: Cluster, broker_id: int, request: ListGroupsRequest, timeout: float
-) -> list[ListedGroup]:
-    async def attempt() -> list[ListedGroup]:
+    async def ask(broker_id: int) -> list[ListedGroup]:
         channel = cluster.channel(broker_id, Service.COORDINATOR)
         answer: ListGroupsResponse = await channel.call(request, cluster.request_timeout)
         raise_for(answer.error_code, f"broker {broker_id}")
         return answer.groups
 
-    what = f"broker {broker_id} did not list its groups"
-    return await repeated(cluster, attempt, timeout, what)
+    answers = await every_broker(cluster, ask, timeout, "not every broker listed its groups")
+    found = {group.group_id: group for answer in answers for group in answer}
+    return [found[group_id] for group_id in sorted(found)]
 
 
 async def describe_group(cluster: Cluster, group_id: str, timeout: float) -> GroupDescription:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from barnabas_common.errors import BarnabasError, RequestTimedOutError
+from barnabas_common.messages.metadata import MetadataRequest
 
 from barnabas.cluster import Cluster
 
@@ -32,3 +33,26 @@ async def repeated(
                 raise RequestTimedOutError(f"{what}: {error}") from error
             cluster.request_refresh()
             await asyncio.sleep(pause)
+
+
+async def every_broker(
+    cluster: Cluster, ask: Callable[[int], Awaitable[T]], timeout: float, what: str
+) -> list[T]:
+    """What every registered broker answers to `ask(broker_id)`; repeated as a whole.
+
+    A broker that has died may be registered for a while; others take over what it coordinated.
+    """
+
+    async def attempt() -> list[T]:
+        brokers = (await cluster.refresh(MetadataRequest())).brokers
+        answers = await asyncio.gather(
+            *(ask(broker.broker_id) for broker in brokers), return_exceptions=True
+        )
+        found = []
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+            found.append(answer)
+        return found
+
+    return await repeated(cluster, attempt, timeout, what)

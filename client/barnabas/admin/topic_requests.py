@@ -26,14 +26,12 @@ from barnabas.admin.events import NETWORK_MARGIN
 from barnabas.admin.visibility import has_partitions, is_gone, wait_until_known
 from barnabas.cluster import Cluster
 from barnabas.cluster.by_controller import ask_controller
-from barnabas.cluster.options import check_int
+from barnabas.cluster.options import check_int, checked_names
 
 
 def names(topics: Iterable[str]) -> list[str]:
     """The names of several topics. A str would be taken for one name a letter."""
-    if isinstance(topics, str):
-        raise InvalidArgumentError(f"topics are several names: [{topics!r}], not {topics!r}")
-    return list(topics)
+    return checked_names("topics", topics)
 
 
 def assigned(assignments: Mapping[int, Sequence[int]] | None) -> list[ReplicaAssignment]:

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
+from math import isnan
 from typing import Any, TypeVar
 
 from barnabas_common.errors import InvalidArgumentError
 from barnabas_common.runtime import Address
+from barnabas_common.topic_partition import TopicPartition
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 
@@ -40,9 +42,38 @@ def check_int(name: str, value: object, minimum: int, maximum: int = 2**63 - 1) 
         raise InvalidArgumentError(f"{name} must be {bounds}, not {value}")
 
 
+def checked_names(what: str, values: Iterable[str]) -> list[str]:
+    """Several names. A str would be taken for one name a letter."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidArgumentError(f"{what} are several names: [{values!r}], not {values!r}")
+    found = list(values)
+    for value in found:
+        check_str(f"a name of {what}", value)
+    return found
+
+
+def checked_partition(value: object) -> TopicPartition:
+    """A partition that may be given as a plain pair; raises `InvalidArgumentError`."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InvalidArgumentError(f"a partition is (topic, number), not {value!r}")
+    found = TopicPartition(*value)
+    check_topic(found.topic)
+    check_int(f"partition of {found.topic!r}", found.partition, 0, 2**31 - 1)
+    return found
+
+
+def checked_partitions(values: Iterable[object]) -> list[TopicPartition]:
+    """Several partitions; raises `InvalidArgumentError`."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidArgumentError(f"partitions are several (topic, number), not {values!r}")
+    return [checked_partition(value) for value in values]
+
+
 def check_timeout(name: str, value: object) -> None:
     """Raise `InvalidArgumentError` unless a time limit in ms is a number or None (no limit)."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or isnan(value):
         raise InvalidArgumentError(f"{name} must be a number of ms or None, not {value!r}")
 
 

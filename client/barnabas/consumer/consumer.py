@@ -23,7 +23,14 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.by_leader import list_offsets
 from barnabas.cluster.metadata import TopicInfo
-from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_int, check_timeout, check_topic
+from barnabas.cluster.options import (
+    DEFAULT_BOOTSTRAP,
+    check_int,
+    check_timeout,
+    check_topic,
+    checked_partition,
+    checked_partitions,
+)
 from barnabas.consumer.config import ConsumerConfig, ConsumerOptions
 from barnabas.consumer.fetcher import Fetcher
 from barnabas.consumer.in_group import InGroup
@@ -90,10 +97,7 @@ class Consumer(InGroup):
             raise ClientError(
                 "this consumer reads all partitions of its topics: to assign, make one without"
             )
-        assigned = [TopicPartition(topic, partition) for topic, partition in partitions]
-        for tp in assigned:
-            check_topic(tp.topic)
-            check_int(f"partition of {tp.topic!r}", tp.partition, 0)
+        assigned = checked_partitions(partitions)
         self._positions.assign(dict.fromkeys(assigned))
         self._drop_pending(None)
         if self._loop is not None:
@@ -188,10 +192,10 @@ class Consumer(InGroup):
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, ListedOffset | None]:
         """The first record at or after each timestamp (ms); None if there is none."""
-        for tp, timestamp in timestamps.items():
-            check_int(f"the timestamp of {tp[0]}-{tp[1]}", timestamp, 0)
+        wanted = {checked_partition(tp): timestamp for tp, timestamp in timestamps.items()}
+        for tp, timestamp in wanted.items():
+            check_int(f"the timestamp of {tp}", timestamp, 0)
         await self._ensure_started()
-        wanted = {TopicPartition(*tp): timestamp for tp, timestamp in timestamps.items()}
         found = await list_offsets(
             self._cluster, wanted, self._config.isolation_code, self._timeout
         )
@@ -361,6 +365,6 @@ class Consumer(InGroup):
 
     async def _offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         await self._ensure_started()
-        named = {TopicPartition(*tp): timestamp for tp, timestamp in wanted.items()}
+        named = {checked_partition(tp): timestamp for tp, timestamp in wanted.items()}
         found = await list_offsets(self._cluster, named, self._config.isolation_code, self._timeout)
         return {tp: answer.offset for tp, answer in found.items()}

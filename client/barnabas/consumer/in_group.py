@@ -9,10 +9,12 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas_common.errors import ClientError, InvalidArgumentError, InvalidGroupIdError
+from barnabas_common.messages.groups import KAFKA_STORAGE
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.client import Client
+from barnabas.cluster.options import checked_partition, checked_partitions
 from barnabas.consumer.buffer import FetchBuffer
 from barnabas.consumer.commits import OnCommit
 from barnabas.consumer.config import ConsumerConfig
@@ -129,7 +131,7 @@ class InGroup(Client):
         """What the group has committed, for the assigned partitions or for these."""
         membership = await self._started_membership("committed")
         wanted = self._positions.states if partitions is None else partitions
-        named = [TopicPartition(*partition) for partition in wanted]
+        named = checked_partitions(wanted)
         return await membership.commits.committed(named, self._timeout) if named else {}
 
     @property
@@ -150,6 +152,10 @@ class InGroup(Client):
         Raises `CommitFailedError` if it is no member: others may read its partitions.
         """
         self._check_in_group("group_metadata")
+        if self._config.offsets_storage != KAFKA_STORAGE:
+            raise ClientError(
+                "this consumer keeps its offsets in ZooKeeper, which takes part in no transaction"
+            )
         membership = self._membership
         if membership is None:
             raise ClientError("start the consumer before group_metadata")
@@ -287,7 +293,7 @@ class InGroup(Client):
         return chosen or list(self._positions.states.values())
 
     def _assigned(self, partition: TopicPartition | tuple[str, int]) -> TopicPartitionState:
-        tp = TopicPartition(*partition)
+        tp = checked_partition(partition)
         state = self._positions.states.get(tp)
         if state is None:
             raise InvalidArgumentError(f"{tp} is not assigned to this consumer")

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from barnabas_common.topic_partition import TopicPartition
@@ -25,6 +26,9 @@ class RebalanceListener:
         """The partitions went without this consumer's consent. Unless overridden: as if revoked."""
         return self.on_partitions_revoked(partitions)
 
+
+# The listener of a blocking consumer that runs in this context, in a thread of its own.
+LISTENING: ContextVar[RebalanceListener | None] = ContextVar("listening", default=None)
 
 Callback = Callable[[Sequence[TopicPartition]], Any]
 

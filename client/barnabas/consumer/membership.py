@@ -21,7 +21,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster import Cluster
 from barnabas.consumer.commits import Commits, moved
-from barnabas.consumer.listener import Callback, RebalanceListener, invoke
+from barnabas.consumer.listener import LISTENING, Callback, RebalanceListener, invoke
 from barnabas.group.config import GroupConfig
 from barnabas.group.coordinator import GroupCoordinator
 from barnabas.group.heartbeats import Heartbeats
@@ -145,7 +145,8 @@ class Membership:
 
     def poll_begins(self) -> None:
         """While a poll waits the application is not late."""
-        if self._step is not None and asyncio.current_task() is self._step:
+        in_step = self._step is not None and asyncio.current_task() is self._step
+        if in_step or LISTENING.get() is self.listener:
             raise ClientError("a rebalance listener must not poll")
         self.heartbeats.polling = True
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from barnabas_common.errors import BarnabasError, error_for, raise_for
+from barnabas_common.errors import BarnabasError, InvalidArgumentError, error_for, raise_for
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     OffsetCommitPartition,
@@ -16,7 +16,7 @@ from barnabas_common.messages.groups import (
 )
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.cluster.options import check_int, check_str, check_topic
+from barnabas.cluster.options import check_int, check_str, checked_partition
 from barnabas.group.coordinator import GroupCoordinator
 from barnabas.group.states import COMMIT, Generation
 
@@ -59,12 +59,17 @@ def checked(
     offsets: Mapping[Any, int | OffsetAndMetadata],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """The caller's offsets; an int is an offset without metadata."""
+    if not isinstance(offsets, Mapping):
+        raise InvalidArgumentError(f"offsets are {{(topic, number): offset}}, not {offsets!r}")
     found = {}
     for partition, given in offsets.items():
-        tp = TopicPartition(*partition)
-        check_topic(tp.topic)
-        check_int(f"the partition of {tp.topic!r}", tp.partition, 0, 2**31 - 1)
-        value = OffsetAndMetadata(given) if isinstance(given, int) else OffsetAndMetadata(*given)
+        tp = checked_partition(partition)
+        if isinstance(given, int):
+            value = OffsetAndMetadata(given)
+        elif isinstance(given, tuple) and 1 <= len(given) <= 3:
+            value = OffsetAndMetadata(*given)
+        else:
+            raise InvalidArgumentError(f"the offset of {tp} must be an int, not {given!r}")
         check_int(f"the offset of {tp}", value.offset, 0)
         check_str(f"the metadata of {tp}", value.metadata)
         check_int(f"the leader epoch of {tp}", value.leader_epoch, -1, 2**31 - 1)

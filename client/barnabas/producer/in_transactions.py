@@ -49,9 +49,11 @@ class InTransactions(Client):
 
     @property
     def initialized(self) -> bool:
-        """Whether `init_transactions` was called."""
-        transactions = self.transactions
-        return transactions is not None and transactions.state is not State.UNINITIALIZED
+        """Whether `init_transactions` has succeeded, or has failed for good."""
+        return self.transactions is not None and self.transactions.state not in (
+            State.UNINITIALIZED,
+            State.INITIALIZING,
+        )
 
     @property
     def in_transaction(self) -> bool:
@@ -145,6 +147,11 @@ class InTransactions(Client):
                     raise failure from error  # its class says more
         if self.transactions.state is State.FATAL_ERROR:
             await self.close()
+
+    def _missing_in_transaction(self, error: BarnabasError) -> None:
+        """Committed, the transaction would lack what was refused."""
+        if self.transactions is not None:
+            self.transactions.batch_failed(error)
 
     async def _started_transactions(self, what: str) -> TransactionManager:
         await self._ensure_started()

@@ -130,8 +130,7 @@ class Producer(InTransactions):
                 raise
             raise mistake_in(error, topic, value, key, timestamp_ms) from error
         except (KafkaError, BufferExhaustedError) as error:
-            if self.transactions is not None:  # committed, the transaction would lack the record
-                self.transactions.batch_failed(error)
+            self._missing_in_transaction(error)
             raise
 
     async def send_and_wait(
@@ -156,19 +155,22 @@ class Producer(InTransactions):
             await self._ensure_started()
         if self.transactions is not None:
             self.transactions.check_send()
-        measured = measure(batch)
-        if len(batch) > self._config.max_request_size:
-            raise MessageTooLargeError(
-                f"{len(batch)} bytes of batches are over max_request_size "
-                f"({self._config.max_request_size})"
-            )
-        queues = self._topics.get(topic) or await self._load_topic(topic)
-        queue = self._choose(queues, None, partition)
-        await self._allocate(len(batch))
-        now = self._runtime.clock.monotonic()
+        try:
+            measured = measure(batch)
+            if len(batch) > (limit := self._config.max_request_size):
+                raise MessageTooLargeError(
+                    f"{len(batch)} bytes of batches are over max_request_size ({limit})"
+                )
+            queues = self._topics.get(topic) or await self._load_topic(topic)
+            queue = self._choose(queues, None, partition)
+            await self._allocate(len(batch))
+        except (KafkaError, BufferExhaustedError) as error:
+            self._missing_in_transaction(error)
+            raise
         if measured.names_producer:  # of the log that the batches were read from
             batch = with_producer(batch, -1, -1, -1)
-        prebuilt = ProducerBatch.of_payload(queue.topic_partition, batch, measured, now)
+        tp, now = queue.topic_partition, self._runtime.clock.monotonic()
+        prebuilt = ProducerBatch.of_payload(tp, batch, measured, now)
         self._accumulator.enqueue(queue, prebuilt)
         await asyncio.sleep(0)
         return DeliveryHandle(prebuilt.result, 0, measured.max_timestamp)
@@ -230,8 +232,7 @@ class Producer(InTransactions):
     async def partitions_for(self, topic: str) -> int:
         """How many partitions the topic has."""
         await self._ensure_started()
-        queues = self._topics.get(topic) or await self._load_topic(topic)
-        return queues.count
+        return (self._topics.get(topic) or await self._load_topic(topic)).count
 
     async def _open(self) -> None:
         self._wall_ms = self._runtime.clock.wall_ms
@@ -315,8 +316,7 @@ class Producer(InTransactions):
         if needed + HEADER_SIZE > limit:
             raise MessageTooLargeError(
                 f"a record of up to {needed + HEADER_SIZE} bytes is over max_request_size "
-                f"({self._config.max_request_size}) or buffer_memory "
-                f"({self._config.buffer_memory})"
+                f"({self._config.max_request_size}) or buffer_memory ({self._config.buffer_memory})"
             )
 
     async def _load_topic(self, topic: str) -> TopicQueues:

@@ -18,7 +18,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.consumer import Consumer as AsyncConsumer
 from barnabas.consumer import ConsumerOptions, ConsumerRecord, RebalanceListener
-from barnabas.consumer.listener import Callback, invoke
+from barnabas.consumer.listener import LISTENING, Callback, invoke
 from barnabas.sync.blocking import Blocking, blocking, on_loop
 
 
@@ -95,7 +95,7 @@ class Consumer(Blocking):
     ) -> None:
         """Share these topics with the group; the next poll joins.
 
-        The listener runs in a thread while a poll waits, and may call this consumer.
+        The listener runs in a thread while a poll waits, and may call this consumer, but not poll.
         """
         self._subscribe(topics, None if listener is None else _InThread(listener))
 
@@ -130,14 +130,17 @@ class _InThread(RebalanceListener):
         self._listener = listener
 
     async def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
-        await _in_thread(self._listener.on_partitions_assigned, partitions)
+        await self._in_thread(self._listener.on_partitions_assigned, partitions)
 
     async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        await _in_thread(self._listener.on_partitions_revoked, partitions)
+        await self._in_thread(self._listener.on_partitions_revoked, partitions)
 
     async def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> None:
-        await _in_thread(self._listener.on_partitions_lost, partitions)
+        await self._in_thread(self._listener.on_partitions_lost, partitions)
 
-
-async def _in_thread(callback: Callback, partitions: Sequence[TopicPartition]) -> None:
-    await asyncio.to_thread(asyncio.run, invoke(callback, partitions))
+    async def _in_thread(self, callback: Callback, partitions: Sequence[TopicPartition]) -> None:
+        token = LISTENING.set(self)  # the thread and its calls have this context
+        try:
+            await asyncio.to_thread(asyncio.run, invoke(callback, partitions))
+        finally:
+            LISTENING.reset(token)

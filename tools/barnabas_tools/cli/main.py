@@ -68,12 +68,12 @@ class LazyGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command; every failure becomes one line on stderr and an exit code."""
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:
-            # The reader has closed the pipe; Python must not report that at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except BrokenPipeError:  # the reader has closed the pipe
             raise typer.Exit(0) from None
         except UsageFailed as failure:
             raise _failed(str(failure), 2) from None
@@ -94,15 +94,16 @@ def _contributed() -> dict[str, Callable[[], Any]]:
 
 
 def explain(error: Exception, settings: Settings) -> tuple[str, int]:
-    """Return the message and exit code of an error of the client; others are raised again."""
+    """Return the message and exit code of an error of the client or of the operating system;
+    others are raised again."""
     from barnabas_common.errors import BarnabasError, InvalidArgumentError, NoBrokerReachableError
 
     if isinstance(error, InvalidArgumentError):
         return str(error), 2
     if isinstance(error, NoBrokerReachableError) and not settings.bootstrap_given:
         return f"{error}; other brokers are named with --bootstrap or BARNABAS_BOOTSTRAP", 1
-    if isinstance(error, BarnabasError):
-        return str(error), 1
+    if isinstance(error, (BarnabasError, OSError)):
+        return str(error) or type(error).__name__, 1
     raise error
 
 
@@ -158,12 +159,30 @@ def barnabas(
     )
 
 
+def _open_closed_streams() -> None:
+    """Python has none for a descriptor that is closed, and a socket would take its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
+def _drop_what_cannot_be_written() -> None:
+    """The command has reported it already; Python must not do so at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main() -> None:
     """The console script."""
+    _open_closed_streams()
     try:
         app(args=hoist_global_options(sys.argv[1:]), prog_name="barnabas")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    finally:
+        _drop_what_cannot_be_written()
 
 
 if __name__ == "__main__":

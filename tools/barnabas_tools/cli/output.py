@@ -4,6 +4,7 @@ The names of JSON fields are stable: programs rely on them. Progress and summari
 that stdout holds only results.
 """
 
+import io
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,8 +63,16 @@ def _print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
         table.add_column(heading, no_wrap=True, justify="right" if numeric else "left")
     for row in cells:
         table.add_row(*map(Text, row))
-    width = None if sys.stdout.isatty() else _UNLIMITED_WIDTH
-    Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True).print(table)
+    terminal = sys.stdout.isatty()
+    text = io.StringIO()  # rich would end the program if it found the pipe closed
+    Console(
+        file=text,
+        force_terminal=terminal,
+        width=None if terminal else _UNLIMITED_WIDTH,
+        highlight=False,
+        soft_wrap=True,
+    ).print(table)
+    sys.stdout.write(text.getvalue())
 
 
 def _cell(value: Any) -> str:

@@ -106,6 +106,19 @@ def run_until_interrupted(work: Coroutine[Any, Any, None]) -> None:
         raise why
 
 
+async def in_any_case(cleaning_up: Coroutine[Any, Any, None]) -> None:
+    """Clean up to the end, even if the work is cancelled only then.
+
+    A closed pipe fails a write, and cancels the work a moment later.
+    """
+    task = asyncio.ensure_future(cleaning_up)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
+
+
 def parse_assignments(
     pairs: list[str], option: str = "--set", wanted: str = "name=value"
 ) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from barnabas_common.errors import InvalidArgumentError
 from barnabas_common.messages.transactions import (
     ActiveProducer,
     ListTransactionsRequest,
@@ -24,6 +25,7 @@ from barnabas.admin.transactions.hanging import DEFAULT_MAX_TIMEOUT_MS
 from barnabas.cluster import Cluster
 from barnabas.cluster.client import Client
 from barnabas.cluster.cluster import ClusterConfig
+from barnabas.cluster.options import checked_names, checked_partition, checked_partitions
 from barnabas.explain import Sentence
 from barnabas.explain.transactions import explain_transaction
 
@@ -48,7 +50,9 @@ class AdminOfTransactions(Client):
     ) -> list[TransactionListing]:
         """All transactional ids, or those in these states (Kafka's names), with these producer ids,
         or whose transaction is open for longer."""
-        request = ListTransactionsRequest(list(states), list(producer_ids), min_duration_ms)
+        request = ListTransactionsRequest(
+            checked_names("states", states), list(producer_ids), min_duration_ms
+        )
         cluster = await self._ready()
         return await requests.list_transactions(cluster, request, self._patience)
 
@@ -57,7 +61,7 @@ class AdminOfTransactions(Client):
     ) -> dict[str, TransactionDescription]:
         """State, producer, timeout and partitions; raises `TransactionalIdNotFoundError`."""
         cluster = await self._ready()
-        wanted = list(dict.fromkeys(transactional_ids))
+        wanted = list(dict.fromkeys(checked_names("transactional ids", transactional_ids)))
         described = await asyncio.gather(
             *(requests.describe_transaction(cluster, t, self._patience) for t in wanted)
         )
@@ -67,7 +71,7 @@ class AdminOfTransactions(Client):
         self, partitions: Iterable[TopicPartition | tuple[str, int]]
     ) -> dict[TopicPartition, list[ActiveProducer]]:
         """The producers that each partition's leader remembers, with their open transactions."""
-        wanted = [TopicPartition(*partition) for partition in partitions]
+        wanted = checked_partitions(partitions)
         cluster = await self._ready()
         return await requests.describe_producers(cluster, wanted, self._patience)
 
@@ -79,7 +83,7 @@ class AdminOfTransactions(Client):
     ) -> list[OpenTransaction]:
         """The transactions that are open in the logs of these partitions and that no coordinator
         will end. One whose newest batch is younger than the timeout is left out (KIP-664)."""
-        wanted = [TopicPartition(*partition) for partition in partitions]
+        wanted = checked_partitions(partitions)
         return await requests.find_hanging(
             await self._ready(), wanted, max_transaction_timeout_ms, self._patience
         )
@@ -98,7 +102,7 @@ class AdminOfTransactions(Client):
         would be contradicted. Raises `InvalidProducerEpochError` or
         `TransactionCoordinatorFencedError` if the log has a newer epoch.
         """
-        tp = TopicPartition(*partition)
+        tp = checked_partition(partition)
         named = [TransactionPartition(*tp)]
         marker = WritableTxnMarker(producer_id, producer_epoch, False, named, coordinator_epoch)
         cluster = await self._ready()
@@ -109,10 +113,12 @@ class AdminOfTransactions(Client):
 
         Returns the producer id and epoch that each has now.
         """
+        names = dict.fromkeys(checked_names("transactional ids", transactional_ids))
+        if "" in names:
+            raise InvalidArgumentError("a transactional id must not be empty")
         cluster = await self._ready()
         return {
-            name: await requests.fence_producer(cluster, name, self._patience)
-            for name in dict.fromkeys(transactional_ids)
+            name: await requests.fence_producer(cluster, name, self._patience) for name in names
         }
 
     async def complete_transaction(

@@ -1,6 +1,5 @@
 """Requests about transactions: to the coordinator of each, to all brokers, to leaders."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 
 from barnabas_common.errors import (
@@ -36,7 +35,7 @@ from barnabas_common.runtime import Service
 from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.admin.repeating import repeated
+from barnabas.admin.repeating import every_broker, repeated
 from barnabas.admin.transactions.descriptions import (
     OpenTransaction,
     TransactionDescription,
@@ -70,16 +69,8 @@ async def list_transactions(
     cluster: Cluster, request: ListTransactionsRequest, timeout: float
 ) -> list[TransactionListing]:
     """The transactional ids of all brokers; raises if one of them does not answer in time."""
-    brokers = [broker.broker_id for broker in (await cluster.refresh(MetadataRequest())).brokers]
-    answers = await asyncio.gather(*(_list_at(cluster, b, request, timeout) for b in brokers))
-    found = {listing.transactional_id: listing for answer in answers for listing in answer}
-    return [found[name] for name in sorted(found)]
 
-
-async def _list_at(
-    cluster: Cluster, broker_id: int, request: ListTransactionsRequest, timeout: float
-) -> list[TransactionListing]:
-    async def attempt() -> list[TransactionListing]:
+    async def ask(broker_id: int) -> list[TransactionListing]:
         channel = cluster.channel(broker_id, Service.COORDINATOR)
         answer: ListTransactionsResponse = await channel.call(request, cluster.request_timeout)
         raise_for(answer.error_code, f"broker {broker_id}")
@@ -93,8 +84,9 @@ async def _list_at(
             for item in answer.transaction_states
         ]
 
-    what = f"broker {broker_id} did not list its transactions"
-    return await repeated(cluster, attempt, timeout, what)
+    answers = await every_broker(cluster, ask, timeout, "not every broker listed its transactions")
+    found = {listing.transactional_id: listing for answer in answers for listing in answer}
+    return [found[name] for name in sorted(found)]
 
 
 async def describe_transaction(

@@ -348,7 +348,7 @@ class TransactionManager:
             raise self._refusal(what)
 
     def _last_failure(self) -> object:
-        return self._requests.coordinator.last_failure or "records are not delivered yet"
+        return self._requests.last_failure or "none"
 
     def _refusal(self, what: str) -> BarnabasError:
         if self.last_error is not None and self.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR):

@@ -8,7 +8,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
-from barnabas_common.errors import ClientError, RequestTimedOutError, TransactionAbortedError
+from barnabas_common.errors import (
+    ClientError,
+    ClosedError,
+    RequestTimedOutError,
+    TransactionAbortedError,
+)
 from barnabas_common.runtime import TaskScope
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -30,6 +35,7 @@ class Operations:
         self._seconds = seconds
         self._last_failure = last_failure
         self._current: _Operation | None = None
+        self._abandoned: _Operation | None = None
 
     def is_new(self, name: str, *arguments: object) -> bool:
         """Whether this call starts an operation; False: it waits for one again.
@@ -69,14 +75,17 @@ class Operations:
             ) from None
         if self._current is current:
             self._current = None
-        if current.task.cancelled():
+        if current is self._abandoned:
             raise TransactionAbortedError(f"{current.name}: the transaction was aborted meanwhile")
+        if current.task.cancelled():
+            raise ClosedError(f"{current.name}: the producer was closed, the outcome is not known")
         current.task.result()
 
     async def abandon(self, name: str) -> None:
         """End the operation, if it is this one, without an outcome."""
         current = self._current
         if current is not None and current.name == name:
+            self._abandoned = current
             current.task.cancel()
             await asyncio.gather(current.task, return_exceptions=True)
             self._current = None

@@ -42,6 +42,8 @@ from barnabas.producer.transaction.outcomes import (
     raised,
 )
 
+OnFailure = Callable[[BarnabasError], None]
+
 TRANSACTION_VERSION = 2
 # The previous transaction is only being completed: Kafka's ADD_PARTITIONS_RETRY_BACKOFF_MS.
 _FIRST_IN_TRANSACTION = {int(ErrorCode.CONCURRENT_TRANSACTIONS): 0.02}
@@ -77,7 +79,10 @@ class Addition:
 
 
 class TransactionRequests:
-    """One transactional id at its coordinator, and groups at theirs."""
+    """One transactional id at its coordinator, and groups at theirs.
+
+    `last_failure`: why the last attempt failed, until one succeeds.
+    """
 
     def __init__(
         self,
@@ -94,6 +99,7 @@ class TransactionRequests:
         self._two_phase = two_phase
         self._client_id = client_id
         self._groups: dict[str, Coordinator] = {}
+        self.last_failure: BarnabasError | None = None
 
     async def init_producer_id(
         self, current: ProducerIdAndEpoch | None, keep_prepared: bool = False
@@ -193,13 +199,25 @@ class TransactionRequests:
         request: Any,
         table: Table,
         coordinator: Coordinator | None = None,
+        on_failure: OnFailure = lambda failure: None,
         **options: Any,
     ) -> Any:
         """The answer of a request that succeeded; raises the error that ends the attempts."""
         asked = coordinator or self.coordinator
+
+        def failed(failure: BarnabasError) -> None:
+            self.last_failure = failure
+            on_failure(failure)
+
         response = await asked.ask_until(
-            request, None, _codes, lambda code: next_attempt(table, code), **options
+            request,
+            None,
+            _codes,
+            lambda code: next_attempt(table, code),
+            on_failure=failed,
+            **options,
         )
+        self.last_failure = None
         code = _worst(_codes(response))
         if code != ErrorCode.NONE:
             raise raised(table, code, self._explain(asked, code, response))

@@ -27,6 +27,7 @@ _OFFSETS = ("group", "topic", "partition", "current_offset", "log_end_offset", "
 _MEMBERS = ("group", "member_id", "client_id", "host", "instance_id", "partitions", "assignment")
 _STATE = ("group", "state", "assignor", "coordinator", "members", "lag")
 _RESET = ("group", "topic", "partition", "old_offset", "new_offset")
+_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 # States in which no member could commit over a reset.
 _INACTIVE = ("Empty", "Dead")
 
@@ -59,9 +60,19 @@ def list_groups(
 ) -> None:
     """List the groups of the cluster."""
     settings = settings_of(context)
-    found = run_admin(settings, lambda admin: admin.list_groups(state or (), storage.value))
+    states = checked_states(state)
+    found = run_admin(settings, lambda admin: admin.list_groups(states, storage.value))
     rows = [{"group": g.group_id, "state": g.group_state, "type": g.protocol_type} for g in found]
     print_rows(settings, ("group", "state", "type"), rows)
+
+
+def checked_states(given: list[str] | None) -> list[str]:
+    """The states as Kafka spells them; raises UsageFailed for others."""
+    known = {state.lower(): state for state in _STATES}
+    for state in given or ():
+        if state.lower() not in known:
+            raise UsageFailed(f"--state wants one of {', '.join(_STATES)}, not {state!r}")
+    return [known[state.lower()] for state in given or ()]
 
 
 @app.command()
@@ -177,11 +188,13 @@ async def _describe(
     admin: "Admin", name: str, storage: str
 ) -> "tuple[GroupDescription, list[dict[str, Any]]]":
     """The group, and a row for each partition that is committed or assigned."""
+    from barnabas_tools.cli.log_ends import log_ends
+
     found = (await admin.describe_groups([name]))[name]
     committed = await admin.list_group_offsets(name, storage)
     readers = {tp: member for member in found.members for tp in member.assignment}
     partitions = sorted({*committed, *readers})
-    ends = await _existing_ends(admin, partitions)
+    ends = await log_ends(admin, partitions)
     rows = []
     for tp in partitions:
         at = committed[tp].offset if tp in committed else None
@@ -201,16 +214,6 @@ async def _describe(
             }
         )
     return found, rows
-
-
-async def _existing_ends(
-    admin: "Admin", partitions: "Iterable[TopicPartition]"
-) -> "dict[TopicPartition, int]":
-    """The log end offsets; a deleted topic has none."""
-    from barnabas_common.messages.offsets import LATEST_TIMESTAMP
-
-    names = set(await admin.list_topics())
-    return await _offsets(admin, [tp for tp in partitions if tp.topic in names], LATEST_TIMESTAMP)
 
 
 async def _offsets(
@@ -286,11 +289,16 @@ async def _partitions(
 ) -> "list[TopicPartition]":
     from barnabas_common.topic_partition import TopicPartition
 
+    from barnabas_tools.cli.log_ends import log_ends
+
     chosen = selected(topics)
     if target.file is not None:
         return sorted(tp for tp in target.file if not chosen or tp.topic in chosen)
     if not chosen:
-        return sorted(committed)
+        existing = await log_ends(admin, committed)
+        for tp in sorted(committed.keys() - existing.keys()):
+            note(f"{tp} does not exist any more, so it is left out")
+        return sorted(existing)
     found = []
     for topic, numbers in chosen.items():
         if numbers is None:

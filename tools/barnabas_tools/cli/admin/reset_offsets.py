@@ -76,7 +76,7 @@ def target_of(
         )
     timestamp = None
     if at is not None:
-        timestamp = milliseconds(at)
+        timestamp = max(milliseconds(at), 0)
     elif duration is not None:
         timestamp = max(now_ms - duration_ms(duration), 0)
     return Target(
@@ -101,9 +101,12 @@ def duration_ms(text: str) -> int:
     """A duration, ISO 8601: `PT2H30M`, `P1D`."""
     found = _DURATION.fullmatch(text)
     parts = {} if found is None else {k: int(v) for k, v in found.groupdict().items() if v}
-    if not parts:
-        raise UsageFailed(f"--by-duration wants a duration as PT2H30M or P1D, not {text!r}")
-    return round(timedelta(**parts).total_seconds() * 1000)
+    try:
+        if parts:
+            return round(timedelta(**parts).total_seconds() * 1000)
+    except OverflowError:
+        pass
+    raise UsageFailed(f"--by-duration wants a duration as PT2H30M or P1D, not {text!r}")
 
 
 def read(file: Path) -> "dict[TopicPartition, int]":
@@ -113,14 +116,16 @@ def read(file: Path) -> "dict[TopicPartition, int]":
     found = {}
     try:
         lines = file.read_text().splitlines()
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise UsageFailed(f"{file} cannot be read: {error}") from None
     for line in filter(None, lines):
         try:
             topic, partition, offset = next(csv.reader([line]))
             found[TopicPartition(topic, int(partition))] = int(offset)
-        except ValueError:
-            raise UsageFailed(f"{file} wants lines topic,partition,offset, not {line!r}") from None
+        except (ValueError, csv.Error):
+            raise UsageFailed(
+                f"{file} wants lines topic,partition,offset, not {line[:80]!r}"
+            ) from None
     return found
 
 

@@ -253,19 +253,21 @@ async def _abort(
     named: tuple[int | None, int | None, int | None],
 ) -> None:
     producer_id, producer_epoch, coordinator_epoch = named
+    where = f"{partition[0]}-{partition[1]}"
+    (producers,) = (await admin.describe_producers([partition])).values()
+    starts = {p.current_txn_start_offset: p for p in producers if _is_open(p)}
     if start_offset is not None:
-        (producers,) = (await admin.describe_producers([partition])).values()
-        starts = {p.current_txn_start_offset: p for p in producers if _is_open(p)}
         if start_offset not in starts:
             offsets = ", ".join(map(str, sorted(starts)))
             others = f"those that are open begin at {offsets}" if offsets else "none is open"
             raise CommandFailed(
-                f"no open transaction of {partition[0]}-{partition[1]} begins at offset"
-                f" {start_offset}: {others}"
+                f"no open transaction of {where} begins at offset {start_offset}: {others}"
             )
         found = starts[start_offset]
         producer_id, producer_epoch = found.producer_id, found.producer_epoch
         coordinator_epoch = found.coordinator_epoch
+    elif all(producer.producer_id != producer_id for producer in starts.values()):
+        raise CommandFailed(f"producer {producer_id} has no open transaction in {where}")
     assert producer_id is not None
     assert producer_epoch is not None
     assert coordinator_epoch is not None

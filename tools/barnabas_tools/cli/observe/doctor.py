@@ -60,6 +60,8 @@ def doctor(
 
     Run it where the client runs. The exit code is 0 if a client here can reach every broker.
     """
+    if not wait >= 0:
+        raise UsageFailed("--wait wants a number of seconds, 0 or more")
     settings = settings_of(context)
     try:
         bootstrap = [str(Address.parse(each)) for each in settings.bootstrap.split(",")]

@@ -10,10 +10,10 @@ from barnabas.group.awaiting import in_words, name_of
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_common.errors import BarnabasError
 from barnabas_common.events import Event
-from barnabas_common.messages.offsets import LATEST_TIMESTAMP
 from barnabas_common.topic_name import GROUP_METADATA_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_tools.cli.log_ends import log_ends
 from barnabas_tools.cli.output import counted
 
 
@@ -21,7 +21,8 @@ from barnabas_tools.cli.output import counted
 class PartitionLook:
     """One partition that is read or committed; `reader` is a member's client id, or its id.
 
-    `committed` is None before the first commit, `end` if the topic was deleted.
+    `committed` is None before the first commit, `end` if the partition does not exist any more or
+    has no leader.
     """
 
     topic_partition: TopicPartition
@@ -108,15 +109,13 @@ async def look_at(admin: Admin, watched: Watched) -> GroupLook:
         for member in described.members
         for tp in member.assignment
     }
-    names = set(await admin.list_topics())
     partitions = sorted({*committed, *readers})
-    wanted = {tp: LATEST_TIMESTAMP for tp in partitions if tp.topic in names}
-    ends = await admin.list_offsets(wanted)
+    ends = await log_ends(admin, partitions)
     looks = [
         PartitionLook(
             tp,
             committed[tp].offset if tp in committed else None,
-            ends[tp].offset if tp in ends else None,
+            ends.get(tp),
             readers.get(tp, ""),
         )
         for tp in partitions

@@ -59,7 +59,7 @@ def watch(
 
     With --group: the group's state, its members, its lag in each partition, and its events.
     """
-    if seconds is not None and seconds <= 0:
+    if seconds is not None and not seconds > 0:
         raise UsageFailed("--for wants a positive number of seconds")
     settings, names = settings_of(context), list(topics or [])
     if group is not None:

@@ -1,6 +1,7 @@
 """`barnabas consume`: print a topic's records, one per line."""
 
 import asyncio
+import re
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from barnabas_tools.cli.output import counted, note, print_json
-from barnabas_tools.cli.settings import Settings, UsageFailed, run_until_interrupted, settings_of
+from barnabas_tools.cli.settings import (
+    Settings,
+    UsageFailed,
+    in_any_case,
+    run_until_interrupted,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from barnabas import Consumer
@@ -101,7 +108,7 @@ def consume(
         raise UsageFailed("--offset needs --partition: offsets count within one partition")
     if offset is not None and from_beginning:
         raise UsageFailed("--offset and --from-beginning contradict each other")
-    if offset is not None and offset not in _ENDS and not offset.isdigit():
+    if offset is not None and offset not in _ENDS and not re.fullmatch("[0-9]{1,18}", offset):
         raise UsageFailed(f"--offset wants a number, beginning or end, not {offset!r}")
     if group is not None and partition is not None:
         raise UsageFailed("--group and --partition contradict each other: a group assigns")
@@ -186,14 +193,19 @@ async def _consume(
                 while max_messages is None or count < max_messages:
                     left = None if max_messages is None else max_messages - count
                     records = await consumer.poll(_patience(timeout_ms), left)
+                    try:
+                        _write(settings, records, line)
+                    except OSError:
+                        _give_back(consumer, records)
+                        raise
                     count += len(records)
-                    _write(settings, records, line)
                     if records:
                         last = now()
                     elif timeout_ms is not None and (now() - last) * 1000 >= timeout_ms:
                         break
             finally:
-                await consumer.close()  # after Ctrl-C too: what was printed is committed
+                # After Ctrl-C too: what was printed is committed.
+                await in_any_case(consumer.close())
     finally:
         note(f"{counted(count, 'record')} consumed")
 
@@ -217,6 +229,12 @@ async def _position(consumer: "Consumer", topic: str, start: Start) -> None:
         await consumer.seek_to_end(chosen)
     else:
         consumer.seek(chosen, int(start.offset))
+
+
+def _give_back(consumer: "Consumer", records: "list[ConsumerRecord]") -> None:
+    """Let the group read again what could not be printed."""
+    for record in reversed(records):
+        consumer.seek(record.topic_partition, record.offset)
 
 
 def _write(settings: Settings, records: "list[ConsumerRecord]", line: Line) -> None:

@@ -1,0 +1,83 @@
+"""Arguments of the wrong shape: each is refused by name, and nothing is sent."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from barnabas import Admin, Consumer
+from barnabas.group.offsets import checked
+from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.messages.groups import DeleteGroupsRequest
+from barnabas_common.messages.producer_ids import InitProducerIdRequest
+from barnabas_simulator.loop import run
+
+from tests.support.scripted_transactions import TransactionBrokers
+
+
+@pytest.mark.parametrize(
+    ("offsets", "words"),
+    [
+        ([("t", 0)], "offsets are"),
+        ("t", "offsets are"),
+        ({"t": 1}, "a partition is"),
+        ({("t", 0): 1.5}, "offset of t-0 must be an int"),
+        ({("t", 0): "1"}, "offset of t-0 must be an int"),
+        ({("t", 0): None}, "offset of t-0 must be an int"),
+        ({("t", 0): ()}, "offset of t-0 must be an int"),
+        ({("t", "0"): 1}, "must be an int"),
+    ],
+)
+def test_offsets_of_the_wrong_shape(offsets: Any, words: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=words):
+        checked(offsets)
+
+
+Admins = Callable[[Any], Awaitable[Any]]
+OF_ADMIN: dict[str, Admins] = {
+    "one group is not several": lambda admin: admin.delete_groups("ab"),
+    "one group to describe": lambda admin: admin.describe_groups("ab"),
+    "one state": lambda admin: admin.list_groups("Empty"),
+    "one transactional id": lambda admin: admin.fence_producers("ab"),
+    "an empty transactional id": lambda admin: admin.fence_producers([""]),
+    "no transactional id": lambda admin: admin.describe_transactions(None),
+    "one state of transactions": lambda admin: admin.list_transactions("Ongoing"),
+    "a topic is no partition": lambda admin: admin.describe_producers(["ab"]),
+    "offsets of a topic": lambda admin: admin.delete_group_offsets("g", ["ab"]),
+    "timestamps of a topic": lambda admin: admin.list_offsets({"flights": -1}),
+}
+OF_CONSUMER: dict[str, Admins] = {
+    "topics are not assigned": lambda consumer: consumer.assign(["flights"]),
+    "one partition is not several": lambda consumer: consumer.assign(("flights", 0)),
+    "committed of a topic": lambda consumer: consumer.committed(["flights"]),
+    "seek in a topic": lambda consumer: consumer.seek("flights", 0),
+    "pause of a topic": lambda consumer: consumer.pause("flights"),
+    "ends of a topic": lambda consumer: consumer.end_offsets(["flights"]),
+    "times of a topic": lambda consumer: consumer.offsets_for_times({"flights": 1}),
+    "no time": lambda consumer: consumer.poll(timeout_ms=float("nan")),
+}
+
+
+@pytest.mark.parametrize("case", [*OF_ADMIN, *OF_CONSUMER])
+def test_arguments_of_the_wrong_shape(case: str) -> None:
+    async def scenario() -> None:
+        async with TransactionBrokers() as brokers:
+            client: Any
+            if case in OF_ADMIN:
+                client, call = Admin(brokers.bootstrap, runtime=brokers.runtime), OF_ADMIN[case]
+            else:
+                client = Consumer(
+                    bootstrap_servers=brokers.bootstrap, runtime=brokers.runtime, group_id="g"
+                )
+                call = OF_CONSUMER[case]
+            async with client:
+                with pytest.raises(InvalidArgumentError):
+                    async with asyncio.timeout(5):
+                        await call(client)
+            sent = [
+                *brokers.requests(DeleteGroupsRequest),
+                *brokers.requests(InitProducerIdRequest),
+            ]
+            assert sent == []
+
+    run(scenario(), seed=1, max_time=60.0)
