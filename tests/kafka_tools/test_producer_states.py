@@ -73,7 +73,7 @@ def random_appends(seed: int) -> list[Append]:
     chance = random.Random(seed)
     appends: list[Append] = []
     next_of: dict[int, tuple[int, int]] = {}
-    for number in range(APPENDS):
+    for _ in range(APPENDS):
         producer_id = chance.randrange(3)
         epoch, sequence = next_of.get(producer_id, (0, MAX_SEQUENCE - chance.randrange(60)))
         records = chance.randint(1, 4)
@@ -88,7 +88,9 @@ def random_appends(seed: int) -> list[Append]:
             epoch = max(0, epoch + chance.choice([-1, 1, 1]))
             sequence = chance.choice([0, 0, sequence])
         origin = "replica" if chance.random() < 0.1 else "client"
-        appends.append(Append(origin, producer_id, epoch, sequence, records, NOW + number))
+        # The same under the same sequence: Barnabas looks at that too, Kafka does not.
+        sent_at = NOW + sequence % APPENDS
+        appends.append(Append(origin, producer_id, epoch, sequence, records, sent_at))
         next_of[producer_id] = (epoch, sequence_after(sequence, records))
         if chance.random() < 0.2:  # what the leader refused is lost, and the producer goes on
             next_of.pop(producer_id)
