@@ -116,6 +116,17 @@ def others_have_taken_the_place_of_what_was_read(story: Story) -> dict[Anomaly, 
 
 
 @case
+def what_has_taken_the_place_is_lost_too(story: Story) -> dict[Anomaly, set[str]]:
+    story.sent("a")
+    first = story.poll((0, "a"))
+    story.send("b", 0)
+    story.poll((0, "b"), client="other")
+    story.send("c", 0)
+    story.final((0, "c"), end=1)
+    return {Anomaly.INCONSISTENT_OFFSETS: set(), Anomaly.VANISHED: {first}}
+
+
+@case
 def what_has_taken_the_place_lies_in_reverse(story: Story) -> dict[Anomaly, set[str]]:
     story.sent("a", "b")
     read = story.poll((0, "a"), (1, "b"))

@@ -55,7 +55,7 @@ class PartitionLog:
 
     `conflicts`: offsets at which another value was read before; `repeats`: values that were read
     at another offset before, and where. `begin` and `end`: of the final read, once it has reached
-    its end; `replaced`: offsets at which it has another value than was first read.
+    its end; `replaced`: its values at offsets at which another one was first read.
     """
 
     sent: dict[str, Sent] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class PartitionLog:
     highest_read: int = UNKNOWN
     highest_committed: int = UNKNOWN
     final: Runs = field(default_factory=Runs)
-    replaced: set[int] = field(default_factory=set)
+    replaced: dict[int, str] = field(default_factory=dict)
     begin: int = 0
     end: int | None = None
 
@@ -90,9 +90,16 @@ class PartitionLog:
 
     def has_vanished(self, offset: int) -> bool:
         """Whether the final read came to its end without the record first read at this offset."""
+        return self.lacks(offset, self.read[offset].value)
+
+    def lacks(self, offset: int, value: str) -> bool:
+        """Whether the final read came to its end, and does not have this value here, which was
+        read at this offset before."""
         if self.end is None or offset < self.begin:
             return False
-        return offset not in self.final or offset in self.replaced
+        return offset not in self.final or value != self.replaced.get(
+            offset, self.read[offset].value
+        )
 
 
 @dataclass(slots=True)
@@ -192,7 +199,7 @@ class Seen:
             for offset, value in records:
                 log.final.add(offset)
                 if log.read[offset].value != value:
-                    log.replaced.add(offset)
+                    log.replaced[offset] = value
         for partition, (begin, end) in read.bounds.items():
             log = self.log(partition)
             log.begin, log.end = begin, end

@@ -51,6 +51,6 @@ def _place(log: PartitionLog, value: str, sent: Sent) -> int:
     if not log.at:
         return sent.offset
     offset = log.at.get(value)
-    if offset is None or (log.has_vanished(offset) and log.read[offset].value == value):
+    if offset is None or log.lacks(offset, value):
         return UNKNOWN
     return offset
