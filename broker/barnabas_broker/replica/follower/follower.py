@@ -93,17 +93,17 @@ class Follower:
 
     def _append(self, log: UnifiedLog, records: bytes) -> None:
         if self.position.fetch_offset != log.log_end_offset:
-            raise AssertionError(
-                f"{self.partition.topic_partition}: fetched from {self.position.fetch_offset},"
-                f" but the log ends at {log.log_end_offset}"
-            )
+            raise AssertionError(f"{self.position} was fetched, the end is {log.log_end_offset}")
         if log.log_start_offset == log.log_end_offset:
             # If the leader's log starts in the middle of its first batch, an empty follower gets
             # that whole batch, which starts below the follower's own end.
             base_offset = parse_header(records).base_offset
             if base_offset < log.log_end_offset:
                 log.truncate_fully_and_start_at(base_offset)
-        log.append_as_follower(records)
+        try:
+            log.append_as_follower(records)
+        finally:  # also if it fails: the first batches may have been appended
+            self.position = self._next_position()
 
     def truncate(self, leader: EpochEnd) -> bool:
         """Truncate to where this log's latest epoch ends in the leader's log.
