@@ -83,14 +83,14 @@ THE_EXACT_COPY = Section(
             "transactional_loop.py",
             "            _rewind(consumer, records)\n",
             "            pass\n",
-            "simulation/test_transactional_offsets.py::test_a_transaction_that_fails_is_repeated_with_the_same_records",
+            "simulation/test_exactly_once_loop.py::test_a_transaction_that_fails_is_repeated_with_the_same_records",
         ),
         opposite(
             "The offsets behind the records are committed with the results",
             "transactional_loop.py",
             '    return OffsetAndMetadata(record.offset + 1, "", record.leader_epoch)',
             '    return OffsetAndMetadata(record.offset, "", record.leader_epoch)',
-            "simulation/test_transactional_offsets.py::test_the_loop_copies_each_record_once_and_commits_where_it_is",
+            "simulation/test_exactly_once_loop.py::test_the_loop_copies_each_record_once_and_commits_where_it_is",
         ),
         opposite(
             "The consumer of the loop reads what is committed only",

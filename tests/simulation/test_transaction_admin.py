@@ -39,13 +39,17 @@ def producer_of(cluster: SimulatedCluster, name: str) -> Producer:
     return Producer(cluster.bootstrap, transactional_id=name, runtime=runtime)
 
 
+async def begin_with_a_record(producer: Producer) -> None:
+    await producer.init_transactions()
+    await producer.begin_transaction()
+    await producer.send_and_wait("orders", b"1", partition=0)
+
+
 def test_the_listing_follows_a_coordinator_that_dies() -> None:
     async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
         async with admin_of(cluster) as admin, producer_of(cluster, "copy") as producer:
             assert await admin.list_transactions() == []
-            await producer.init_transactions()
-            await producer.begin_transaction()
-            await producer.send_and_wait("orders", b"1", partition=0)
+            await begin_with_a_record(producer)
             (before,) = await admin.list_transactions(["Ongoing"])
             cluster.kill(before.coordinator)
             described = (await admin.describe_transactions(["copy"]))["copy"]
@@ -78,9 +82,7 @@ def test_an_unknown_id_and_an_unknown_state_are_errors() -> None:
 def test_a_fenced_producer_must_close_and_its_transaction_is_aborted() -> None:
     async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
         async with admin_of(cluster) as admin, producer_of(cluster, "copy") as producer:
-            await producer.init_transactions()
-            await producer.begin_transaction()
-            await producer.send_and_wait("orders", b"1", partition=0)
+            await begin_with_a_record(producer)
             (before,) = await admin.list_transactions()
             fenced = await admin.fence_producers(["copy"])
             assert fenced["copy"][0] == before.producer_id
@@ -138,9 +140,7 @@ def test_the_command_aborts_nothing_that_is_not_open() -> None:
 
     async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
         async with admin_of(cluster) as admin, producer_of(cluster, "copy") as producer:
-            await producer.init_transactions()
-            await producer.begin_transaction()
-            await producer.send_and_wait("orders", b"1", partition=0)
+            await begin_with_a_record(producer)
             (one,) = (await admin.describe_producers([FIRST]))[FIRST]
             end = await admin.end_offsets("orders")
             named = (one.producer_id + 1, one.producer_epoch, 0)
