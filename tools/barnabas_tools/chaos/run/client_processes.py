@@ -9,6 +9,9 @@ from pathlib import Path
 from barnabas_tools.chaos.faults.errors import FaultError, NotInEffect
 
 _STOP_SECONDS = 150.0
+# The clients send as fast as they can. They leave the processor to the brokers, and to whatever
+# else runs on the machine.
+_POLITELY = ("nice", "-n", "10")
 
 
 @dataclass
@@ -92,7 +95,7 @@ class ClientProcesses:
         return process
 
     def _popen(self, name: str, client: _Client, *more: str) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "barnabas_tools.chaos.clients", client.role]
+        command = [*_POLITELY, sys.executable, "-m", "barnabas_tools.chaos.clients", client.role]
         command += ["--client", name, "--folder", str(client.folder), *client.options, *more]
         with self._errors(name).open("ab") as errors:
             return subprocess.Popen(

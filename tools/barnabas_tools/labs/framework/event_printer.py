@@ -1,8 +1,7 @@
 """Prints the brokers' events to a lab's reader as they happen."""
 
-import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Self
 
@@ -12,8 +11,6 @@ from barnabas_common.events import Event, EventKind
 from barnabas_common.events.event_text import in_words
 from barnabas_common.runtime import TaskScope
 
-# How long to wait for recorded events that the stream has not delivered yet.
-CATCH_UP_SECONDS = 3.0
 # Offsets move with every record; the labs print them when they matter.
 NOT_PRINTED = frozenset({EventKind.OFFSETS_MOVED})
 
@@ -29,7 +26,6 @@ class EventPrinter:
         self._tell = tell
         self._exit = AsyncExitStack()
         self._told: set[tuple[int, int, int]] = set()
-        self._news = asyncio.Condition()
         self._tasks = TaskScope("events of a lab")
 
     async def __aenter__(self) -> Self:
@@ -53,28 +49,26 @@ class EventPrinter:
 
     async def _read(self) -> None:
         async for news in self._stream:
-            if isinstance(news, Event) and news.kind not in NOT_PRINTED:
-                self._tell(f"    · {in_words(news)}")
-                async with self._news:
-                    self._told.add(_name(news))
-                    self._news.notify_all()
+            if isinstance(news, Event):
+                self._print(news)
 
     async def catch_up(self) -> None:
-        """Wait until all events that the brokers have recorded so far are printed.
+        """Print all events that the brokers have recorded so far.
 
         The stream is slightly late, and a broker's events are lost with its process.
         """
-        try:
-            async with asyncio.timeout(CATCH_UP_SECONDS):
-                seen = {_name(event) for event in await self._remembered()}
-                async with self._news:
-                    await self._news.wait_for(lambda: seen <= self._told)
-        except (TimeoutError, BarnabasError):  # no more events will come
-            return
+        with suppress(BarnabasError):  # no broker is left to be asked
+            for event in sorted(await self._remembered(), key=lambda event: event.time_ms):
+                self._print(event)
+
+    def _print(self, event: Event) -> None:
+        if event.kind not in NOT_PRINTED and _name(event) not in self._told:
+            self._told.add(_name(event))
+            self._tell(f"    · {in_words(event)}")
 
     async def _remembered(self) -> list[Event]:
         answers = await self._admin.describe_events()
-        return [event for a in answers for event in a.events if event.kind not in NOT_PRINTED]
+        return [event for answer in answers for event in answer.events]
 
 
 def _name(event: Event) -> tuple[int, int, int]:
