@@ -1,6 +1,7 @@
 """Runs of chaos: what is drawn, what is recorded of a fault, what a run must show to be good."""
 
 import itertools
+import signal
 import json
 from pathlib import Path
 from random import Random
@@ -150,6 +151,13 @@ def test_a_client_is_killed_and_comes_back_as_its_next_incarnation(tmp_path: Pat
         assert clients.exit_code("p") is None
     finally:
         clients.end()
+
+
+def test_a_client_that_is_stopped_before_it_has_begun_is_no_trouble(tmp_path: Path) -> None:
+    clients = ClientProcesses("localhost:1")
+    clients.add("producer", "p", tmp_path, "t")
+    clients.stop()
+    assert clients.exit_code("p") == -signal.SIGTERM
 
 
 def test_a_client_that_ends_by_itself_is_named(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The clients of a run: each is a process that may be killed, and comes back as the next one."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -9,6 +10,8 @@ from pathlib import Path
 from barnabas_tools.chaos.faults.errors import FaultError, NotInEffect
 
 _STOP_SECONDS = 150.0
+# A client handles SIGTERM from before its first request on.
+_BEFORE_IT_BEGAN = -signal.SIGTERM
 # The clients send as fast as they can. They leave the processor to the brokers, and to whatever
 # else runs on the machine.
 _POLITELY = ("nice", "-n", "10")
@@ -69,7 +72,7 @@ class ClientProcesses:
                 code = self._process(name).wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 raise FaultError(f"client {name} runs {_STOP_SECONDS:g} s after SIGTERM") from None
-            if code != 0:
+            if code not in (0, _BEFORE_IT_BEGAN):
                 raise FaultError(f"client {name} ended with {code}: {self._said(name)}")
 
     def end(self) -> None:
