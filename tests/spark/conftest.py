@@ -48,6 +48,8 @@ def spark(java: None) -> Iterator[Any]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.task.maxFailures", "1")
+        # Several streams that have nothing to read would ask for new offsets all the time.
+        .config("spark.sql.streaming.pollingDelay", "100ms")
         .config("spark.log.level", "ERROR")
         # Java's second compiler does not pay off in a process that runs for a minute.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

@@ -1,8 +1,8 @@
 """Runs of chaos: what is drawn, what is recorded of a fault, what a run must show to be good."""
 
 import itertools
-import signal
 import json
+import signal
 from pathlib import Path
 from random import Random
 from typing import Any, cast
