@@ -141,6 +141,18 @@ async def test_a_request_over_the_limit_is_refused_before_it_is_sent(ensemble: E
     await session.close()
 
 
+async def test_a_path_over_the_limit_is_refused_before_it_is_sent(ensemble: Ensemble) -> None:
+    session = await ensemble.session()
+    path = "/" + "a" * REQUEST_LIMIT
+    for ask in (session.get, session.exists, session.children, session.delete):
+        with pytest.raises(TooLarge) as refusal:
+            async with asyncio.timeout(5):
+                await ask(path)
+        assert len(str(refusal.value)) < 500
+    assert session.state is State.CONNECTED
+    await session.close()
+
+
 async def test_many_requests_at_once_are_answered_in_order(ensemble: Ensemble) -> None:
     session = await ensemble.session()
     await session.create("/a")

@@ -147,6 +147,12 @@ def test_what_is_refused_is_refused_with_kafkas_code_and_changes_nothing() -> No
             await alter(ConfigResource.topic("nowhere"), {"retention.ms": "1"})
         with pytest.raises(UnknownTopicOrPartitionError):
             await alter(ConfigResource.topic("../brokers"), {"retention.ms": "1"})
+        for name in (".", "..", "a\0", "x" * 1_100_000):
+            with pytest.raises(UnknownTopicOrPartitionError):
+                await alter(ConfigResource.topic(name), {"retention.ms": "1"})
+        many = ",".join(f"{partition}:1" for partition in range(150_000))
+        with pytest.raises(InvalidRequestError, match="over ZooKeeper's limit"):
+            await alter(TOPIC, {"leader.replication.throttled.replicas": many})
         with pytest.raises(InvalidConfigError, match="whole number"):
             await alter(TOPIC, {"segment.bytes": "99", "retention.ms": "soon"})
         with pytest.raises(InvalidConfigError, match="unknown config"):

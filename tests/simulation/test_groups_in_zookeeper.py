@@ -74,7 +74,7 @@ def test_offsets_that_cannot_be_stored_are_refused() -> None:
         too_long = "m" * 4097
         refused = await commit(coordinators, 1, ORDERS, 1, metadata=too_long)
         assert refused is ErrorCode.OFFSET_METADATA_TOO_LARGE
-        for group_id in ("", "a/b", "..", "."):
+        for group_id in ("", "a/b", "..", ".", "g" * 1_100_000):
             refused = await commit(coordinators, 1, ORDERS, 1, group_id=group_id)
             assert refused is ErrorCode.INVALID_GROUP_ID
         unknown = await commit(coordinators, 1, ORDERS, 1, storage="memory")

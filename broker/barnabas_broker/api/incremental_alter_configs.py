@@ -7,7 +7,7 @@ change is written; the brokers apply it shortly afterwards.
 
 from collections.abc import Callable, Mapping
 
-from barnabas_common.errors import KafkaError, error_for
+from barnabas_common.errors import InvalidTopicError, KafkaError, error_for
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.configs import (
     AlterConfigResource,
@@ -16,6 +16,7 @@ from barnabas_common.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas_common.runtime import Peer
+from barnabas_common.topic_name import validate_topic_name
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.store import znodes
 from barnabas_controller.store.config_store import (
@@ -95,7 +96,11 @@ async def _entity_and_edit(
 
 
 async def _check_topic_exists(store: Store, topic: str) -> None:
-    if not topic or "/" in topic or await store.exists(znodes.topic_path(topic)) is None:
+    try:
+        validate_topic_name(topic)  # the name becomes part of a path
+    except InvalidTopicError as error:
+        raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, error.message) from None
+    if await store.exists(znodes.topic_path(topic)) is None:
         raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic!r} does not exist")
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from barnabas_common.errors import error_for
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_controller.store.store import Store
-from barnabas_controller.zookeeper.session import ZooKeeperError
+from barnabas_controller.zookeeper.session import TooLarge, ZooKeeperError
 
 from barnabas_broker.api.parts import BrokerParts
 
@@ -21,9 +21,11 @@ def current_store(parts: BrokerParts) -> Store:
 
 @contextmanager
 def kafka_errors() -> Iterator[None]:
-    """Turn ZooKeeper's errors into a retriable Kafka error."""
+    """Turn ZooKeeper's errors into Kafka errors, all but TooLarge into a retriable one."""
     try:
         yield
+    except TooLarge as error:
+        raise error_for(ErrorCode.INVALID_REQUEST, f"ZooKeeper: {error}") from error
     except ZooKeeperError as error:
         raise error_for(
             ErrorCode.NETWORK_EXCEPTION, f"ZooKeeper: {type(error).__name__}: {error}"

@@ -48,6 +48,7 @@ from barnabas_controller.zookeeper.session import (
     WatchEvent,
     ZooKeeperError,
     ZooKeeperUnreachable,
+    check_path,
     check_size,
     unreachable,
 )
@@ -317,6 +318,7 @@ class KazooSession:
     async def _ask(
         self, path: str, submit: Callable[[], Any], watcher: Watcher | None = None
     ) -> Any:
+        check_path(path)
         if self._state in _FINAL:
             raise SessionExpired(f"{path}: the session is over")
         request = _Request(path, submit, self._loop.create_future(), watcher)

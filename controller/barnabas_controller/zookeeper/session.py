@@ -21,6 +21,7 @@ ANY_VERSION = -1
 # more, so every retry would end in a connection loss. The overhead covers headers and the ACL.
 REQUEST_LIMIT = 0xFFFFF
 _REQUEST_OVERHEAD = 128
+_PATH_SHOWN = 200
 
 
 class ZooKeeperError(Exception):
@@ -156,9 +157,14 @@ def check_size(operations: Sequence[Operation]) -> None:
     size += sum(len(op.data) for op in operations if isinstance(op, Create | SetData))
     if size > REQUEST_LIMIT:
         raise TooLarge(
-            f"{operations[0].path}: a request of {size} bytes is over ZooKeeper's limit of"
-            f" {REQUEST_LIMIT} bytes"
+            f"{operations[0].path[:_PATH_SHOWN]}: a request of {size} bytes is over ZooKeeper's"
+            f" limit of {REQUEST_LIMIT} bytes"
         )
+
+
+def check_path(path: str) -> None:
+    """Raise TooLarge if a request with nothing but this path exceeds ZooKeeper's limit."""
+    check_size([Check(path, ANY_VERSION)])
 
 
 def unreachable(what: str, server_zxid: int | None, last_zxid: int) -> "ZooKeeperUnreachable":
@@ -184,7 +190,7 @@ class Session(Protocol):
     """One ZooKeeper session. Paths are absolute and below the chroot.
 
     Every method that sends a request raises ConnectionLoss and SessionExpired. TooLarge is raised
-    for data beyond ZooKeeper's limit.
+    for data or a path beyond ZooKeeper's limit.
     """
 
     @property

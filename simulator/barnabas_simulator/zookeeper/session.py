@@ -26,6 +26,7 @@ from barnabas_controller.zookeeper.session import (
     WatchEvent,
     ZooKeeperError,
     ZooKeeperUnreachable,
+    check_path,
     check_size,
 )
 
@@ -312,6 +313,7 @@ class MemorySession:
         """Send a request with these fields, and wait for its result."""
         if not path.startswith("/") or (path.endswith("/") and path != "/") or "//" in path:
             raise ValueError(f"not a path of a znode: {path!r}")
+        check_path(path)
         if self._state in _FINAL:
             raise SessionExpired(f"{path}: the session is over")
         future = asyncio.get_running_loop().create_future()

@@ -37,8 +37,9 @@ from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.config import keys
 from barnabas_broker.coordinator.group.states import GroupState
 
-# As Kafka 0.8 wanted it; "." and ".." are legal names of files, but not of znodes.
-_GROUP_ID = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]+")
+# As Kafka 0.8 wanted it; "." and ".." are legal names of files, but not of znodes. The length has a
+# limit because a ZooKeeper server closes the connection over which a longer path comes.
+_GROUP_ID = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,1000}")
 
 
 async def commit(parts: BrokerParts, request: OffsetCommitRequest) -> OffsetCommitResponse:
