@@ -32,6 +32,15 @@ def validate_topic_name(topic: str) -> None:
         )
 
 
+def is_legal_topic_name(topic: str) -> bool:
+    """Whether a topic may have this name."""
+    try:
+        validate_topic_name(topic)
+    except InvalidTopicError:
+        return False
+    return True
+
+
 def colliding_topics(topic: str, existing: Iterable[str]) -> list[str]:
     """The existing topics whose names differ from this one only in `.` and `_`.
 

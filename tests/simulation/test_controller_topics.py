@@ -160,8 +160,8 @@ def test_the_wish_to_delete_goes_last() -> None:
         await until_gone(world, znodes.delete_topic_path("flights"))
         await world.settle()
         assert gone == [
-            znodes.topic_path("flights"),
             znodes.topic_config_path("flights"),
+            znodes.topic_path("flights"),
             znodes.delete_topic_path("flights"),
         ]
 

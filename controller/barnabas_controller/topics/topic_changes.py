@@ -77,6 +77,9 @@ class TopicChanges:
         """`/brokers/topics` has other children."""
         present = await self._term.store.topics(self.watch)
         removed = [topic for topic in self._context.assignments if topic not in set(present)]
+        # A request that stayed would delete the next topic of that name.
+        requested = [topic for topic in removed if self._context.is_to_be_deleted(topic)]
+        await self._term.fenced.delete_topic_deletions(requested)
         for topic in removed:
             self._term.events.record(
                 EventKind.TOPIC_DELETED, "its znode was removed by hand", topic=topic

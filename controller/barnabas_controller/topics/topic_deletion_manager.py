@@ -6,7 +6,7 @@ znodes are deleted after all brokers have reported that their logs of the topic 
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import partial
 
 from barnabas_common.errors.error_code import ErrorCode
@@ -16,6 +16,7 @@ from barnabas_common.messages.control import (
     StopReplicaRequest,
     StopReplicaResponse,
 )
+from barnabas_common.topic_name import is_legal_topic_name
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.controller_term import ControllerTerm
@@ -59,6 +60,10 @@ class TopicDeletionManager:
         """`/admin/delete_topics` has other children."""
         to_delete = await self._term.store.topics_to_delete(self.watch)
         unknown = [topic for topic in to_delete if topic not in self._context.assignments]
+        new = await self._not_read_yet(unknown)
+        if new:  # the event that reads them is in the queue already
+            self._term.enqueue("new topics are to be deleted", self._on_topic_deletion)
+        unknown = [topic for topic in unknown if topic not in new]
         if unknown:
             logger.warning("deletion of unknown topics requested: %s", unknown)
             await self._term.fenced.delete_topic_deletions(unknown)
@@ -74,6 +79,11 @@ class TopicDeletionManager:
                         topic, "partitions of it are being reassigned"
                     )
             await self.resume()
+
+    async def _not_read_yet(self, unknown: Sequence[str]) -> Container[str]:
+        """Which of these topics exist, and are only too new for the controller to know them."""
+        legal = [topic for topic in unknown if is_legal_topic_name(topic)]
+        return await self._term.store.topic_assignments(legal)
 
     async def _refuse(self, topics: Sequence[str]) -> None:
         if topics:

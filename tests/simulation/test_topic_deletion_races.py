@@ -1,0 +1,91 @@
+"""Deletions that meet other changes of the same topic: nothing of another topic is deleted."""
+
+import asyncio
+
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+
+from tests.support.control_world import ControlWorld, run_world
+
+FLIGHTS = TopicPartition("flights", 0)
+TOPIC, REQUEST = znodes.topic_path("flights"), znodes.delete_topic_path("flights")
+SETTINGS = znodes.topic_config_path("flights")
+
+
+async def until_gone(world: ControlWorld, path: str) -> None:
+    async def gone() -> bool | None:
+        return await world.store.exists(path) is None or None
+
+    await world.until_some(gone)
+
+
+async def remove_by_hand(world: ControlWorld, path: str) -> None:
+    for name in await world.store.session.children(path):
+        await remove_by_hand(world, f"{path}/{name}")
+    await world.store.remove(path)
+
+
+def test_a_topic_that_is_created_as_soon_as_the_name_is_free_keeps_its_settings() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        await world.store.put(SETTINGS, znodes.encode_config({"retention.ms": "1"}))
+        await world.create_topic("flights", {0: [1, 2]})
+        free = asyncio.Event()
+        await world.store.exists(TOPIC, lambda _: free.set())
+        await world.store.ensure(REQUEST)
+        await free.wait()
+        settings = znodes.encode_config({"cleanup.policy": "compact"})
+        await world.store.put(SETTINGS, settings)
+        await world.create_topic("flights", {0: [2, 1]})
+        await world.settle()
+        found = await world.store.get(SETTINGS)
+        assert found is not None and found[0] == settings
+
+    run_world(test)
+
+
+def test_the_request_for_a_topic_that_was_removed_by_hand_deletes_no_later_topic() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        await world.create_topic("flights", {0: [2, 3]})
+        await world.store.ensure(REQUEST)
+        await world.settle()  # the deletion waits for broker 3
+        await remove_by_hand(world, TOPIC)
+        await until_gone(world, REQUEST)
+        await world.create_topic("flights", {0: [2]})
+        await world.kill_and_expire(1)
+        await world.until_state(FLIGHTS, lambda s: True)
+        await world.until(lambda: world.controller() is world.brokers[2])
+        await world.settle()
+        assert await world.store.topic("flights") is not None
+
+    run_world(test)
+
+
+def test_a_topic_is_deleted_although_the_controller_has_not_read_it_yet() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        await world.settle()
+        await world.create_topic_unseen("busy", {p: [1, 2] for p in range(300)})
+        await world.store.ensure(znodes.delete_topic_path("nowhere"))
+        await world.create_topic_unseen("flights", {0: [1, 2]})
+        await world.store.ensure(REQUEST)
+        await until_gone(world, REQUEST)
+        assert await world.store.exists(TOPIC) is None
+        assert await world.store.exists(znodes.delete_topic_path("nowhere")) is None
+
+    run_world(test)
+
+
+def test_a_request_for_a_topic_that_cannot_be_read_is_removed() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1)
+        await world.settle()
+        legal, illegal = "flights", "not a legal name"
+        await world.store.ensure(znodes.topic_path(legal), b"nonsense")
+        await world.store.ensure(znodes.topic_path(illegal), b'{"partitions":{"0":[1]}}')
+        for topic in (legal, illegal):
+            await world.store.ensure(znodes.delete_topic_path(topic))
+            await until_gone(world, znodes.delete_topic_path(topic))
+
+    run_world(test)
