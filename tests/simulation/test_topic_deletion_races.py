@@ -2,6 +2,11 @@
 
 import asyncio
 
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignPartition,
+)
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
 
@@ -23,6 +28,15 @@ async def remove_by_hand(world: ControlWorld, path: str) -> None:
     for name in await world.store.session.children(path):
         await remove_by_hand(world, f"{path}/{name}")
     await world.store.remove(path)
+
+
+async def reassign(world: ControlWorld, target: list[int] | None) -> ErrorCode:
+    """Request a reassignment, or its cancel; returns the partition's error code."""
+    controller = world.controller()
+    assert controller is not None
+    item = ReassignPartition(*FLIGHTS, target or [], not target)
+    response = await controller.controller.handle(AlterPartitionReassignmentsRequest([item]))
+    return ErrorCode(response.partitions[0].error_code)
 
 
 def test_a_topic_that_is_created_as_soon_as_the_name_is_free_keeps_its_settings() -> None:
@@ -87,5 +101,23 @@ def test_a_request_for_a_topic_that_cannot_be_read_is_removed() -> None:
         for topic in (legal, illegal):
             await world.store.ensure(znodes.delete_topic_path(topic))
             await until_gone(world, znodes.delete_topic_path(topic))
+
+    run_world(test)
+
+
+def test_a_reassignment_that_delays_a_deletion_can_be_cancelled() -> None:
+    """A target that never comes back would keep the topic forever."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [1, 2]})
+        assert await reassign(world, [1, 3]) is ErrorCode.NONE
+        await world.kill_and_expire(3)
+        await world.store.ensure(REQUEST)
+        await world.settle()
+        assert await reassign(world, [1, 2]) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert await reassign(world, None) is ErrorCode.NONE
+        await until_gone(world, REQUEST)
+        assert await world.store.exists(TOPIC) is None
 
     run_world(test)

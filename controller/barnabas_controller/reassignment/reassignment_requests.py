@@ -112,7 +112,8 @@ class ReassignmentRequests:
         wanted = judge(context.assignment(partition), target, context.alive_brokers())
         if isinstance(wanted, Rejected):
             return wanted
-        if context.is_to_be_deleted(partition.topic):
+        # A cancel is carried out, because the deletion waits for the end of the reassignment.
+        if target is not None and context.is_to_be_deleted(partition.topic):
             return Rejected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic is being deleted")
         if partition in context.invalid_states:
             why = f"its state is invalid: {context.invalid_states[partition]}"
