@@ -191,6 +191,23 @@ def test_each_notification_is_read_once_and_in_order() -> None:
     run_world(test)
 
 
+def test_notifications_are_read_although_their_directory_was_deleted_and_counts_anew() -> None:
+    async def test(world: ControlWorld) -> None:
+        notifications = ConfigNotifications(world.store)
+        for entity in ("topics/a", "topics/b", "topics/c"):
+            await announce(world.store, entity)
+        assert len(await notifications.news(lambda _: None)) == 3
+        for name in await world.store.children(CONFIG_CHANGES):
+            await world.store.remove(f"{CONFIG_CHANGES}/{name}")
+        await world.store.remove(CONFIG_CHANGES)
+        assert await notifications.news(lambda _: None) == []
+        await announce(world.store, "topics/d")
+        assert await notifications.news(lambda _: None) == ["topics/d"]
+        assert await notifications.news(lambda _: None) == []
+
+    run_world(test)
+
+
 def test_notifications_are_taken_away_after_fifteen_minutes() -> None:
     async def story(cluster: SimulatedCluster, store: Store) -> None:
         await write_overrides(store, ENTITY, {"retention.ms": "1000"})

@@ -216,7 +216,8 @@ def test_the_account_of_who_has_everything_survives_the_znode() -> None:
     )
     assert znodes.decode_state(tp, znodes.encode_state(kept), 0) == kept
     assert json.loads(znodes.encode_state(kept))["eligible_under"] == 2**40
-    for wrong in (b'"eligible":2', b'"proved_at":{"x":1}', b'"proved_at":[]', b'"durable":1'):
+    huge = b'"proved_at":{"%s":1}' % (b"9" * 5000)
+    for wrong in (b'"eligible":2', b'"proved_at":{"x":1}', huge, b'"proved_at":[]', b'"durable":1'):
         text = znodes.encode_state(plain)[:-1] + b"," + wrong + b"}"
         with pytest.raises(MalformedZnode):
             znodes.decode_state(tp, text, 0)

@@ -112,6 +112,8 @@ class ConfigNotifications:
         """
         names = [n for n in await self._store.children(CONFIG_CHANGES, watch) if number_of(n) >= 0]
         names.sort(key=number_of)
+        if names and number_of(names[-1]) < self._last:
+            self._last = -1  # the directory was deleted, and the new one counts from 0 again
         entities: dict[str, None] = {}
         for name in names:
             if number_of(name) > self._last:

@@ -79,7 +79,7 @@ class JsonReader:
         """A field such as `{"1":17,...}`; empty if it is missing."""
         found = {}
         for key, value in self.mapping(name, default={}).items():
-            if not (key.isascii() and key.isdigit()):
+            if not (key.isascii() and key.isdigit() and len(key) <= len(str(MAX_INT))):
                 raise self.malformed(f"{name} has a key that is not a number: {key!r}")
             found[int(key)] = self._as_int(f"{name} of {key}", value, MAX_LONG)
         return found
