@@ -1,5 +1,6 @@
 """Creating and deleting topics on behalf of an administrator: what is refused, and why."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,25 +58,21 @@ def test_a_created_topic_comes_alive_with_its_configuration() -> None:
 
 
 class Writing:
-    """A session that records the creates and sets made through it."""
+    """A session that records which znodes are written together."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
-        self.paths: list[str] = []
+        self.together: list[set[str]] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
 
-    async def create(self, path: str, *arguments: Any, **options: Any) -> Any:
-        self.paths.append(path)
-        return await self._session.create(path, *arguments, **options)
-
-    async def set(self, path: str, *arguments: Any) -> Any:
-        self.paths.append(path)
-        return await self._session.set(path, *arguments)
+    async def multi(self, operations: Any) -> Any:
+        self.together.append({operation.path for operation in operations})
+        return await self._session.multi(operations)
 
 
-def test_the_configuration_of_a_topic_is_there_before_its_assignment() -> None:
+def test_the_configuration_of_a_topic_is_there_with_its_assignment() -> None:
     """The controller acts on the assignment, and brokers then read the configuration."""
 
     async def test(world: ControlWorld) -> None:
@@ -83,8 +80,27 @@ def test_the_configuration_of_a_topic_is_there_before_its_assignment() -> None:
         session = Writing(world.store.session)
         admin = AdminZkClient(Store(session), world.random)
         await admin.create_topic(NewTopic("flights"), TopicDefaults(2, 1), known_configs)
-        configuration = session.paths.index(znodes.topic_config_path("flights"))
-        assert configuration < session.paths.index(znodes.topic_path("flights"))
+        both = {znodes.topic_config_path("flights"), znodes.topic_path("flights")}
+        assert both in session.together
+
+    run_world(test)
+
+
+def test_of_two_clients_that_create_a_topic_the_settings_of_one_count() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1)
+        sizes = (1, 2, 3)
+        wanted = [
+            NewTopic("flights", n, 1, configs=[ConfigEntry("retention.ms", str(n))]) for n in sizes
+        ]
+        outcomes = await asyncio.gather(
+            *(create(world, new) for new in wanted), return_exceptions=True
+        )
+        (created,) = [found for found in outcomes if isinstance(found, CreatedTopic)]
+        assert sum(isinstance(found, TopicAlreadyExistsError) for found in outcomes) == 2
+        found = await world.store.get(znodes.topic_config_path("flights"))
+        settings = {"retention.ms": str(len(created.partitions))}
+        assert found is not None and znodes.decode_config("", found[0]) == settings
 
     run_world(test)
 

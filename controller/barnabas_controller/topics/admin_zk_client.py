@@ -1,8 +1,7 @@
 """CreateTopics and DeleteTopics in ZooKeeper, on any broker (Kafka's `AdminZkClient`).
 
 The broker that receives the request writes the znodes; the controller watches them and carries out
-the rest. The two writes of a creation (configuration, then assignment) are not atomic, but a
-configuration without a topic does no harm.
+the rest.
 """
 
 import logging
@@ -26,6 +25,15 @@ from barnabas_controller.store import znodes
 from barnabas_controller.store.store import Store
 from barnabas_controller.store.znodes import ReplicaAssignment, TopicZnode
 from barnabas_controller.topics.assignment import assign_replicas
+from barnabas_controller.zookeeper.requests import until_answered
+from barnabas_controller.zookeeper.session import (
+    Create,
+    NodeExists,
+    NoNode,
+    Operation,
+    SetData,
+    ZooKeeperError,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -129,14 +137,28 @@ class AdminZkClient:
         return dict(enumerate(assign_replicas(racks, partitions, factor, self._randomness)))
 
     async def _write(self, topic: str, configs: Mapping[str, str], data: bytes) -> None:
-        # Written even if empty, because a deleted topic of that name may have left a configuration.
-        config_path = znodes.topic_config_path(topic)
-        await self._store.put(config_path, znodes.encode_config(configs))
-        path = znodes.topic_path(topic)
-        if not await self._store.ensure(path, data):
-            found = await self._store.get(path)
-            if found is None or found[0] != data:  # otherwise its answer was lost
-                raise TopicAlreadyExistsError(f"topic {topic!r} was just created by another client")
+        """Write both znodes in one transaction: of two clients that create the topic at the same
+        time, the one that fails must not leave its configuration to the other's topic."""
+        path, config_path = znodes.topic_path(topic), znodes.topic_config_path(topic)
+        operations: list[Operation] = [
+            Create(path, data),
+            # Written even if empty, because a deleted topic of that name may have left one.
+            SetData(config_path, znodes.encode_config(configs)),
+        ]
+        while True:
+            await self._store.ensure(config_path)
+            created, *others = await until_answered(lambda: self._store.session.multi(operations))
+            if isinstance(created, str):
+                break
+            if isinstance(created, NodeExists):
+                found = await self._store.get(path)
+                if found is None or found[0] != data:  # otherwise its answer was lost
+                    raise TopicAlreadyExistsError(
+                        f"topic {topic!r} was just created by another client"
+                    )
+                break
+            if not any(isinstance(result, NoNode) for result in others):
+                raise created if isinstance(created, ZooKeeperError) else ZooKeeperError(path)
         logger.info("topic %s written to ZooKeeper", topic)
 
     async def delete_topic(self, topic: str, enabled: bool = True) -> None:
