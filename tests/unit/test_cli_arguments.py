@@ -1,11 +1,14 @@
 """Global options anywhere on the line; exit codes and messages of wrong usage."""
 
+import json
+import os
 import re
 import resource
 import shlex
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from barnabas_common.errors import NoBrokerReachableError
@@ -96,6 +99,9 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         ["broker", "run", "--set", "broker.id"],
         ["broker", "health", "nonsense"],
         ["zk", "get", "no/slash"],
+        ["zk", "get", "/a/../b"],
+        ["zk", "tree", "/.", "--zookeeper", "127.0.0.1:1"],
+        ["zk", "get", "/\udcff", "--zookeeper", "127.0.0.1:1"],
         ["config", "describe"],
         ["config", "describe", "--topic", "t", "--broker", "1"],
         ["config", "alter", "--topic", "t"],
@@ -157,6 +163,35 @@ def test_the_list_of_commands_loads_neither_broker_nor_simulator_nor_grpc() -> N
 def test_completion_is_an_option_of_the_front_door_only(command: str) -> None:
     help_text = barnabas(command, "--help").stdout
     assert "--help" in help_text and "--install-completion" not in help_text
+
+
+def test_a_zookeeper_address_that_is_none_is_one_line() -> None:
+    result = barnabas("zk", "tree", "--zookeeper", "localhost:port")
+    assert result.returncode == 1
+    assert result.stderr.startswith("barnabas: 'localhost:port' is no ZooKeeper address")
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["m\u00fcnchen-0", "\udcff-0"])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_name_that_the_terminal_cannot_show_is_escaped(
+    tmp_path: Path, encoding: str, name: str
+) -> None:
+    (tmp_path / name).mkdir()
+    for suffix in ("log", "index", "timeindex"):
+        (tmp_path / name / f"{0:020}.{suffix}").touch()
+    (tmp_path / name / "\u00b2.log").touch()  # a digit, but no offset
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-m", "barnabas_tools.entry", "log"]
+    for arguments in (["dump"], ["verify"], ["verify", "-o", "json"]):
+        result = subprocess.run(
+            [*command, *arguments, tmp_path / name],
+            env=environment,
+            capture_output=True,
+            timeout=30,
+        )
+        assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["partition"] == name
 
 
 # Commands that print a result without a cluster.

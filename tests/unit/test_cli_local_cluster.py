@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,21 @@ def test_a_layout_is_found_again_as_it_was(tmp_path: Path) -> None:
     assert "num.partitions=4" in text
 
 
+@pytest.mark.parametrize("name", ["a,b", "a\nb", "a\u2028b", "a\udcff"])
+def test_a_folder_that_the_settings_cannot_name_is_refused(tmp_path: Path, name: str) -> None:
+    """`log.dirs` is a list: the records would be in two other folders."""
+    with pytest.raises(ClusterError, match="choose another --dir"):
+        new_layout(tmp_path / name, 3, 9092, {})
+
+
+def test_a_folder_with_an_odd_name_is_found_again(tmp_path: Path) -> None:
+    directory = tmp_path / "m\u00fcnchen #1 = 'x'"
+    layout = new_layout(directory, 1, 9092, {})
+    layout.write()
+    properties = properties_from_file(layout.properties_file(1))
+    assert Config(properties).log_directories == [str(layout.data_directory(1))]
+
+
 @pytest.mark.parametrize("brokers, port", [(0, 9092), (3, 60000), (20000, 9092)])
 def test_an_impossible_layout_is_refused(tmp_path: Path, brokers: int, port: int) -> None:
     with pytest.raises(ClusterError):
@@ -238,6 +254,20 @@ def test_a_broker_with_a_bad_file_exits_with_one_line(tmp_path: Path) -> None:
     result = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert result.returncode == 1
     assert len(result.stderr.splitlines()) == 1 and "broker.id" in result.stderr
+
+
+@pytest.mark.parametrize("connect", ["localhost:port", "localhost:2181,", "h:1/a/../b"])
+def test_a_broker_with_a_wrong_zookeeper_address_exits_with_one_line(
+    tmp_path: Path, connect: str
+) -> None:
+    layout = replace(new_layout(tmp_path, 1, None, {}), config={"zookeeper.connect": connect})
+    layout.write()
+    file = str(layout.properties_file(1))
+    command = [sys.executable, "-m", "barnabas_tools.cli.cluster.run_broker", file]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert f"{connect!r} is no ZooKeeper address" in result.stderr.splitlines()[-1]
 
 
 def test_a_log_is_shown_from_its_end_and_followed(tmp_path: Path) -> None:

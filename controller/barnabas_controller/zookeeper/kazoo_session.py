@@ -16,6 +16,8 @@ from functools import partial
 from typing import Any
 
 from kazoo.client import KazooClient
+from kazoo.hosts import collect_hosts
+from kazoo.protocol.paths import normpath
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
@@ -67,9 +69,19 @@ _CLOSE_SECONDS = 2.0
 
 
 def connect_kazoo(hosts_with_chroot: str) -> Connect:
-    """Open sessions of the ensemble `host:port,host:port/chroot`; a missing chroot is created."""
+    """Open sessions of the ensemble `host:port,host:port/chroot`; a missing chroot is created.
+
+    Raises ZooKeeperError if the text is something else.
+    """
     hosts, _, chroot = hosts_with_chroot.partition("/")
     prefix = f"/{chroot}".rstrip("/")
+    try:
+        collect_hosts(hosts)
+        normpath(prefix)
+    except ValueError as error:
+        raise ZooKeeperError(
+            f"{hosts_with_chroot!r} is no ZooKeeper address host:port,...[/chroot]: {error}"
+        ) from None
 
     async def connect(
         session_timeout_ms: int,

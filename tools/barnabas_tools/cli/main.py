@@ -5,6 +5,7 @@ is imported only when the command, or the list of commands, is requested. Exit c
 1 the cluster refused or failed (Kafka's error name on stderr), 2 wrong usage, 130 interrupted.
 """
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -166,6 +167,12 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
+def _escape_what_cannot_be_encoded() -> None:
+    """A name that stdout's encoding lacks must not end the command; stderr escapes by itself."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def _drop_what_cannot_be_written() -> None:
     """The command has reported it already; Python must not do so at exit."""
     try:
@@ -177,6 +184,7 @@ def _drop_what_cannot_be_written() -> None:
 def main() -> None:
     """The console script."""
     _open_closed_streams()
+    _escape_what_cannot_be_encoded()
     try:
         app(args=hoist_global_options(sys.argv[1:]), prog_name="barnabas")
     except KeyboardInterrupt:

@@ -28,8 +28,9 @@ def print_rows(settings: Settings, columns: Sequence[str], rows: Iterable[Row]) 
 
 
 def print_json(row: Row) -> None:
-    """Print one JSON object on one line."""
-    sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
+    """Print one JSON object on one line, escaped if the terminal cannot show every character."""
+    escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
+    sys.stdout.write(json.dumps(row, ensure_ascii=escaped) + "\n")
 
 
 def print_message(settings: Settings, text: str, row: Row) -> None:

@@ -91,7 +91,7 @@ class ClusterLayout:
         for broker_id in self.broker_ids:
             self.broker_directory(broker_id).mkdir(parents=True, exist_ok=True)
             text = format_properties(self.properties(broker_id))
-            self.properties_file(broker_id).write_text(text)
+            self.properties_file(broker_id).write_text(text, encoding="utf-8")
         content = {
             "client_ports": list(self.client_ports),
             "internal_ports": list(self.internal_ports),
@@ -130,10 +130,22 @@ def load_layout(directory: Path) -> ClusterLayout | None:
         raise ClusterError(f"{path} does not describe a cluster: {error!r}") from None
 
 
+def _check_directory(directory: Path) -> None:
+    """Raise ClusterError for a path that cannot be a value of `log.dirs`, a list in a text file."""
+    text = str(directory)
+    encodable = text.encode(errors="ignore").decode() == text
+    if "," in text or text.splitlines() != [text] or not encodable:
+        raise ClusterError(
+            f"the folder {text!r} has a comma or a character that the brokers' settings cannot"
+            " hold; choose another --dir"
+        )
+
+
 def new_layout(
     directory: Path, brokers: int, port: int | None, config: Mapping[str, str]
 ) -> ClusterLayout:
     """Choose consecutive ports from `port`, or any free ones. Raises ClusterError."""
+    _check_directory(directory)
     if brokers < 1:
         raise ClusterError(f"a cluster needs at least one broker, not {brokers}")
     if port is None:

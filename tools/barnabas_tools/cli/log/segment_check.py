@@ -93,7 +93,7 @@ def segment_files(directory: Path) -> list[Path]:
 
 def is_segment(path: Path) -> bool:
     """Whether a file's name is that of a segment: its base offset, then `.log`."""
-    return path.suffix == LOG_SUFFIX and path.stem.isdigit()
+    return path.suffix == LOG_SUFFIX and path.stem.isascii() and path.stem.isdigit()
 
 
 def read_batches(data: Buffer) -> Iterator[Batch]:

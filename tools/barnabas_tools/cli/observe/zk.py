@@ -8,10 +8,8 @@ import typer
 from barnabas_controller.zookeeper.session import (
     NoNode,
     Session,
-    SessionExpired,
     Stat,
     ZooKeeperError,
-    ZooKeeperUnreachable,
 )
 
 from barnabas_tools.cli.output import print_json
@@ -94,7 +92,9 @@ def _connect_string(zookeeper: str | None, directory: Path) -> str:
 
 
 def _checked(path: str) -> str:
-    if not path.startswith("/") or (path != "/" and path.endswith("/")) or "//" in path:
+    names = path[1:].split("/") if path != "/" else []
+    legal = not {"", ".", ".."} & set(names) and path.isprintable()
+    if not path.startswith("/") or not legal:
         raise typer.BadParameter(f"not a znode's path: {path!r}", param_hint="PATH")
     return path
 
@@ -104,7 +104,7 @@ async def _open(connect_string: str) -> Session:
 
     try:
         return await connect_kazoo(connect_string)(SESSION_TIMEOUT_MS, CONNECTION_TIMEOUT_MS)
-    except (ZooKeeperUnreachable, SessionExpired) as error:
+    except ZooKeeperError as error:
         raise CommandFailed(str(error)) from None
 
 
