@@ -17,7 +17,7 @@ async def handle_describe_events(
     log = parts.events
     if request.after < 0:
         return DescribeEventsResponse(parts.broker_id, log.life, log.last_sequence)
-    after = place(request, log)
+    after, topics = place(request, log), frozenset(request.topics)
     now = parts.runtime.clock.monotonic
     deadline = now() + min(max(request.max_wait_ms, 0) / 1000, MAX_WAIT_SECONDS)
     limit = min(max(request.max_events, 1), MAX_EVENTS)
@@ -26,7 +26,7 @@ async def handle_describe_events(
         excerpt = log.excerpt(after, limit)
         missed += excerpt.missed
         after = excerpt.until
-        wanted = [event for event in excerpt.events if is_wanted(event, request.topics)]
+        wanted = [event for event in excerpt.events if is_wanted(event, topics)]
         more = after < log.last_sequence
         if wanted or not (more or await log.wait_beyond(after, deadline - now())):
             return DescribeEventsResponse(
@@ -45,10 +45,10 @@ def place(request: DescribeEventsRequest, log: EventLog) -> int:
     return request.after if same_incarnation else 0
 
 
-def is_wanted(event: Event, topics: list[str]) -> bool:
+def is_wanted(event: Event, topics: frozenset[str]) -> bool:
     """Whether an event is of one of these topics, or of no topic."""
     if not topics:
         return True
     if event.topic_partition is not None:
         return event.topic_partition.topic in topics
-    return event.details.get("topic", topics[0]) in topics
+    return "topic" not in event.details or event.details["topic"] in topics

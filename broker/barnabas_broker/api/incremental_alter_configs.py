@@ -5,6 +5,7 @@ settings, because it alone knows which values contradict its file. The answer is
 change is written; the brokers apply it shortly afterwards.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from barnabas_common.errors import InvalidTopicError, KafkaError, error_for
@@ -49,11 +50,11 @@ async def handle_incremental_alter_configs(
     parts: BrokerParts, request: IncrementalAlterConfigsRequest, peer: Peer
 ) -> IncrementalAlterConfigsResponse:
     results = []
-    named = [(resource.resource_type, resource.name) for resource in request.resources]
+    named = Counter((resource.resource_type, resource.name) for resource in request.resources)
     for resource in request.resources:
         result = AlterConfigResult(resource.resource_type, resource.name)
         try:
-            if named.count((resource.resource_type, resource.name)) > 1:
+            if named[resource.resource_type, resource.name] > 1:
                 raise error_for(ErrorCode.INVALID_REQUEST, "named twice in one request")
             await _alter(parts, resource, request.validate_only)
         except KafkaError as error:

@@ -1,5 +1,6 @@
 """Incremental changes to the overrides of a topic or a broker (KIP-339)."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,8 +34,8 @@ def altered(
     """
     if not changes:
         raise InvalidChange("the request has no changes")
-    names = [change.name for change in changes]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    named = Counter(change.name for change in changes)
+    twice = sorted(name for name, times in named.items() if times > 1)
     if twice:
         raise InvalidChange(f"changed twice in one request: {', '.join(twice)}")
     overrides = dict(present)

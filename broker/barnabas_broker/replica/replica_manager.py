@@ -267,10 +267,11 @@ class ReplicaManager:
 
     async def describe_replicas(self, request: DescribeReplicasRequest) -> DescribeReplicasResponse:
         """Describe the local replicas of the topics, or of all topics, by name and number."""
+        wanted = frozenset(request.topics)
         described = [
             self._described(partition)
             for partition in sorted(self.partitions, key=lambda p: p.topic_partition)
-            if not request.topics or partition.topic_partition.topic in request.topics
+            if not wanted or partition.topic_partition.topic in wanted
         ]
         return DescribeReplicasResponse(self._context.broker_id, described)
 

@@ -58,7 +58,7 @@ class TransactionAdmin:
         if not self._transactions.is_active:
             return ListTransactionsResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         loading = self._transactions.is_loading
-        now_ms = self._wall_ms()
+        passes = _filter(request, self._wall_ms())
         return ListTransactionsResponse(
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE,
             [name for name in request.state_filters if name not in _NAMES],
@@ -71,7 +71,7 @@ class TransactionAdmin:
                 for transaction in sorted(
                     self._transactions.all(), key=lambda item: item.transactional_id
                 )
-                if not _is_going(transaction) and _passes(transaction, request, now_ms)
+                if not _is_going(transaction) and passes(transaction)
             ],
         )
 
@@ -80,14 +80,20 @@ def _is_going(transaction: Transaction) -> bool:
     return transaction.pending is TransactionState.DEAD
 
 
-def _passes(transaction: Transaction, request: ListTransactionsRequest, now_ms: int) -> bool:
-    metadata = transaction.metadata
-    known = [name for name in request.state_filters if name in _NAMES]
-    if request.state_filters and metadata.state.kafka_name not in known:
-        return False
-    if request.producer_id_filters and metadata.producer_id not in request.producer_id_filters:
-        return False
-    if request.duration_filter < 0:
-        return True
-    lasts = not nothing_is_open(metadata.state)
-    return lasts and now_ms - metadata.start_ms > request.duration_filter
+def _filter(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
+    """Which transactions a request is about."""
+    states = frozenset(name for name in request.state_filters if name in _NAMES)
+    producer_ids = frozenset(request.producer_id_filters)
+
+    def passes(transaction: Transaction) -> bool:
+        metadata = transaction.metadata
+        if request.state_filters and metadata.state.kafka_name not in states:
+            return False
+        if producer_ids and metadata.producer_id not in producer_ids:
+            return False
+        if request.duration_filter < 0:
+            return True
+        lasts = not nothing_is_open(metadata.state)
+        return lasts and now_ms - metadata.start_ms > request.duration_filter
+
+    return passes
