@@ -1,5 +1,6 @@
 """The parts of a local cluster: processes, ports, layout, configuration."""
 
+import json
 import os
 import signal
 import socket
@@ -126,6 +127,27 @@ def test_a_layout_is_found_again_as_it_was(tmp_path: Path) -> None:
     config.check_broker()
     assert "listeners=CLIENT://127.0.0.1:9093,INTERNAL://127.0.0.1:19093" in text
     assert "num.partitions=4" in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"client_ports": [], "internal_ports": []},
+        {"client_ports": [9092, 9093]},
+        {"client_ports": ["9092"]},
+        {"zookeeper_port": None},
+        {"zookeeper_port": 70000},
+        {"config": 7},
+    ],
+)
+def test_a_record_of_a_cluster_that_was_spoilt_is_named(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
+    new_layout(tmp_path, 1, 9092, {}).write()
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ClusterError, match=r"cluster\.json does not describe a cluster"):
+        load_layout(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a,b", "a\nb", "a\u2028b", "a\udcff"])

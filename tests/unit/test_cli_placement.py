@@ -11,6 +11,11 @@ def test_plain_goes_round_the_brokers() -> None:
         plain([1, 2], 1, 3)
 
 
+def test_too_many_partitions_are_refused_before_they_are_placed() -> None:
+    with pytest.raises(UsageFailed, match="at most 100000"):
+        plain([1, 2, 3], 10**12, 3)
+
+
 def test_a_list_names_the_brokers_of_each_partition() -> None:
     assert explicit("0:1,2,3;1:2,3,1") == {0: [1, 2, 3], 1: [2, 3, 1]}
 

@@ -117,17 +117,28 @@ def load_layout(directory: Path) -> ClusterLayout | None:
     path = directory / LAYOUT_FILE
     try:
         content = json.loads(path.read_text())
-        return ClusterLayout(
+        layout = ClusterLayout(
             directory=directory,
             client_ports=tuple(content["client_ports"]),
             internal_ports=tuple(content["internal_ports"]),
             zookeeper_port=content["zookeeper_port"],
             config=dict(content["config"]),
         )
+        _check_ports(layout)
+        return layout
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise ClusterError(f"{path} does not describe a cluster: {error!r}") from None
+
+
+def _check_ports(layout: ClusterLayout) -> None:
+    """Raise ValueError unless each broker has two ports, and ZooKeeper one."""
+    if not layout.client_ports or len(layout.client_ports) != len(layout.internal_ports):
+        raise ValueError("a broker has no port")
+    for port in (*layout.client_ports, *layout.internal_ports, layout.zookeeper_port):
+        if type(port) is not int or not 1 <= port <= MAX_PORT:
+            raise ValueError(f"not a port: {port!r}")
 
 
 def _check_directory(directory: Path) -> None:

@@ -5,14 +5,18 @@ from collections.abc import Mapping, Sequence
 from barnabas_tools.cli.settings import UsageFailed
 
 PLAIN = "plain"
+MAX_PARTITIONS = 100_000
 _WANTED = "--assignment wants 'plain' or PARTITION:ID,ID,...;..., such as 0:1,2,3;1:2,3,1"
 
 
 def plain(brokers: Sequence[int], partitions: int, factor: int) -> dict[int, list[int]]:
     """Return the brokers of each partition: replica j of partition i is on broker (i + j) mod n.
 
-    The brokers are counted in order of their ids. Raises UsageFailed if there are too few.
+    The brokers are counted in order of their ids. Raises UsageFailed if there are too few, or
+    for more partitions than brokers accept: their list could take all memory.
     """
+    if partitions > MAX_PARTITIONS:
+        raise UsageFailed(f"--partitions must be at most {MAX_PARTITIONS}, not {partitions}")
     ids = sorted(brokers)
     if factor > len(ids):
         raise UsageFailed(f"{factor} replicas need as many brokers; there are {len(ids)}")
