@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 from kazoo import exceptions as kazoo
 from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.hosts import collect_hosts
+from kazoo.protocol.paths import normpath
 from kazoo.protocol.states import EventType as KazooEventType
 from kazoo.protocol.states import WatchedEvent, ZnodeStat
 
@@ -60,6 +62,18 @@ _EVENTS = {
 }
 
 _WATCHES_PER_REQUEST = 1000
+
+
+def check_address(text: str) -> None:
+    """Raise ZooKeeperError unless the text is `host:port,...[/chroot]`."""
+    hosts, _, chroot = text.partition("/")
+    try:
+        collect_hosts(hosts)
+        normpath(chroot)
+    except ValueError as error:
+        raise ZooKeeperError(
+            f"{text!r} is no ZooKeeper address host:port,...[/chroot]: {error}"
+        ) from None
 
 
 def translate(error: Exception, path: str) -> ZooKeeperError:

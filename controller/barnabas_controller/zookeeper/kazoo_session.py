@@ -16,8 +16,6 @@ from functools import partial
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.hosts import collect_hosts
-from kazoo.protocol.paths import normpath
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
@@ -25,6 +23,7 @@ from barnabas_controller.zookeeper.kazoo_protocol import (
     InlineHandler,
     SetWatches,
     Watcher,
+    check_address,
     multi_results,
     stat_of,
     translate,
@@ -75,13 +74,7 @@ def connect_kazoo(hosts_with_chroot: str) -> Connect:
     """
     hosts, _, chroot = hosts_with_chroot.partition("/")
     prefix = f"/{chroot}".rstrip("/")
-    try:
-        collect_hosts(hosts)
-        normpath(prefix)
-    except ValueError as error:
-        raise ZooKeeperError(
-            f"{hosts_with_chroot!r} is no ZooKeeper address host:port,...[/chroot]: {error}"
-        ) from None
+    check_address(hosts_with_chroot)
 
     async def connect(
         session_timeout_ms: int,
