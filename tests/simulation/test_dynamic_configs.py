@@ -191,7 +191,7 @@ def test_each_notification_is_read_once_and_in_order() -> None:
     run_world(test)
 
 
-def test_notifications_are_read_although_their_directory_was_deleted_and_counts_anew() -> None:
+def test_notifications_are_read_although_their_directory_was_deleted_and_counts_from_zero() -> None:
     async def test(world: ControlWorld) -> None:
         notifications = ConfigNotifications(world.store)
         for entity in ("topics/a", "topics/b", "topics/c"):
