@@ -166,11 +166,7 @@ class FencedStore:
             raise result
 
     async def delete_topic(self, topic: str) -> None:
-        """Delete the topic's configuration, its znodes, and finally its deletion request.
-
-        Kafka deletes the configuration second. The name is free then, and the configuration may
-        already be that of another topic.
-        """
+        """Delete the topic's configuration, its znodes, and finally its deletion request."""
         await self.delete_tree(znodes.topic_config_path(topic))
         await self.delete_tree(znodes.topic_path(topic))
         await self.delete_topic_deletions([topic])

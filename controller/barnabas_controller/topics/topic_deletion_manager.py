@@ -145,7 +145,11 @@ class TopicDeletionManager:
         self._term.events.record(EventKind.TOPIC_DELETION_WAITS, why, topic=topic)
 
     async def _complete(self, topic: str, replicas: list[Replica]) -> None:
-        """Delete the znodes of a topic whose replicas are all deleted."""
+        """Delete the znodes of a topic whose replicas are all deleted.
+
+        Kafka deletes the configuration after the topic's znode. The name is free then, and the
+        configuration may already be that of another topic.
+        """
         await self._replicas.change(replicas, ReplicaState.NON_EXISTENT)
         await self._term.fenced.delete_topic(topic)
         self._context.remove_topic(topic)
