@@ -140,9 +140,7 @@ def test_a_layout_is_found_again_as_it_was(tmp_path: Path) -> None:
         {"config": 7},
     ],
 )
-def test_a_damaged_record_of_a_cluster_is_named(
-    tmp_path: Path, change: dict[str, object]
-) -> None:
+def test_a_damaged_record_of_a_cluster_is_named(tmp_path: Path, change: dict[str, object]) -> None:
     new_layout(tmp_path, 1, 9092, {}).write()
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
