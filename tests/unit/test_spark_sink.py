@@ -21,6 +21,7 @@ from pyspark_barnabas.writing.records import (
     claim_record,
     decision_record,
     forgotten_claim,
+    retired_claim,
     transactional_id,
 )
 from pyspark_barnabas.writing.writers import batch_writer, stream_writer
@@ -206,6 +207,31 @@ def test_a_slot_serves_every_batch_of_its_run_once() -> None:
     following = Attempt(BATCH._replace(batch_id=8), 2, 20)
     assert state.free_slot(following) == SLOT
     assert state.free_slot(Attempt(Batch("query", 7, "later"), 2, 1)) == Slot("later", 2, 0)
+
+
+def test_a_slot_that_was_retired_or_serves_a_later_batch_is_not_taken() -> None:
+    following = Attempt(BATCH._replace(batch_id=8), 2, 20)
+    retired = retired_claim("query", SLOT, Claim(7, 11))
+    state = state_of(claim_record(ONE, SLOT), retired, claim_record(following, SLOT))
+    assert not state.owns(following, SLOT)
+    assert state.free_slot(following) == Slot("run", 2, 1)
+    state = state_of(claim_record(following, SLOT), claim_record(ONE, SLOT))
+    assert state.owns(following, SLOT) and not state.owns(ONE, SLOT)
+    assert state.free_slot(ONE) == Slot("run", 2, 1)
+
+
+def test_the_end_of_a_batch_ends_no_later_one_and_an_abort_no_other_run() -> None:
+    other = Batch("query", 8, "later")
+    state = state_of(
+        claim_record(ONE, SLOT),
+        claim_record(Attempt(other, 0, 1), Slot("later", 0, 0)),
+        retired_claim("query", Slot("run", 2, 1), Claim(7, 12)),
+    )
+    assert state.open_until(BATCH, commit=True) == [SLOT]
+    following = BATCH._replace(batch_id=8)
+    assert state.open_until(following, commit=True) == [Slot("later", 0, 0)]
+    assert state.open_until(following, commit=False) == []
+    assert state.open_until(other, commit=True) == [SLOT, Slot("later", 0, 0), Slot("run", 2, 1)]
 
 
 def test_a_decision_and_a_forgotten_claim_are_read_back() -> None:
