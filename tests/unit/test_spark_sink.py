@@ -1,17 +1,22 @@
 """The sink's options, columns, and what follows from the records of its topic of decisions."""
 
+import time
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from barnabas import PreparedTransaction
+from barnabas import PreparedTransaction, Producer
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import types as t
 from pyspark.sql.types import StructType
+from pyspark_barnabas.event_loop import run
 from pyspark_barnabas.options import OptionError
+from pyspark_barnabas.writing import writers
 from pyspark_barnabas.writing.columns import ColumnError, Row, arrow_batches, check_columns, rows_of
 from pyspark_barnabas.writing.identity import Attempt, Batch
-from pyspark_barnabas.writing.options import parse_write_options
+from pyspark_barnabas.writing.options import WriteOptions, parse_write_options
 from pyspark_barnabas.writing.records import (
     Claim,
     Decision,
@@ -25,6 +30,8 @@ from pyspark_barnabas.writing.records import (
     transactional_id,
 )
 from pyspark_barnabas.writing.writers import batch_writer, stream_writer
+
+from tests.support.scripted_brokers import ScriptedBrokers
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 BATCH = Batch("query", 7, "run")
@@ -184,6 +191,28 @@ def test_a_null_topic_is_an_error_with_kafkas_name() -> None:
 def test_rows_of_an_older_spark_become_arrow() -> None:
     (batch,) = arrow_batches(iter([SparkRow(value="a"), SparkRow(value="b")]))
     assert [row.value for row in rows_of(batch, "out")] == [b"a", b"b"]
+
+
+# ---- tasks
+
+
+def test_rows_may_take_longer_to_compute_than_the_delivery_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    brokers = ScriptedBrokers(topic="out")
+    settings = {"request_timeout_ms": 2_000, "delivery_timeout_ms": 2_500}
+    options = WriteOptions(brokers.bootstrap, "out", producer=settings)
+
+    def slowly() -> Iterator[pa.RecordBatch]:
+        yield _batch(value=["0"])
+        time.sleep(3)
+        yield _batch(value=["1"])
+
+    monkeypatch.setattr(writers, "Producer", partial(Producer, runtime=brokers.runtime))
+    run(brokers.__aenter__())
+    assert writers._write_at_least_once(options, slowly()).rows == 2
+    run(brokers.__aexit__())
+    assert [record.value for record in brokers.log().records()] == [b"0", b"1"]
 
 
 # ---- decisions
