@@ -181,6 +181,17 @@ def test_rows_are_bytes_with_all_that_a_record_has() -> None:
     assert [row.topic for row in rows_of(batch, "out")] == ["out", "out"]
 
 
+def test_headers_are_taken_with_names_in_any_case_and_a_null_one_is_named() -> None:
+    kind = pa.list_(pa.struct([("Key", pa.string()), ("VALUE", pa.binary())]))
+    schema = StructType().add("value", "string")
+    schema.add("headers", t.ArrayType(t.StructType().add("Key", "string").add("VALUE", "binary")))
+    check_columns(schema, "out")
+    batch = _batch(value=["a"], headers=pa.array([[{"Key": "h", "VALUE": None}]], kind))
+    assert [row.headers for row in rows_of(batch, "out")] == [[("h", None)]]
+    with pytest.raises(ColumnError, match="a header is null"):
+        rows_of(_batch(value=["a"], headers=pa.array([[None]], kind)), "out")
+
+
 def test_a_null_topic_is_an_error_with_kafkas_name() -> None:
     batch = _batch(value=["a", "b"], topic=["x", None])
     with pytest.raises(ColumnError, match="KAFKA_NULL_TOPIC_IN_DATA"):
