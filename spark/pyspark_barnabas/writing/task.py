@@ -11,7 +11,7 @@ The order keeps every attempt that may have an open transaction in the driver's 
 
 An attempt that sees no decision in step 2 or 4 has claimed its slot before the driver reads the
 claims. So a late attempt of a decided batch either writes nothing or is aborted, and a late
-InitProducerId fences nobody: no later batch uses that slot.
+InitProducerId fences no attempt of a later batch: none uses that slot.
 """
 
 from collections.abc import Iterable
