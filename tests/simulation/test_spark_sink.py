@@ -192,7 +192,7 @@ def test_an_attempt_that_is_overtaken_before_it_has_an_epoch_writes_nothing(clai
         late = sink.task(FIRST, 0, task=99)
         claim = late._claim
 
-        async def overtaken(log: DecisionLog, state: JobState) -> Slot:
+        async def overtaken(log: DecisionLog, state: JobState) -> Slot | None:
             slot = await claim(log, state) if claimed else None
             await sink.commit(FIRST, chosen)
             return slot or await claim(log, state)
@@ -201,6 +201,30 @@ def test_an_attempt_that_is_overtaken_before_it_has_an_epoch_writes_nothing(clai
         assert not await late.open()
         await late.close()
         assert await sink.visible() == values(FIRST)
+        assert await sink.nothing_is_open()
+
+    play(story)
+
+
+@pytest.mark.parametrize("claimed", [False, True])
+def test_a_late_attempt_leaves_alone_what_the_next_batch_has_prepared(claimed: bool) -> None:
+    async def story(sink: Sink) -> None:
+        following = FIRST._replace(batch_id=8)
+        prepared: list[PreparedTransaction] = []
+        late = sink.task(FIRST, 0, task=99)
+        claim = late._claim
+
+        async def overtaken(log: DecisionLog, state: JobState) -> Slot | None:
+            slot = await claim(log, state) if claimed else None
+            await sink.commit(FIRST, await sink.write_all(FIRST))
+            prepared.extend(await sink.write_all(following))
+            return slot or await claim(log, state)
+
+        late._claim = overtaken  # type: ignore[method-assign]
+        assert not await late.open()
+        await late.close()
+        await sink.commit(following, prepared)
+        assert await sink.visible() == sorted(values(FIRST) + values(following))
         assert await sink.nothing_is_open()
 
     play(story)
@@ -252,6 +276,35 @@ def test_an_older_driver_is_fenced_and_its_decision_does_not_count_twice() -> No
         with pytest.raises(SupersededDriver):
             await sink.commit(FIRST, old)
         assert await sink.visible() == sorted(values(AGAIN) + values(following))
+        assert await sink.nothing_is_open()
+
+    play(story)
+
+
+def test_an_older_driver_that_finds_the_decision_leaves_the_next_batch_alone() -> None:
+    async def story(sink: Sink) -> None:
+        old = await sink.write_all(FIRST)
+        await sink.commit(AGAIN, await sink.write_all(AGAIN))
+        following = AGAIN._replace(batch_id=8)
+        last = await sink.write(following, 2)
+        await sink.commit(FIRST, old)
+        prepared = await sink.write_all(following)
+        assert last.transaction is not None
+        await sink.commit(following, [*prepared, last.transaction])
+        assert await sink.visible() == sorted(values(AGAIN) + values(following, 3))
+        assert await sink.nothing_is_open()
+
+    play(story)
+
+
+def test_an_older_driver_that_gives_up_leaves_what_the_newer_has_prepared() -> None:
+    async def story(sink: Sink) -> None:
+        await sink.write_all(FIRST)
+        prepared = await sink.write_all(AGAIN)
+        async with sink.driver(FIRST) as zombie:
+            await zombie.abort()
+        await sink.commit(AGAIN, prepared)
+        assert await sink.visible() == values(AGAIN)
         assert await sink.nothing_is_open()
 
     play(story)

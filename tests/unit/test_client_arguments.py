@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from barnabas import Admin, Consumer
+from barnabas import Admin, Consumer, Producer
+from barnabas.cluster.options import check_int
 from barnabas.group.offsets import checked
 from barnabas_common.errors import InvalidArgumentError
 from barnabas_common.messages.groups import DeleteGroupsRequest
@@ -31,6 +32,20 @@ from tests.support.scripted_transactions import TransactionBrokers
 def test_offsets_of_the_wrong_shape(offsets: Any, words: str) -> None:
     with pytest.raises(InvalidArgumentError, match=words):
         checked(offsets)
+
+
+@pytest.mark.parametrize("client", [Consumer, Producer, Admin])
+def test_a_number_that_no_request_can_carry(client: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"request_timeout_ms .* in 1\.\.2147483647"):
+        client(request_timeout_ms=2**31)
+    client(retry_backoff_max_ms=2**31)
+
+
+def test_a_time_that_no_request_can_carry_is_not_called_too_low() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"in 0\.\.9223372036854775807, not 9{20}"):
+        check_int("the timestamp", int("9" * 20), 0)
+    with pytest.raises(InvalidArgumentError, match="must be at least 0, not -1"):
+        check_int("the timestamp", -1, 0)
 
 
 Admins = Callable[[Any], Awaitable[Any]]

@@ -192,6 +192,22 @@ async def test_damaged_batch_raises_after_the_good_ones_and_can_be_passed() -> N
             assert [r.offset for r in await read(consumer, 10)] == list(range(20, 30))
 
 
+async def test_a_table_has_the_good_batches_and_the_next_one_raises() -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 30)
+        log = brokers.log()
+        log.data[len(log.data) // 2] ^= 1
+        async with consumer_of(brokers, "flights") as consumer:
+            table = await consumer.poll_arrow()
+            assert table["offset"].to_pylist() == list(range(10))
+            assert await consumer.position(TP) == 10
+            for _ in range(2):
+                with pytest.raises(CorruptMessageError, match="flights-0 is damaged at offset 10"):
+                    await consumer.poll_arrow()
+            consumer.seek(TP, 20)
+            assert (await consumer.poll_arrow())["offset"].to_pylist() == list(range(20, 30))
+
+
 async def test_check_crcs_can_be_turned_off() -> None:
     async with ScriptedBrokers() as brokers:
         write(brokers, 0, 1)

@@ -127,6 +127,8 @@ def test_names_from_before_kafkas_names_still_work():
         (REQUIRED | {"startingOffsets": "[1]"}, "neither"),
         (REQUIRED | {"startingOffsets": '{"t": [1]}'}, "neither"),
         (REQUIRED | {"startingOffsets": '{"t": {"0": -3}}'}, "neither"),
+        (REQUIRED | {"startingOffsets": '{"t": {"1_0": 5}}'}, "neither"),
+        (REQUIRED | {"startingOffsets": '{"t": {"0": 5, "00": 7}}'}, "neither"),
         (REQUIRED | {"startingOffsets": '{"t": {"0": -1}}'}, "cannot be latest"),
         (REQUIRED | {"endingOffsets": '{"t": {"0": -2}}'}, "cannot be earliest"),
         (REQUIRED | {"startingOffsets": '{"t": {"0": 1.5}}'}, "neither"),
@@ -143,6 +145,7 @@ def test_names_from_before_kafkas_names_still_work():
         (SERVERS | {"subscribePattern": r"\p{Alpha}"}, "Python's re module, which differs"),
         (REQUIRED | {"isolation.level": "serializable"}, r"kafka\.isolation\.level must be one of"),
         (REQUIRED | {"bootstrap.servers": "other:1"}, "contradict one another"),
+        (REQUIRED | {"kafka.fetch.max.bytes": "5000000000"}, r"fetch\.max\.bytes must be in 1\.\."),
         (REQUIRED | {"groupIdPrefix": " "}, "groupIdPrefix is empty"),
         (REQUIRED | {"maxTriggerDelay": "15 parsecs"}, "maxTriggerDelay must be a time"),
         (

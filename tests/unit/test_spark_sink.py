@@ -1,17 +1,22 @@
 """The sink's options, columns, and what follows from the records of its topic of decisions."""
 
+import time
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from barnabas import PreparedTransaction
+from barnabas import PreparedTransaction, Producer
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import types as t
 from pyspark.sql.types import StructType
+from pyspark_barnabas.event_loop import run
 from pyspark_barnabas.options import OptionError
+from pyspark_barnabas.writing import writers
 from pyspark_barnabas.writing.columns import ColumnError, Row, arrow_batches, check_columns, rows_of
 from pyspark_barnabas.writing.identity import Attempt, Batch
-from pyspark_barnabas.writing.options import parse_write_options
+from pyspark_barnabas.writing.options import WriteOptions, parse_write_options
 from pyspark_barnabas.writing.records import (
     Claim,
     Decision,
@@ -21,9 +26,12 @@ from pyspark_barnabas.writing.records import (
     claim_record,
     decision_record,
     forgotten_claim,
+    retired_claim,
     transactional_id,
 )
 from pyspark_barnabas.writing.writers import batch_writer, stream_writer
+
+from tests.support.scripted_brokers import ScriptedBrokers
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 BATCH = Batch("query", 7, "run")
@@ -173,6 +181,17 @@ def test_rows_are_bytes_with_all_that_a_record_has() -> None:
     assert [row.topic for row in rows_of(batch, "out")] == ["out", "out"]
 
 
+def test_headers_are_taken_with_names_in_any_case_and_a_null_one_is_named() -> None:
+    kind = pa.list_(pa.struct([("Key", pa.string()), ("VALUE", pa.binary())]))
+    schema = StructType().add("value", "string")
+    schema.add("headers", t.ArrayType(t.StructType().add("Key", "string").add("VALUE", "binary")))
+    check_columns(schema, "out")
+    batch = _batch(value=["a"], headers=pa.array([[{"Key": "h", "VALUE": None}]], kind))
+    assert [row.headers for row in rows_of(batch, "out")] == [[("h", None)]]
+    with pytest.raises(ColumnError, match="a header is null"):
+        rows_of(_batch(value=["a"], headers=pa.array([[None]], kind)), "out")
+
+
 def test_a_null_topic_is_an_error_with_kafkas_name() -> None:
     batch = _batch(value=["a", "b"], topic=["x", None])
     with pytest.raises(ColumnError, match="KAFKA_NULL_TOPIC_IN_DATA"):
@@ -183,6 +202,28 @@ def test_a_null_topic_is_an_error_with_kafkas_name() -> None:
 def test_rows_of_an_older_spark_become_arrow() -> None:
     (batch,) = arrow_batches(iter([SparkRow(value="a"), SparkRow(value="b")]))
     assert [row.value for row in rows_of(batch, "out")] == [b"a", b"b"]
+
+
+# ---- tasks
+
+
+def test_rows_may_take_longer_to_compute_than_the_delivery_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    brokers = ScriptedBrokers(topic="out")
+    settings = {"request_timeout_ms": 2_000, "delivery_timeout_ms": 2_500}
+    options = WriteOptions(brokers.bootstrap, "out", producer=settings)
+
+    def slowly() -> Iterator[pa.RecordBatch]:
+        yield _batch(value=["0"])
+        time.sleep(3)
+        yield _batch(value=["1"])
+
+    monkeypatch.setattr(writers, "Producer", partial(Producer, runtime=brokers.runtime))
+    run(brokers.__aenter__())
+    assert writers._write_at_least_once(options, slowly()).rows == 2
+    run(brokers.__aexit__())
+    assert [record.value for record in brokers.log().records()] == [b"0", b"1"]
 
 
 # ---- decisions
@@ -206,6 +247,31 @@ def test_a_slot_serves_every_batch_of_its_run_once() -> None:
     following = Attempt(BATCH._replace(batch_id=8), 2, 20)
     assert state.free_slot(following) == SLOT
     assert state.free_slot(Attempt(Batch("query", 7, "later"), 2, 1)) == Slot("later", 2, 0)
+
+
+def test_a_slot_that_was_retired_or_serves_a_later_batch_is_not_taken() -> None:
+    following = Attempt(BATCH._replace(batch_id=8), 2, 20)
+    retired = retired_claim("query", SLOT, Claim(7, 11))
+    state = state_of(claim_record(ONE, SLOT), retired, claim_record(following, SLOT))
+    assert not state.owns(following, SLOT)
+    assert state.free_slot(following) == Slot("run", 2, 1)
+    state = state_of(claim_record(following, SLOT), claim_record(ONE, SLOT))
+    assert state.owns(following, SLOT) and not state.owns(ONE, SLOT)
+    assert state.free_slot(ONE) == Slot("run", 2, 1)
+
+
+def test_the_end_of_a_batch_ends_no_later_one_and_an_abort_no_other_run() -> None:
+    other = Batch("query", 8, "later")
+    state = state_of(
+        claim_record(ONE, SLOT),
+        claim_record(Attempt(other, 0, 1), Slot("later", 0, 0)),
+        retired_claim("query", Slot("run", 2, 1), Claim(7, 12)),
+    )
+    assert state.open_until(BATCH, commit=True) == [SLOT]
+    following = BATCH._replace(batch_id=8)
+    assert state.open_until(following, commit=True) == [Slot("later", 0, 0)]
+    assert state.open_until(following, commit=False) == []
+    assert state.open_until(other, commit=True) == [SLOT, Slot("later", 0, 0), Slot("run", 2, 1)]
 
 
 def test_a_decision_and_a_forgotten_claim_are_read_back() -> None:

@@ -175,6 +175,39 @@ async def test_a_deleted_topic(fail: bool):
         await planner.close()
 
 
+@pytest.mark.parametrize("fail", [True, False])
+async def test_a_batch_with_an_added_topic_is_planned_again_after_it_was_deleted(fail: bool):
+    async with ScriptedBrokers() as brokers:
+        planner = planner_of(brokers, failOnDataLoss=str(fail))
+        start = StreamOffsets({}, {}, "")
+        fill(brokers, 0, 5)
+        end = await planner.latest(start)
+        assert planned(await planner.plan(start, end)) == [(0, 0, 5)]
+        await planner.close()
+        brokers.topic = "another"
+        restarted = planner_of(brokers, failOnDataLoss=str(fail))
+        if fail:
+            with pytest.raises(DataLossError, match="PARTITIONS_DELETED.*flights-0"):
+                await restarted.plan(start, end)
+        else:
+            assert await restarted.plan(start, end) == []
+        await restarted.close()
+
+
+async def test_available_now_reads_nothing_of_a_topic_that_is_created_again_meanwhile():
+    async with ScriptedBrokers() as brokers:
+        fill(brokers, 0, 5)
+        planner = planner_of(brokers, startingOffsets="earliest", failOnDataLoss="false")
+        start = await planner.initial()
+        await planner.prepare_for_available_now()
+        brokers.create_again(1)
+        fill(brokers, 0, 2)
+        end = await planner.latest(start)
+        assert await planner.plan(start, end) == []
+        assert await planner.latest(end) == end, "it ends"
+        await planner.close()
+
+
 async def test_a_lagging_high_watermark_is_no_data_loss_until_it_lasts(
     monkeypatch: pytest.MonkeyPatch,
 ):

@@ -12,6 +12,16 @@ from barnabas_common.topic_partition import TopicPartition
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 
+_INT, _LONG = 2**31 - 1, 2**63 - 1
+# Kafka's options of type LONG; the others are of type INT, and requests carry them as such.
+_LONGS = (
+    "buffer_memory",
+    "linger_ms",
+    "max_block_ms",
+    "metadata_max_age_ms",
+    "retry_backoff_max_ms",
+    "retry_backoff_ms",
+)
 
 T = TypeVar("T")
 
@@ -29,16 +39,17 @@ def config_of(cls: type[T], options: Mapping[str, Any], minima: Mapping[str, int
             raise InvalidArgumentError(f"there is no option {name!r}{hint}")
     config = cls(**options)
     for name, minimum in minima.items():
-        check_int(name, getattr(config, name), minimum)
+        check_int(name, getattr(config, name), minimum, _LONG if name in _LONGS else _INT)
     return config
 
 
-def check_int(name: str, value: object, minimum: int, maximum: int = 2**63 - 1) -> None:
+def check_int(name: str, value: object, minimum: int, maximum: int = _LONG) -> None:
     """Raise `InvalidArgumentError` unless `value` is an int (not a bool) within the bounds."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidArgumentError(f"{name} must be an int, not {value!r}")
     if not minimum <= value <= maximum:
-        bounds = f"at least {minimum}" if maximum >= 2**31 else f"in {minimum}..{maximum}"
+        at_least = value < minimum and maximum >= _INT
+        bounds = f"at least {minimum}" if at_least else f"in {minimum}..{maximum}"
         raise InvalidArgumentError(f"{name} must be {bounds}, not {value}")
 
 

@@ -102,7 +102,8 @@ class FetchBuffer:
             except CorruptMessageError as error:
                 self._replace_head(chunk, error)
                 continue
-            self._drop_head(chunk)
+            if chunk.exhausted:
+                self._drop_head(chunk)
             if columns.offsets:
                 taken.append((chunk.state.topic_partition, columns))
         return taken

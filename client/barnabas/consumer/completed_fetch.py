@@ -78,24 +78,49 @@ class CompletedFetch:
         return records
 
     def take_columns(self, with_headers: bool = False) -> Columns:
-        """The rest of the chunk, as columns."""
+        """The rest of the chunk, as columns, or what precedes damage in it.
+
+        Raises `CorruptMessageError` where the rest begins with damage.
+        """
         try:
-            columns = read_columns(
-                self._buffer,
-                self.state.position,
-                _END,
-                self._check_crcs,
-                AbortedBatches(self._began),
-                with_headers,
-            )
-            for _, header in self._batches:
-                self._next_offset = header.next_offset
-                self.state.position_epoch = header.partition_leader_epoch
+            columns = self._columns(_END, with_headers)
         except CorruptBatch as error:
-            raise self._corrupt(error) from error
+            damaged = self._damaged_from()
+            if damaged <= self.state.position:
+                raise self._corrupt(error) from error
+            columns = self._columns(damaged, with_headers)
+            self.state.position = damaged
+            return columns
+        for _, header in self._batches:
+            self._next_offset = header.next_offset
+            self.state.position_epoch = header.partition_leader_epoch
         self.state.position = max(self._next_offset, self.state.position)
         self.exhausted = True
         return columns
+
+    def _columns(self, end: int, with_headers: bool) -> Columns:
+        return read_columns(
+            self._buffer,
+            self.state.position,
+            end,
+            self._check_crcs,
+            AbortedBatches(self._began),
+            with_headers,
+        )
+
+    def _damaged_from(self) -> int:
+        """The first offset of the first batch from the position on that cannot be decoded."""
+        aborted = AbortedBatches(self._began)
+        for position, header in batches(self._buffer):
+            left_out = aborted.leaves_out(header, self._buffer, position)
+            if header.last_offset < self.state.position or left_out:
+                continue
+            where = self.state.topic_partition
+            try:
+                read_batch_as(ConsumerRecord, where, self._buffer, position, self._check_crcs)
+            except CorruptBatch:
+                return header.base_offset
+        return self.state.position
 
     def _decode_next(self) -> bool:
         """Decode the next batch that may have records to return; False at the end."""

@@ -79,8 +79,16 @@ def by_partition(name: str, text: str) -> dict[str, dict[int, int]]:
             continue  # offsets as a stream's progress reports them: the topics' ids
         if not isinstance(numbers, dict):
             raise ValueError(name)
-        found[topic] = {int(partition): whole(number) for partition, number in numbers.items()}
+        found[topic] = {_partition(name): whole(number) for name, number in numbers.items()}
     return found
+
+
+def _partition(text: str) -> int:
+    """Raises ValueError for "1_0", " 1" and "01", which `int` takes."""
+    number = int(text)
+    if str(number) != text:
+        raise ValueError(text)
+    return number
 
 
 def whole(number: object) -> int:

@@ -7,7 +7,7 @@ call, so nothing here is needed after a restart.
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas_common.errors import UnknownTopicOrPartitionError
@@ -112,10 +112,10 @@ class StreamPlanner:
             self._check_target(end)
         known = self._of_same_topics(start, end.topic_ids)
         self._report_deleted(known, end.offsets)
-        new = [tp for tp in end.offsets if tp not in known]
+        new = await self._existing([tp for tp in end.offsets if tp not in known])
         starts = dict(known) | await self._starts_of_new(new)
         ranges = []
-        for tp in sorted(end.offsets):
+        for tp in sorted(end.offsets.keys() & starts.keys()):
             if starts[tp] > end.offsets[tp]:
                 self._report_lower(tp, starts[tp], end.offsets[tp])
                 continue
@@ -140,11 +140,14 @@ class StreamPlanner:
             ends = await self._offsets.latest(assigned.partitions)
         else:
             target = self._target.offsets
+            # The target's offsets mean other records in a topic that was created again since.
+            topic_ids = dict(topic_ids.items() & self._target.topic_ids.items())
             # A query that starts at "latest" may start above the target.
             ends = {
-                tp: max(target[tp], known.get(tp, 0)) for tp in assigned.partitions if tp in target
+                tp: max(target[tp], known.get(tp, 0))
+                for tp in assigned.partitions
+                if tp in target and tp.topic in topic_ids
             }
-            topic_ids = {t: i for t, i in topic_ids.items() if t in self._target.topic_ids}
         self._report_deleted(known, ends)
         new = [tp for tp in ends if tp not in known]
         starts = {tp: known[tp] for tp in ends if tp in known} | await self._starts_of_new(new)
@@ -182,7 +185,17 @@ class StreamPlanner:
             )
         return {tp: offset for tp, offset in start.offsets.items() if tp.topic not in again}
 
-    def _report_deleted(self, known: Offsets, ends: Offsets) -> None:
+    async def _existing(self, new: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+        """Those that still exist; reports the others. A batch that is planned again may be old."""
+        if not new:
+            return new
+        existing = await self._offsets.existing({tp.topic for tp in new})
+        self._report_deleted(new, existing.partitions)
+        return [tp for tp in new if tp in existing.partitions]
+
+    def _report_deleted(
+        self, known: Iterable[TopicPartition], ends: Container[TopicPartition]
+    ) -> None:
         deleted = sorted(tp for tp in known if tp not in ends)
         if deleted:
             names = ", ".join(map(str, deleted))

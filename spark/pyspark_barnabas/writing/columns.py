@@ -113,7 +113,10 @@ def _binary(column: pa.Array) -> list[bytes | None]:
 def _headers(given: Any) -> list[tuple[str, bytes | None]]:
     if given is None:
         return []
-    return [(header["key"], header["value"]) for header in given]
+    if any(header is None for header in given):
+        raise ColumnError("a header is null: each has a key, and its value may be null")
+    # Spark's own sink takes the names of the fields in any case.
+    return [(key, value) for key, value in map(dict.values, given)]
 
 
 def arrow_batches(rows: Iterator[Any]) -> Iterator[pa.RecordBatch]:

@@ -25,6 +25,7 @@ from pyspark_barnabas.writing.records import (
     JobState,
     decision_record,
     forgotten_claim,
+    retired_claim,
     transactional_id,
 )
 from pyspark_barnabas.writing.stops import stop_at
@@ -141,18 +142,23 @@ class Driver:
     async def _clean_up(self, state: JobState, decided: Decision) -> None:
         """Abort every attempt that is not in the decision, and forget what needs no memory."""
         kept = {prepared.transactional_id for prepared in decided.transactions}
-        batch = self._batch
-        left = {
-            slot: transactional_id(self._options.prefix, batch.job, slot)
-            for slot, claim in state.claims.items()
-            if slot.run != batch.run or claim.batch_id >= batch.batch_id
+        job, run = self._batch.job, self._batch.run
+        ended = {
+            slot: transactional_id(self._options.prefix, job, slot)
+            for slot in state.open_until(self._batch, decided.commit)
         }
-        await self._admin.fence_producers(name for name in left.values() if name not in kept)
-        # The slots of this run serve its next batch. The decision stays: an attempt that comes
-        # late must find it.
-        over = [slot for slot in left if slot.run != batch.run]
-        if over:
-            await self._write(forgotten_claim(batch.job, slot) for slot in over)
+        aborted = [slot for slot, name in ended.items() if name not in kept]
+        await self._admin.fence_producers(ended[slot] for slot in aborted)
+        # The decision stays: an attempt that comes late must find it. The run that made it may
+        # still claim slots.
+        records = [
+            retired_claim(job, slot, state.claims[slot]) for slot in aborted if slot.run == run
+        ]
+        records += [
+            forgotten_claim(job, slot) for slot in ended if slot.run not in (run, decided.batch.run)
+        ]
+        if records:
+            await self._write(records)
 
 
 async def commit(options: WriteOptions, batch: Batch, found: Iterable[PreparedTransaction]) -> None:

@@ -8,15 +8,14 @@ from pyspark_barnabas.writing.columns import Row
 
 
 async def send(producer: Producer, rows: Iterable[Row]) -> None:
-    """Send the rows. Raises the error of a record that was refused or given up."""
+    """Deliver the rows. Raises the error of a record that was refused or given up.
+
+    The producer stands still until the next call, when Spark has computed more rows. That may take
+    longer than `delivery.timeout.ms`, so nothing may be left to deliver.
+    """
     send_one = producer.send
     for topic, key, value, partition, headers in rows:
         await send_one(topic, value, key, partition, None, headers)
-    raise_given_up(producer)
-
-
-async def deliver(producer: Producer) -> None:
-    """Wait until everything is delivered; raises the error of a record that is not."""
     await producer.flush()
     raise_given_up(producer)
 

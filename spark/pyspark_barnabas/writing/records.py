@@ -2,11 +2,14 @@
 
     key                          value
     ["claim", job, run, slot]    {"batch": N, "task": T}           an attempt begins to write
+                                 {..., "retired": true}            no attempt may use it again
     ["decision", job]            {"batch": N, "run": R, "commit": true, "transactions": [...]}
 
 Each is the latest of its key: the topic is compacted. A slot is a transactional id that attempts of
 a run use one after the other; two attempts of the same batch never share one, or the later would
-abort what the earlier has prepared. The attempt that claims a slot first has it for the batch.
+abort what the earlier has prepared. The attempt that claims a slot first has it for the batch. It
+serves the next batch only if its transaction was committed: the attempt that has it otherwise may
+be paused before its InitProducerId, and would abort what the next batch has prepared.
 """
 
 import json
@@ -31,6 +34,7 @@ class Slot(NamedTuple):
 class Claim(NamedTuple):
     batch_id: int
     task: int
+    retired: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,17 +68,33 @@ class JobState:
         return last is not None and not last.commit and last.batch == batch
 
     def free_slot(self, attempt: Attempt) -> Slot:
-        """The first that no attempt of the same batch has claimed."""
+        """The first that no attempt of the same batch, or of a later one, has claimed."""
         number = 0
         while True:
             slot = Slot(attempt.batch.run, attempt.partition, number)
             claim = self.claims.get(slot)
-            if claim is None or claim.batch_id != attempt.batch.batch_id:
+            if claim is None or (not claim.retired and claim.batch_id < attempt.batch.batch_id):
                 return slot
             number += 1
 
     def owns(self, attempt: Attempt, slot: Slot) -> bool:
         return self.claims.get(slot) == Claim(attempt.batch.batch_id, attempt.task)
+
+    def open_until(self, batch: Batch, commit: bool) -> list[Slot]:
+        """The slots whose transactions the end of this batch ends, those of its decision too.
+
+        A commit ends what other runs have written of the batch, and before it; what is later may be
+        a newer driver's. An abort ends what its own run has written: another run may commit.
+        """
+        return [
+            slot
+            for slot, (batch_id, _, retired) in self.claims.items()
+            if (
+                batch_id == batch.batch_id and not retired
+                if slot.run == batch.run
+                else commit and batch_id <= batch.batch_id
+            )
+        ]
 
 
 # ---- as records
@@ -87,6 +107,11 @@ def transactional_id(prefix: str, job: str, slot: Slot) -> str:
 def claim_record(attempt: Attempt, slot: Slot) -> Encoded:
     value = {"batch": attempt.batch.batch_id, "task": attempt.task}
     return _claim_key(attempt.batch.job, slot), _json(value)
+
+
+def retired_claim(job: str, slot: Slot, claim: Claim) -> Encoded:
+    value = {"batch": claim.batch_id, "task": claim.task, "retired": True}
+    return _claim_key(job, slot), _json(value)
 
 
 def forgotten_claim(job: str, slot: Slot) -> Encoded:
@@ -139,5 +164,7 @@ def _claim(state: JobState, run: str, name: str, value: dict[str, Any] | None) -
         state.claims.pop(slot, None)
         return
     known = state.claims.get(slot)
-    if known is None or known.batch_id != value["batch"]:
-        state.claims[slot] = Claim(value["batch"], value["task"])
+    claim = Claim(value["batch"], value["task"], value.get("retired", False))
+    # A claim that is written late takes nothing from a later batch.
+    if known is None or claim.retired or (known.batch_id < claim.batch_id and not known.retired):
+        state.claims[slot] = claim

@@ -4,12 +4,14 @@ The order keeps every attempt that may have an open transaction in the driver's 
 
     the attempt                              the driver
     1. claim, durable                        1. decision, durable
-    2. InitProducerId                        2. read the claims
-    3. is the batch decided? then stop       3. abort every claim that is not in the decision
-    4. write, prepare
+    2. is the batch decided? then stop       2. read the claims
+    3. InitProducerId                        3. abort every claim that is not in the decision,
+    4. is the batch decided? then stop          and retire its slot
+    5. write, prepare
 
-An attempt that sees no decision in step 3 has claimed its slot before the driver reads the claims.
-So a late attempt of a decided batch either writes nothing or is aborted.
+An attempt that sees no decision in step 2 or 4 has claimed its slot before the driver reads the
+claims. So a late attempt of a decided batch either writes nothing or is aborted, and a late
+InitProducerId fences no attempt of a later batch: none uses that slot.
 """
 
 from collections.abc import Iterable
@@ -72,6 +74,8 @@ class TaskWriter:
             if self._is_decided(state):
                 return False
             slot = await self._claim(log, state)
+            if slot is None:
+                return False
             name = transactional_id(options.prefix, batch.job, slot)
             self._producer = Producer(
                 options.bootstrap_servers,
@@ -109,8 +113,8 @@ class TaskWriter:
             raise AbandonedAttempt(f"{batch}: the driver has aborted it")
         return state.is_done(batch)
 
-    async def _claim(self, log: DecisionLog, state: JobState) -> Slot:
-        """A slot that no other attempt of the batch uses."""
+    async def _claim(self, log: DecisionLog, state: JobState) -> Slot | None:
+        """A slot that no other attempt uses; None if the batch is decided by now."""
         options, attempt = self._options, self._attempt
         async with Producer(options.bootstrap_servers, runtime=self._runtime) as producer:
             while True:
@@ -120,5 +124,7 @@ class TaskWriter:
                     log.partition.topic, value, key, log.partition.partition
                 )
                 state = await log.read(beyond=written.offset)
+                if self._is_decided(state):
+                    return None
                 if state.owns(attempt, slot):
                     return slot

@@ -20,7 +20,7 @@ from pyspark_barnabas.writing import driver
 from pyspark_barnabas.writing.columns import arrow_batches, check_columns, rows_of
 from pyspark_barnabas.writing.identity import Attempt, Batch, of_batch_job, of_stream
 from pyspark_barnabas.writing.options import WriteOptions, parse_write_options
-from pyspark_barnabas.writing.producing import deliver, send
+from pyspark_barnabas.writing.producing import send
 from pyspark_barnabas.writing.stops import stop_at
 from pyspark_barnabas.writing.task import Delivered, Prepared, TaskWriter
 
@@ -110,7 +110,6 @@ def _write_at_least_once(options: WriteOptions, iterator: Iterator[Any]) -> Deli
         for batch in arrow_batches(iterator):
             run(send(producer, rows_of(batch, options.topic)))
             rows += batch.num_rows
-        run(deliver(producer))
     finally:
         run(producer.close(timeout_ms=5_000))
     return Delivered(rows)
