@@ -29,6 +29,7 @@ from barnabas_common.runtime import InlineOffload, Runtime
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
 
+from tests.support.idempotent import sent
 from tests.support.log_manager_world import ManagerWorld, append
 from tests.support.log_world import LogWorld, produced, read_all, values_in
 from tests.support.scarce_disk import ScarceDisk
@@ -219,6 +220,20 @@ def test_a_flush_that_must_come_first_is_not_left_out() -> None:
     disk.left = None
     world.append(log, b"10", epoch=2)
     assert log.recovery_point == log.log_end_offset and not log.is_failed
+
+
+def test_a_retry_is_not_answered_before_it_is_flushed() -> None:
+    _, disk, log = three_segments(flush_messages=1)
+    log.roll()
+    batch = sent(b"9")
+    disk.left = 0
+    for _ in range(2):
+        with pytest.raises(OutOfDescriptorsError):
+            log.append_as_leader(batch, 2, 0)
+        assert log.recovery_point == 9 and log.log_end_offset == 10
+    disk.left = None
+    assert log.append_as_leader(batch, 2, 0).first_offset == 9
+    assert log.recovery_point == log.log_end_offset == 10
 
 
 # The log manager

@@ -131,6 +131,7 @@ class UnifiedLog(ReadableLog):
         if known.batches:
             self._check_retry(sent[known.batches - 1].header, known.last_offset)
         if known.batches == len(sent):
+            self._flush_if_due()  # the flush after the append may have failed
             return Appended(known.first_offset, known.last_offset, known.timestamp)
         batches = check_produced(sent[known.batches :], self.config, now_ms)
         first_offset = self.log_end_offset
@@ -159,17 +160,20 @@ class UnifiedLog(ReadableLog):
         now_ms = self._context.clock.wall_ms()
         room = self.config.segment_bytes - self._local.segments.active.size
         any_rolled = False
-        for group in by_segment(batches, room, self.config.segment_bytes):
-            placed = [PlacedBatch(h.last_offset, h.size, h.max_timestamp) for h, _ in group]
-            data: list[Buffer] = [batch.data for batch in group]
-            first_offset = group[0].header.base_offset
-            with self._guard.io("append"):
-                rolled = self._local.append(data, placed, first_offset, self.config, now_ms)
-            any_rolled |= rolled
-            for header, _ in group:
-                self.assign_epoch(header.partition_leader_epoch, header.base_offset)
-            self._note_producers(group, rolled)
-        self._after_append(any_rolled)
+        try:
+            for group in by_segment(batches, room, self.config.segment_bytes):
+                placed = [PlacedBatch(h.last_offset, h.size, h.max_timestamp) for h, _ in group]
+                data: list[Buffer] = [batch.data for batch in group]
+                first_offset = group[0].header.base_offset
+                with self._guard.io("append"):
+                    rolled = self._local.append(data, placed, first_offset, self.config, now_ms)
+                any_rolled |= rolled
+                for header, _ in group:
+                    self.assign_epoch(header.partition_leader_epoch, header.base_offset)
+                self._note_producers(group, rolled)
+        finally:  # the next fetch tells the leader of the first batches too
+            if not self.is_failed:
+                self._after_append(any_rolled)
 
     def _note_producers(self, batches: Iterable[CheckedBatch], rolled: bool) -> None:
         """Take over what was appended; the snapshot of a new segment has what came before it."""
@@ -184,6 +188,9 @@ class UnifiedLog(ReadableLog):
         """Flush after the epochs are assigned: the recovery point must not pass unsaved epochs."""
         if rolled:
             self._context.host.rolled(self)
+        self._flush_if_due()
+
+    def _flush_if_due(self) -> None:
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             with self._guard.io("flush"):
                 self.flush()
