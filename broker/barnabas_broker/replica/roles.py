@@ -302,6 +302,7 @@ class Roles:
             partition = Partition(key, context.environment)
             self._partitions.add(partition)
         self._fetchers.stop([key])
+        epoch_before = partition.leader_epoch
         try:
             if leads:
                 partition.become_leader(partition_state, log)
@@ -311,6 +312,8 @@ class Roles:
                 self._fetchers.follow(partition)
         except KafkaError as error:
             logger.error("%s: cannot take the role given: %s", key, error)
+            partition.has_no_role(epoch_before)
+            self._listeners.stopped(key)
             return error.code
         self._listeners.role_taken(partition)
         context.vanished.role_taken(key, partition_state.topic_id)

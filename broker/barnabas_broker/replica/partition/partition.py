@@ -109,6 +109,12 @@ class Partition:
         self._resign()
         self.delayed_operations.leadership_ended(answer)
 
+    def has_no_role(self, leader_epoch: int) -> None:
+        """The role could not be taken. `leader_epoch` is that of the one before, so that the
+        controller can send it again."""
+        self._resign()
+        self.leader_epoch = leader_epoch
+
     def stop(self) -> None:
         """This broker no longer hosts the partition."""
         self._resign()
