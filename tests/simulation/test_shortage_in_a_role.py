@@ -4,7 +4,7 @@ from barnabas_common.errors.error_code import ErrorCode
 from barnabas_simulator.disk import MemoryDisk
 from barnabas_simulator.loop import run
 
-from tests.support.replication_world import TP, ReplicationWorld
+from tests.support.replication_world import ReplicationWorld
 from tests.support.scarce_disk import ScarceDisk
 
 
