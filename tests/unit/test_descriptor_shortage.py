@@ -236,6 +236,22 @@ def test_a_retry_is_not_answered_before_it_is_flushed() -> None:
     assert log.recovery_point == log.log_end_offset == 10
 
 
+@pytest.mark.parametrize("left", range(8))
+def test_a_log_that_could_not_start_again_knows_its_producers(left: int) -> None:
+    world, disk, log = three_segments()
+    log.append_as_leader(sent(b"9", b"10"), 2, 0)
+    disk.left = left
+    try:
+        log.truncate_fully_and_start_at(50)
+    except OutOfDescriptorsError:
+        assert log.log_end_offset == 11
+        assert log.append_as_leader(sent(b"9", b"10"), 2, 0).first_offset == 9
+        disk.left = None
+        log.truncate_fully_and_start_at(50)
+    assert log.log_end_offset == 50 and not log.producers.entries
+    assert not any(name.endswith(SUFFIX) for name in world.names())
+
+
 # The log manager
 
 
