@@ -289,8 +289,10 @@ class UnifiedLog(ReadableLog):
         """Remove all records and start an empty log at `offset`."""
         self._guard.check_usable()
         with self._truncating(offset):
+            self.producers.begin_truncation(-1)
+            removed = self._local.restart_at(offset, self.config)
             self.producers.clear()
-            self._context.host.discard(self, self._local.restart_at(offset, self.config))
+            self._context.host.discard(self, removed)
             self.log_start_offset = offset
             self.leader_epochs.clear()
 
