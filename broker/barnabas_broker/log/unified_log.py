@@ -233,10 +233,7 @@ class UnifiedLog(ReadableLog):
     def maybe_increment_high_watermark(self, offset: int) -> bool:
         """Raise a leader's high watermark; True if it moved. ValueError above the log end."""
         if offset > self.log_end_offset:
-            raise ValueError(
-                f"{self.topic_partition}: high watermark {offset} above the log end offset"
-                f" {self.log_end_offset}"
-            )
+            raise ValueError(f"{self}: high watermark {offset} above the log end offset")
         if offset <= self.high_watermark:
             return False
         self.high_watermark = offset
@@ -321,9 +318,8 @@ class UnifiedLog(ReadableLog):
         self._guard.check_usable()
         with self._guard.io("look at the segments"):
             facts = list(self._local.facts())
-        deletions = segments_to_delete(
-            facts, self.log_start_offset, self.high_watermark, self.config, now_ms
-        )
+        start, end = self.log_start_offset, self.high_watermark
+        deletions = segments_to_delete(facts, start, end, self.config, now_ms)
         for deletion in deletions:
             self._delete_first(deletion)
         return sum(deletion.count for deletion in deletions)
@@ -333,13 +329,9 @@ class UnifiedLog(ReadableLog):
             self.roll()
         removed = self._local.remove_first(deletion.count)
         start = max(self.log_start_offset, self._local.segments.first.base_offset)
-        logger.info(
-            "%s: deleting segments %s, %s; the log starts at %d",
-            self.topic_partition,
-            [segment.base_offset for segment in removed],
-            deletion.reason,
-            start,
-        )
+        bases = [segment.base_offset for segment in removed]
+        text = "%s: deleting segments %s, %s; the log starts at %d"
+        logger.info(text, self.topic_partition, bases, deletion.reason, start)
         self.maybe_increment_log_start_offset(start)
         with self._guard.io("delete segments"):
             self.producers.remove_snapshots_below(self._local.segments.first.base_offset)
