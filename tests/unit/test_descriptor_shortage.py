@@ -29,6 +29,7 @@ from barnabas_common.runtime import InlineOffload, Runtime
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
 
+from tests.support.idempotent import sent
 from tests.support.log_manager_world import ManagerWorld, append
 from tests.support.log_world import LogWorld, produced, read_all, values_in
 from tests.support.scarce_disk import ScarceDisk
@@ -219,6 +220,36 @@ def test_a_flush_that_must_come_first_is_not_left_out() -> None:
     disk.left = None
     world.append(log, b"10", epoch=2)
     assert log.recovery_point == log.log_end_offset and not log.is_failed
+
+
+def test_a_retry_is_not_answered_before_it_is_flushed() -> None:
+    _, disk, log = three_segments(flush_messages=1)
+    log.roll()
+    batch = sent(b"9")
+    disk.left = 0
+    for _ in range(2):
+        with pytest.raises(OutOfDescriptorsError):
+            log.append_as_leader(batch, 2, 0)
+        assert log.recovery_point == 9 and log.log_end_offset == 10
+    disk.left = None
+    assert log.append_as_leader(batch, 2, 0).first_offset == 9
+    assert log.recovery_point == log.log_end_offset == 10
+
+
+@pytest.mark.parametrize("left", range(8))
+def test_a_log_that_could_not_start_again_knows_its_producers(left: int) -> None:
+    world, disk, log = three_segments()
+    log.append_as_leader(sent(b"9", b"10"), 2, 0)
+    disk.left = left
+    try:
+        log.truncate_fully_and_start_at(50)
+    except OutOfDescriptorsError:
+        if log.log_end_offset == 11:
+            assert log.append_as_leader(sent(b"9", b"10"), 2, 0).first_offset == 9
+    disk.left = None
+    log.truncate_fully_and_start_at(50)
+    assert log.log_end_offset == 50 and not log.producers.entries
+    assert not any(name.endswith(SUFFIX) for name in world.names())
 
 
 # The log manager

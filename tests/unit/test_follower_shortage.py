@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from barnabas_broker.log.errors import OutOfDescriptorsError
 from barnabas_broker.replica.follower.follower import Follower
 from barnabas_broker.replica.follower.truncation import TruncationPolicy
 from barnabas_common.errors import KafkaStorageError
@@ -37,3 +38,19 @@ def test_it_goes_on_where_its_log_ends() -> None:
     assert follower.take(FetchedPartition(*TP, high_watermark=6, records=missing))
     assert values_in(read_all(log)) == [b"%d" % number for number in range(6)]
     assert follower.position.fetch_offset == 6
+
+
+def test_what_it_has_is_flushed_before_it_asks_for_the_rest() -> None:
+    leader = LogWorld()
+    led = leader.open()
+    for number in range(6):
+        leader.append(led, b"%d" % number)
+    disk = ScarceDisk(MemoryDisk())
+    size = len(produced(b"0"))
+    log = LogWorld(disk=disk).open(segment_bytes=2 * size, flush_messages=1)
+    log.append_as_follower(led.read(0, size, led.log_end_offset))
+    assert log.recovery_point == log.log_end_offset == 1
+    disk.left = 0
+    with pytest.raises(OutOfDescriptorsError):
+        log.append_as_follower(led.read(1, 1 << 20, led.log_end_offset))
+    assert log.recovery_point == log.log_end_offset == 2

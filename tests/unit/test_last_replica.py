@@ -22,6 +22,7 @@ from barnabas_broker.replica.purgatory import DelayedOperations, DelayedProduce
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.control import LeaderAndIsrPartition
 
+from tests.support.idempotent import sent
 from tests.support.log_world import LogWorld
 from tests.support.raw import batch
 
@@ -80,7 +81,7 @@ def standing(
 ) -> LastReplicaStanding:
     """Return the object of broker 1, which has two other replicas, once the ISR is (1,)."""
     last = LastReplicaStanding(log, 3, environment(flush_soon), flush_soon, on_flushed)
-    assert (last.phase, last.delays_acks_1) == (Phase.NOT_REQUIRED, False)
+    assert (last.phase, last.end_offset) == (Phase.NOT_REQUIRED, log.log_end_offset)
     assert not last.review(ALONE)
     return last
 
@@ -161,6 +162,20 @@ async def test_an_append_with_acks_1_waits_for_its_flush() -> None:
     assert not produce.waiter.done(), "that flush began before the append"
     flushes.end_one()
     assert produce.waiter.done() and produce.errors == [ErrorCode.NONE]
+
+
+async def test_a_retry_with_acks_1_of_what_is_flushed_does_not_wait() -> None:
+    world, flushes = LogWorld(), SlowFlush()
+    state = LeaderAndIsrPartition("t", 0, "", 1, 1, 5, 1, [1], [1, 2, 3])
+    leader = Leadership(world.open(), state, DelayedOperations(), environment(flushes), None)
+    leader.start()
+    for _ in range(2):
+        end = leader.append(sent(b"a"), ACKS_LEADER, 0).last_offset + 1
+        assert end == 1 and leader.outcome_of_append(ACKS_LEADER, end) is None
+    while flushes.under_way:
+        flushes.end_one()
+    end = leader.append(sent(b"a"), ACKS_LEADER, 0).last_offset + 1
+    assert leader.outcome_of_append(ACKS_LEADER, end) is ErrorCode.NONE
 
 
 async def test_who_waits_for_a_flush_hears_when_the_leadership_ends() -> None:

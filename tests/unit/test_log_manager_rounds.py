@@ -115,6 +115,20 @@ def test_flush_ms_bounds_the_age_of_what_is_not_flushed(by_topic: bool) -> None:
     run(scenario, **({} if by_topic else {"log_flush_interval_ms": "500"}))
 
 
+def test_new_partitions_do_not_put_off_the_flushes_of_others() -> None:
+    async def scenario(world: ManagerWorld) -> None:
+        manager = await world.start()
+        log = await world.open(manager, flush_ms="500")
+        append(log, b"a")
+        for partition in range(10):
+            await world.open(manager, "other", partition)
+            await asyncio.sleep(0.2)
+        assert log.recovery_point == 1
+        await stopped(manager)
+
+    run(scenario)
+
+
 def test_epochs_reach_the_disk_by_themselves() -> None:
     async def scenario(world: ManagerWorld) -> None:
         manager = await world.start()

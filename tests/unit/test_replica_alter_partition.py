@@ -1,7 +1,9 @@
 """ISR changes sent to the controller: batched, one request at a time, never given up."""
 
 import asyncio
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from barnabas_broker.replica.leader.alter_partition_manager import (
     AlterPartitionOutcome,
     outcome_of,
 )
+from barnabas_broker.replica.leader.isr_writer import IsrWriteResult
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.control import (
     AlteredPartition,
@@ -177,3 +180,40 @@ def test_the_new_controller_is_found_when_the_old_one_is_gone() -> None:
 )
 def test_what_the_controllers_codes_mean(code: ErrorCode, meaning: AlterPartitionOutcome) -> None:
     assert outcome_of(code) is meaning
+
+
+class Writer:
+    """Settles every change at once, under partition epoch 5."""
+
+    async def write(
+        self, items: Sequence[AlterPartitionItem], _why: str
+    ) -> Sequence[IsrWriteResult]:
+        return [
+            IsrWriteResult(AlteredPartition(item.topic, item.partition, partition_epoch=5), "it")
+            for item in items
+        ]
+
+
+def test_a_late_answer_to_a_change_that_was_written_does_not_settle_the_next_one() -> None:
+    async def scenario() -> None:
+        world = World()
+        context = replace(world.changes._context, timeout=60.0, isr_writer=Writer(), patience=0.1)
+        world.changes = AlterPartitionManager(context)
+        answer_late, numbers = asyncio.Event(), itertools.count(1)
+
+        async def handle(request: Any, _peer: Peer) -> Any:
+            number = next(numbers)
+            await (answer_late.wait() if number == 1 else asyncio.Event().wait())
+            return accept(request)
+
+        node = world.network.node("controller")
+        await node.listen("INTERNAL", Address("controller", 1), {Service.CONTROL: handle})
+        world.submit(0)
+        await world.until_answered(1)
+        world.submit(0)
+        answer_late.set()
+        await asyncio.sleep(0.1)
+        assert [answer.partition_epoch for answer in world.answers] == [5]
+        await world.changes.close()
+
+    run(scenario())

@@ -131,6 +131,7 @@ class UnifiedLog(ReadableLog):
         if known.batches:
             self._check_retry(sent[known.batches - 1].header, known.last_offset)
         if known.batches == len(sent):
+            self._flush_if_due()  # the flush after the append may have failed
             return Appended(known.first_offset, known.last_offset, known.timestamp)
         batches = check_produced(sent[known.batches :], self.config, now_ms)
         first_offset = self.log_end_offset
@@ -159,17 +160,20 @@ class UnifiedLog(ReadableLog):
         now_ms = self._context.clock.wall_ms()
         room = self.config.segment_bytes - self._local.segments.active.size
         any_rolled = False
-        for group in by_segment(batches, room, self.config.segment_bytes):
-            placed = [PlacedBatch(h.last_offset, h.size, h.max_timestamp) for h, _ in group]
-            data: list[Buffer] = [batch.data for batch in group]
-            first_offset = group[0].header.base_offset
-            with self._guard.io("append"):
-                rolled = self._local.append(data, placed, first_offset, self.config, now_ms)
-            any_rolled |= rolled
-            for header, _ in group:
-                self.assign_epoch(header.partition_leader_epoch, header.base_offset)
-            self._note_producers(group, rolled)
-        self._after_append(any_rolled)
+        try:
+            for group in by_segment(batches, room, self.config.segment_bytes):
+                placed = [PlacedBatch(h.last_offset, h.size, h.max_timestamp) for h, _ in group]
+                data: list[Buffer] = [batch.data for batch in group]
+                first_offset = group[0].header.base_offset
+                with self._guard.io("append"):
+                    rolled = self._local.append(data, placed, first_offset, self.config, now_ms)
+                any_rolled |= rolled
+                for header, _ in group:
+                    self.assign_epoch(header.partition_leader_epoch, header.base_offset)
+                self._note_producers(group, rolled)
+        finally:  # the next fetch tells the leader of the first batches too
+            if not self.is_failed:
+                self._after_append(any_rolled)
 
     def _note_producers(self, batches: Iterable[CheckedBatch], rolled: bool) -> None:
         """Take over what was appended; the snapshot of a new segment has what came before it."""
@@ -184,6 +188,9 @@ class UnifiedLog(ReadableLog):
         """Flush after the epochs are assigned: the recovery point must not pass unsaved epochs."""
         if rolled:
             self._context.host.rolled(self)
+        self._flush_if_due()
+
+    def _flush_if_due(self) -> None:
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             with self._guard.io("flush"):
                 self.flush()
@@ -226,10 +233,7 @@ class UnifiedLog(ReadableLog):
     def maybe_increment_high_watermark(self, offset: int) -> bool:
         """Raise a leader's high watermark; True if it moved. ValueError above the log end."""
         if offset > self.log_end_offset:
-            raise ValueError(
-                f"{self.topic_partition}: high watermark {offset} above the log end offset"
-                f" {self.log_end_offset}"
-            )
+            raise ValueError(f"{self}: high watermark {offset} above the log end offset")
         if offset <= self.high_watermark:
             return False
         self.high_watermark = offset
@@ -282,8 +286,10 @@ class UnifiedLog(ReadableLog):
         """Remove all records and start an empty log at `offset`."""
         self._guard.check_usable()
         with self._truncating(offset):
+            self.producers.begin_truncation(-1)
+            removed = self._local.restart_at(offset, self.config)
             self.producers.clear()
-            self._context.host.discard(self, self._local.restart_at(offset, self.config))
+            self._context.host.discard(self, removed)
             self.log_start_offset = offset
             self.leader_epochs.clear()
 
@@ -312,9 +318,8 @@ class UnifiedLog(ReadableLog):
         self._guard.check_usable()
         with self._guard.io("look at the segments"):
             facts = list(self._local.facts())
-        deletions = segments_to_delete(
-            facts, self.log_start_offset, self.high_watermark, self.config, now_ms
-        )
+        start, end = self.log_start_offset, self.high_watermark
+        deletions = segments_to_delete(facts, start, end, self.config, now_ms)
         for deletion in deletions:
             self._delete_first(deletion)
         return sum(deletion.count for deletion in deletions)
@@ -324,13 +329,9 @@ class UnifiedLog(ReadableLog):
             self.roll()
         removed = self._local.remove_first(deletion.count)
         start = max(self.log_start_offset, self._local.segments.first.base_offset)
-        logger.info(
-            "%s: deleting segments %s, %s; the log starts at %d",
-            self.topic_partition,
-            [segment.base_offset for segment in removed],
-            deletion.reason,
-            start,
-        )
+        bases = [segment.base_offset for segment in removed]
+        text = "%s: deleting segments %s, %s; the log starts at %d"
+        logger.info(text, self.topic_partition, bases, deletion.reason, start)
         self.maybe_increment_log_start_offset(start)
         with self._guard.io("delete segments"):
             self.producers.remove_snapshots_below(self._local.segments.first.base_offset)

@@ -156,9 +156,9 @@ class DamagedReplicas:
         damage = self._damaged.get(partition.topic_partition)
         if damage is None or partition.leader_id < 0:
             return
-        del self._damaged[partition.topic_partition]
         cause = f"offset {damage.offset} was damaged here; the leader has the rest"
         try:
             partition.truncate_damaged(damage.offset, cause)
         except CorruptMessageError:  # where the batches start is unknown
             partition.truncate_fully(partition.follower_log().log_start_offset, cause)
+        del self._damaged[partition.topic_partition]

@@ -163,12 +163,9 @@ class Roles:
         if partition.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if not same_topic(partition.topic_id, partition_state.topic_id):
-            logger.error(
-                "%s: the controller sent topic id %s, but the log here has %s",
-                partition.topic_partition,
-                partition_state.topic_id,
-                partition.topic_id,
-            )
+            ids = partition_state.topic_id, partition.topic_id
+            text = "%s: the controller sent topic id %s, but the log here has %s"
+            logger.error(text, partition.topic_partition, *ids)
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if self._context.damaged.refuses(partition_state):
             self._fetchers.stop([partition.topic_partition])
@@ -311,6 +308,8 @@ class Roles:
                 self._fetchers.follow(partition)
         except KafkaError as error:
             logger.error("%s: cannot take the role given: %s", key, error)
+            partition.has_no_role()
+            self._listeners.stopped(key)
             return error.code
         self._listeners.role_taken(partition)
         context.vanished.role_taken(key, partition_state.topic_id)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Protocol
 
 from barnabas_common.errors import KafkaError
@@ -94,11 +95,10 @@ class PeriodicLogTasks:
         while True:
             self._settings_changed.clear()
             pause = self._flush_pause_ms()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(None if pause is None else pause / 1000):
                     await self._settings_changed.wait()
-            except TimeoutError:
-                await self._flush_due()
+            await self._flush_due()
 
     def _flush_pause_ms(self) -> int | None:
         """Milliseconds until the next log may be due; None if none ever is."""

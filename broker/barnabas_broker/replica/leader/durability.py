@@ -16,13 +16,9 @@ class Durability:
 
     @property
     def end_offset(self) -> int:
-        """The end of what counts: the high watermark does not pass it."""
+        """The end of what counts: the high watermark does not pass it, and the answer to `acks=1`
+        waits until it has passed the records."""
         return self._log.log_end_offset
-
-    @property
-    def delays_acks_1(self) -> bool:
-        """Whether the answer to `acks=1` waits until `end_offset` has passed the records."""
-        return False
 
     def appended(self) -> None:
         """The log has grown."""

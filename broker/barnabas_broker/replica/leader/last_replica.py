@@ -81,10 +81,6 @@ class LastReplicaStanding(Durability):
             return self._log.log_end_offset
         return self._log.recovery_point
 
-    @property
-    def delays_acks_1(self) -> bool:
-        return self.phase is not Phase.NOT_REQUIRED
-
     def appended(self) -> None:
         if self.phase is not Phase.NOT_REQUIRED:
             self._flush()

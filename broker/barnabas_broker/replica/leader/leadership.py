@@ -180,7 +180,7 @@ class Leadership:
         if acks == ACKS_ALL:
             reached = self.log.high_watermark >= required_offset
             return self._outcome_of_committed() if reached else None
-        if acks == ACKS_LEADER and self._durability.delays_acks_1:
+        if acks == ACKS_LEADER and required_offset > self._durability.end_offset:
             return None
         return ErrorCode.NONE
 

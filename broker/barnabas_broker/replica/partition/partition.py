@@ -39,6 +39,7 @@ class Partition:
         self.leadership: Leadership | None = None
         self._last_refused = (NO_EPOCH, NO_EPOCH)
         self._partition_epoch = 0
+        self._epoch_before = NO_EPOCH
         self._environment = environment
 
     @property
@@ -109,6 +110,11 @@ class Partition:
         self._resign()
         self.delayed_operations.leadership_ended(answer)
 
+    def has_no_role(self) -> None:
+        """The role could not be taken: the controller can send it again under the same epoch."""
+        self._resign()
+        self.leader_epoch = self._epoch_before
+
     def stop(self) -> None:
         """This broker no longer hosts the partition."""
         self._resign()
@@ -124,6 +130,7 @@ class Partition:
 
     def _update_assignment(self, partition_state: LeaderAndIsrPartition) -> None:
         self.leader_id = partition_state.leader
+        self._epoch_before = self.leader_epoch
         self.leader_epoch = partition_state.leader_epoch
         self._partition_epoch = partition_state.partition_epoch
         self.replicas = tuple(partition_state.replicas)
