@@ -81,6 +81,31 @@ def test_a_retry_of_several_batches_is_one() -> None:
     assert values_in(read_all(log)) == [b"a", b"b", b"c"]
 
 
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_a_retry_of_more_batches_than_are_kept_has_its_first_offset(is_reopened: bool) -> None:
+    """After a start a snapshot has the last batch of a producer only."""
+    world = LogWorld()
+    log = world.open()
+    share = b"".join(sent(b"%d" % number, sequence=number) for number in range(8))
+    for _ in range(2):
+        assert log.append_as_leader(share, 0, NOW)[:2] == (0, 7)
+        log = world.reopen_clean(log) if is_reopened else log
+
+
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_no_first_offset_is_made_up_for_batches_that_lie_apart(is_reopened: bool) -> None:
+    """The leader that took all eight died when three were replicated."""
+    world = LogWorld()
+    log = world.open()
+    eight = [sent(b"%d" % number, sequence=number) for number in range(8)]
+    log.append_as_leader(b"".join(eight[:3]), 0, NOW)
+    log.append_as_leader(sent(b"another's", producer_id=2), 0, NOW)
+    for _ in range(3):
+        assert log.append_as_leader(b"".join(eight), 0, NOW)[:2] == (-1, 8)
+        log = world.reopen_clean(log) if is_reopened else log
+    assert log.log_end_offset == 9
+
+
 def test_other_records_under_the_sequences_of_stored_ones_are_no_retry() -> None:
     world = LogWorld()
     log = world.open()

@@ -1,12 +1,14 @@
 """What readers of a log use: its offsets, and lookups. `UnifiedLog` is the whole."""
 
+from collections.abc import Sequence
+
 from barnabas_common.errors import OffsetOutOfRangeError
 from barnabas_common.record.batch import BatchHeader, next_offset
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.log.index.transaction_index import AbortedTxn, aborted_between
 from barnabas_broker.log.local_log import LocalLog
-from barnabas_broker.log.producers.producer_state import check_retry
+from barnabas_broker.log.producers.producer_state import NONE, Known, begins_at, check_retry
 from barnabas_broker.log.producers.producer_state_manager import ProducerStateManager
 from barnabas_broker.log.segment.timestamp_lookup import (
     TimestampedOffset,
@@ -62,13 +64,25 @@ class ReadableLog:
         with self._guard.io("read"):
             return list(aborted_between(indexes, offset, next_offset(records) or offset))
 
-    def _check_retry(self, header: BatchHeader, last_offset: int) -> None:
-        """`header` is of a batch that seems to be stored, with this last offset; see
-        `check_retry`."""
+    def _checked_retry(self, sent: Sequence[BatchHeader], known: Known) -> Known:
+        """The batches that seem to be stored, with a first offset only if it is certain: those that
+        are kept do not show what lies between the older ones. See `check_retry` and `begins_at`."""
+        last = self._stored_at(known.last_offset)
+        if last is not None and last.last_offset == known.last_offset:
+            check_retry(sent[known.batches - 1], last)
+        if known.batches == 1 or begins_at(
+            known.first_offset, sent[0], self._stored_at(known.first_offset)
+        ):
+            return known
+        return known._replace(first_offset=NONE)
+
+    def _stored_at(self, offset: int) -> BatchHeader | None:
+        """The batch that holds this offset, or None if it is gone."""
+        if offset < self._local.segments.first.base_offset:
+            return None
         with self._guard.io("read"):
-            found = self._local.segments.holding(last_offset).locate(last_offset)
-        if found is not None and found[1].last_offset == last_offset:
-            check_retry(header, found[1])
+            found = self._local.segments.holding(offset).locate(offset)
+        return None if found is None else found[1]
 
     def check_in_range(self, offset: int) -> None:
         """Raises OffsetOutOfRangeError unless log start <= offset <= log end."""

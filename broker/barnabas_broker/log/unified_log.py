@@ -129,7 +129,7 @@ class UnifiedLog(ReadableLog):
         sent = verified(records, origin)
         known = self.producers.check(sent, origin, guard)
         if known.batches:
-            self._check_retry(sent[known.batches - 1].header, known.last_offset)
+            known = self._checked_retry([header for header, _ in sent], known)
         if known.batches == len(sent):
             self._flush_if_due()  # the flush after the append may have failed
             return Appended(known.first_offset, known.last_offset, known.timestamp)

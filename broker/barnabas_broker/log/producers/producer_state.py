@@ -291,6 +291,18 @@ def check_retry(header: BatchHeader, stored: BatchHeader) -> None:
         )
 
 
+def begins_at(offset: int, first: BatchHeader, stored: BatchHeader | None) -> bool:
+    """Whether a retried share with this first batch begins at the offset where it would begin if
+    nothing lay between its batches. Then nothing does."""
+    return (
+        stored is not None
+        and stored.base_offset == offset
+        and stored.producer_id == first.producer_id
+        and stored.producer_epoch == first.producer_epoch
+        and stored.base_sequence == first.base_sequence
+    )
+
+
 def _is_same(batch: tuple[int, ...], header: BatchHeader) -> bool:
     return batch[2] == header.last_offset_delta and batch[0] == last_sequence_of(header)
 
