@@ -17,7 +17,7 @@ from barnabas_simulator.campaign.cli import app
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.faults.plan import plan
 from barnabas_simulator.campaign.judge.core import can_progress, choose_core
-from barnabas_simulator.campaign.judge.coverage import missing, wanted
+from barnabas_simulator.campaign.judge.coverage import MANY_RUNS, missing, wanted
 from barnabas_simulator.campaign.judge.verdict import assert_delivered
 from barnabas_simulator.campaign.many import Campaign, run_many, run_seed
 from barnabas_simulator.campaign.options import Mode, Options
@@ -234,6 +234,8 @@ def test_a_campaign_tells_what_never_happened() -> None:
     assert missing(counts) == []
     del counts["fault: ring"]
     assert missing(counts) == ["fault: ring"]
+    rare = "event: transaction-markers-refused"
+    assert missing(counts, MANY_RUNS) == ["fault: ring", "event: log-not-compacted", rare]
 
 
 def found(isr: tuple[int, ...], replicas: tuple[int, ...]) -> PartitionState:

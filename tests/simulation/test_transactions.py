@@ -291,6 +291,23 @@ def test_markers_follow_the_leaders_of_the_partitions(leaders: MarkerLeaders) ->
     in_cluster(story)
 
 
+def test_markers_that_a_leader_refuses_are_told_and_not_asked_for_again(
+    leaders: MarkerLeaders,
+) -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        one = RawTransaction(coordinators)
+        producer = await one.init()
+        await one.add(PARTITIONS[0])
+        leaders.refuse = lambda _: E.TRANSACTION_COORDINATOR_FENCED
+        assert (await one.try_end(True)).error_code == E.NONE
+        await asyncio.sleep(5.0)
+        (told,) = [e for e in cluster.events() if e.kind is EventKind.TRANSACTION_MARKERS_REFUSED]
+        assert told.details["transactional_id"] == "copy"
+        assert told.details["producer_id"] == producer.producer_id
+
+    in_cluster(story)
+
+
 def test_the_next_transaction_waits_until_the_one_before_is_complete(
     leaders: MarkerLeaders,
 ) -> None:

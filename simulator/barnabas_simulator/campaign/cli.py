@@ -80,7 +80,7 @@ def run_campaign(
     for outcome in campaign.failed:
         typer.echo(f"seed {outcome.seed}: {outcome.kind}")
         investigate(outcome, mode, out, typer.echo)
-    never = missing(campaign.counts) if count >= ENOUGH_RUNS else []
+    never = missing(campaign.counts, count) if count >= ENOUGH_RUNS else []
     for name in never:
         typer.echo(f"never happened: {name}", err=True)
     if campaign.failed or never:
