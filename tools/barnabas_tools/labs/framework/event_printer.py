@@ -1,7 +1,7 @@
 """Prints the brokers' events to a lab's reader as they happen."""
 
 from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
@@ -31,8 +31,8 @@ class EventPrinter:
     async def __aenter__(self) -> Self:
         self._admin = await self._exit.enter_async_context(Admin(self._bootstrap))
         self._stream = await self._exit.enter_async_context(await self._admin.events())
-        for event in await self._remembered():
-            self._told.add(_name(event))
+        for answer in await self._admin.describe_events():
+            self._told.update(map(_name, answer.events))
         self._tasks.spawn(self._read(), "reader")
         return self
 
@@ -52,23 +52,24 @@ class EventPrinter:
             if isinstance(news, Event):
                 self._print(news)
 
-    async def catch_up(self) -> None:
-        """Print all events that the brokers have recorded so far.
+    async def catch_up(self) -> set[int]:
+        """Print all events that the brokers have recorded so far; returns which brokers answered.
 
         The stream is slightly late, and a broker's events are lost with its process.
         """
-        with suppress(BarnabasError):  # no broker is left to be asked
-            for event in sorted(await self._remembered(), key=lambda event: event.time_ms):
-                self._print(event)
+        try:
+            answers = await self._admin.describe_events()
+        except BarnabasError:  # no broker is left to be asked
+            return set()
+        events = (event for answer in answers for event in answer.events)
+        for event in sorted(events, key=lambda event: event.time_ms):
+            self._print(event)
+        return {answer.broker_id for answer in answers if answer.error is None}
 
     def _print(self, event: Event) -> None:
         if event.kind not in NOT_PRINTED and _name(event) not in self._told:
             self._told.add(_name(event))
             self._tell(f"    · {in_words(event)}")
-
-    async def _remembered(self) -> list[Event]:
-        answers = await self._admin.describe_events()
-        return [event for answer in answers for event in answer.events]
 
 
 def _name(event: Event) -> tuple[int, int, int]:

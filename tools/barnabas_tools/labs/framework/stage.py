@@ -47,15 +47,15 @@ class ScenarioBroken(Exception):
 
 
 class LabCluster:
-    """Everything a scenario may do. `tell` receives each line for the reader; `catch_up` returns
-    when all events of the brokers have been printed; `patience` is how many seconds to wait for a
-    condition; `application` has the settings of the scenario's programs."""
+    """Everything a scenario may do. `tell` receives each line for the reader; `catch_up` prints all
+    events of the brokers that answer, and returns which did; `patience` is how many seconds to wait
+    for a condition; `application` has the settings of the scenario's programs."""
 
     def __init__(
         self,
         cluster: LocalCluster,
         tell: Callable[[str], None],
-        catch_up: Callable[[], Awaitable[None]],
+        catch_up: Callable[[], Awaitable[set[int]]],
         patience: float = PATIENCE_SECONDS,
         application: Mapping[str, str] | None = None,
     ) -> None:
@@ -328,10 +328,15 @@ class LabCluster:
 
     async def stop(self, broker_id: int) -> None:
         """SIGTERM: the broker shuts down cleanly, after its events have been printed."""
-        await self._catch_up()
+        if await self.comes(lambda: self._has_told_its_events(broker_id)) is None:
+            self.say(f"    broker {broker_id} does not answer; its last events are missing here")
         self.say(f"SIGTERM to broker {broker_id}: it moves its leaderships and stops")
         self.view.away.add(broker_id)
         await asyncio.to_thread(self.cluster.stop_broker, broker_id)
+
+    async def _has_told_its_events(self, broker_id: int) -> bool:
+        """Print what the brokers have recorded. One that has just started may not answer yet."""
+        return broker_id in await self._catch_up()
 
     async def start(self, broker_id: int, wait: bool = True) -> None:
         """Start a broker that does not run; `wait` until it serves and the others know it."""
