@@ -4,8 +4,9 @@ Without Docker or Java the tests that need them are skipped. `.ci/run` sets BARN
 so that no test can silently stop being run.
 
 With `--numprocesses` and `--dist loadscope`, the tests of a file share a process, because they
-share a cluster. Those of `docker`, `kafka_tools` and `spark` share one process per folder, because
-each of these folders uses most of the machine. Labs share nothing.
+share a cluster. Those of `kafka_tools` share one process, because they use most of the machine.
+Those of `docker` and `spark` share another: Spark fails if one of its Python workers takes more
+than 10 s to start, and images and containers keep the disk busy for longer. Labs share nothing.
 """
 
 import os
@@ -57,7 +58,7 @@ def pytest_make_collect_report(
     return report
 
 
-_FOLDERS_THAT_SHARE = ("docker", "kafka_tools", "spark")
+_SHARED_BY_FOLDER = {"kafka_tools": "kafka_tools", "docker": "heavy", "spark": "heavy"}
 _FOLDERS_APART = ("labs",)
 
 
@@ -68,7 +69,7 @@ class ByCluster(LoadScopeScheduling):
         file = PurePath(nodeid.partition("::")[0])
         if file.parent.name in _FOLDERS_APART:
             return nodeid
-        return str(file.parent if file.parent.name in _FOLDERS_THAT_SHARE else file)
+        return _SHARED_BY_FOLDER.get(file.parent.name, str(file))
 
 
 @pytest.hookimpl(optionalhook=True)
