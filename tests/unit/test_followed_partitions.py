@@ -1,66 +1,61 @@
-"""Which answers of a leader a follower applies."""
+"""Which answers of a leader a follower applies, and when it asks again."""
 
-from barnabas_broker.replica.follower.fetch_session_handler import FetchLimits, FetchSessionHandler
-from barnabas_broker.replica.follower.fetcher_context import FetcherContext
-from barnabas_broker.replica.follower.followed_partitions import FollowedPartitions
-from barnabas_broker.replica.leader.alter_partition_manager import (
-    AlterPartitionContext,
-    AlterPartitionManager,
-)
-from barnabas_broker.replica.leader.environment import LeaderEnvironment
-from barnabas_broker.replica.partition.partition import Partition
-from barnabas_common.messages.control import LeaderAndIsrPartition
-from barnabas_common.messages.fetch import FetchedPartition
-from barnabas_simulator.network import MemoryNetwork
+from dataclasses import replace
 
-from tests.support.log_world import PARTITION, LogWorld, read_all
+import pytest
+from barnabas_broker.config.throttled_replicas import throttled_replicas
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
+from barnabas_common.messages.fetch import FetchedPartition, FetchForgotten
 
-LEADER, SELF = 1, 2
-LIMITS = FetchLimits(500, 1, 1 << 20, 1 << 20)
-
-
-def role(leader_epoch: int) -> LeaderAndIsrPartition:
-    return LeaderAndIsrPartition(
-        *PARTITION,
-        topic_id="",
-        controller_epoch=1,
-        leader=LEADER,
-        leader_epoch=leader_epoch,
-        partition_epoch=leader_epoch,
-        in_sync_replicas=[LEADER, SELF],
-        replicas=[LEADER, SELF],
-    )
-
-
-def answer() -> FetchedPartition:
-    """Return an answer with a leader's records from offset 0 on."""
-    world = LogWorld()
-    log = world.open()
-    world.append(log, b"a")
-    return FetchedPartition(*PARTITION, records=read_all(log), high_watermark=1)
+from tests.support.following import Following, answer
+from tests.support.log_world import PARTITION
 
 
 async def test_an_answer_to_a_request_of_an_earlier_role_is_ignored() -> None:
-    network = MemoryNetwork(0).node("broker-2")
-    manager = AlterPartitionManager(
-        AlterPartitionContext(network, SELF, lambda: 1, lambda: None, timeout=1.0)
-    )
-    partition = Partition(
-        PARTITION, LeaderEnvironment(SELF, lambda: 0.0, 30.0, lambda _: True, manager)
-    )
-    followed = FollowedPartitions(
-        LEADER,
-        FetcherContext(network, lambda: 0.0, SELF, lambda: 1, LIMITS, backoff=1.0, timeout=1.0),
-        FetchSessionHandler(LIMITS, SELF, lambda: 1),
-    )
-    log = LogWorld().open()
-    partition.become_follower(role(0), log)
-    followed.add(partition)
-    followed.next_request()
-    partition.become_follower(role(1), log)
-    followed.add(partition)
-    followed.take(answer())
-    assert log.log_end_offset == 0
-    followed.next_request()
-    followed.take(answer())
-    assert log.log_end_offset == 1
+    following = Following()
+    following.followed.next_request()
+    following.follow(leader_epoch=1)
+    following.followed.take(answer())
+    assert following.log.log_end_offset == 0
+    following.fetch(answer())
+    assert following.log.log_end_offset == 1
+
+
+async def test_after_a_success_the_next_error_begins_another_series() -> None:
+    """It is reported again, and waited for as long as the first one."""
+    following = Following()
+    refusal = FetchedPartition(*PARTITION, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    pauses: list[float | None] = []
+    for fetched in (refusal, refusal, refusal, answer(), refusal):
+        following.fetch(fetched)
+        pauses.append(following.followed.shortest_delay())
+        following.now += 1.0
+        following.followed.resume_delayed()
+    assert pauses == pytest.approx([0.02, 0.04, 0.08, None, 0.02])
+    failures = [e for e in following.events.since(0) if e.kind is EventKind.FETCH_FAILED]
+    assert len(failures) == 2
+
+
+async def test_a_replica_that_waits_leaves_the_fetch_session_for_so_long() -> None:
+    """What its leader sent meanwhile would be thrown away, and use up the quota."""
+    following = Following()
+    following.session.opened(7)
+    following.fetch(FetchedPartition(*PARTITION, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    request = following.followed.next_request()
+    assert (request.partitions, request.forgotten) == ([], [FetchForgotten(*PARTITION)])
+    following.now += 1.0
+    following.followed.resume_delayed()
+    (position,) = following.followed.next_request().partitions
+    assert (position.topic, position.partition, position.fetch_offset) == (*PARTITION, 0)
+
+
+@pytest.mark.parametrize(("high_watermark", "is_delayed"), [(1, False), (2, True)])
+async def test_only_a_replica_that_is_behind_waits_for_its_quota(
+    high_watermark: int, is_delayed: bool
+) -> None:
+    """One that keeps up is not copied, and would leave the ISR if it waited."""
+    throttled = throttled_replicas("*")
+    following = Following(quota_rate=1, follower_replication_throttled_replicas=throttled)
+    following.fetch(replace(answer(), high_watermark=high_watermark))
+    assert (following.followed.shortest_delay() is not None) == is_delayed

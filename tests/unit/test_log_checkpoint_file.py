@@ -13,6 +13,7 @@ from barnabas_broker.log.checkpoint.checkpoint_file import (
 from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
 from barnabas_broker.log.epochs.leader_epoch_file import LeaderEpochFile
 from barnabas_broker.log.errors import MalformedCheckpoint
+from barnabas_broker.log.manager.offset_checkpoints import CLEAN_OFFSETS, OffsetCheckpoints
 from barnabas_common.runtime import InlineOffload
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
@@ -107,3 +108,20 @@ async def test_epochs_are_durable_up_to_a_version(disk: MemoryDisk) -> None:
     assert file.is_durable
     disk.crash(keep_unflushed=False)
     assert disk.read_file("/d/leader-epoch-checkpoint") == b"0\n2\n0 0\n3 57\n"
+
+
+async def test_a_log_counts_as_compacted_only_once_the_file_says_so(disk: MemoryDisk) -> None:
+    """A pass leaves gaps, which the next start would take for losses."""
+    checkpoints, offload = OffsetCheckpoints(disk, "/d"), HeldOffload()
+    checkpoints.clean_offsets[TopicPartition("a", 0)] = 3
+    writing = asyncio.create_task(checkpoints.write_clean_offsets(offload))
+    await asyncio.sleep(0)
+    checkpoints.clean_offsets[TopicPartition("b", 0)] = 5
+    offload.gate.set()
+    await writing
+    disk.crash(keep_unflushed=False)
+    written = decode_offsets(disk.read_file(f"/d/{CLEAN_OFFSETS}"))
+    for topic in ("a", "b"):
+        name = TopicPartition(topic, 0)
+        assert checkpoints.names_as_compacted(name) == (name in written)
+    assert list(written) == [TopicPartition("a", 0)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+from typing import Any
 
 import pytest
 from barnabas_broker.disk.page_cache import disk_error
@@ -13,11 +14,12 @@ from barnabas_broker.log.errors import (
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.server.session_file import SessionFile
 from barnabas_common.errors import InconsistentTopicIdError, KafkaStorageError
+from barnabas_common.runtime import InlineOffload
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
 
 from tests.support.log_manager_world import TOPIC_ID, ManagerWorld, append
-from tests.support.log_world import read_all, values_in
+from tests.support.log_world import NOW, read_all, values_in
 
 T0 = TopicPartition("t", 0)
 MARKER = "/data/.kafka_cleanshutdown"
@@ -320,6 +322,42 @@ async def test_a_failure_in_the_background_counts_too() -> None:
     assert world.failures == [("/data", errno.EIO)]
     assert manager.live_log_dirs() == []
     await manager.stop()
+
+
+async def test_a_flush_goes_on_when_retention_takes_a_segment_away() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    append(log, b"a")
+    log.roll()
+    append(log, b"b")
+    first = log.segments()[0]
+
+    class TakingAway(InlineOffload):
+        async def run(self, function: Any, *arguments: Any, **options: Any) -> Any:
+            if not first.is_deleted:
+                log.maybe_increment_log_start_offset(1)
+                assert log.delete_old_segments(NOW) == 1
+                first.mark_deleted()
+                first.close()
+            return await super().run(function, *arguments, **options)
+
+    manager._background._offload = TakingAway()
+    await manager.flush(log)
+    assert log.recovery_point == log.log_end_offset == 2
+    assert not world.failures
+
+
+async def test_each_change_of_the_epochs_is_written_in_the_background() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    for epoch in (1, 2, 3):
+        log.assign_epoch(epoch, 0)
+        assert not log.epoch_file.is_durable
+        await _settle()
+        assert world.text("/data/t-0/leader-epoch-checkpoint") == f"0\n1\n{epoch} 0\n"
+        assert log.epoch_file.is_durable
 
 
 async def test_no_usable_directory_stops_the_start() -> None:

@@ -106,6 +106,21 @@ def test_no_first_offset_is_made_up_for_batches_that_lie_apart(is_reopened: bool
     assert log.log_end_offset == 9
 
 
+def test_the_first_offset_of_a_share_that_lies_apart_is_not_guessed() -> None:
+    """A retry appended the last batch of three, after another producer's record."""
+    log = LogWorld().open()
+    first, second, third = sent(b"a", b"b"), sent(b"c", sequence=2), sent(b"d", b"e", sequence=3)
+    log.append_as_leader(first + second, 0, NOW)
+    log.append_as_leader(sent(b"another's", producer_id=2), 0, NOW)
+    share = first + second + third
+    for _ in range(2):
+        assert log.append_as_leader(share, 0, NOW)[:2] == (-1, 5)
+    log.append_as_leader(sent(b"f", sequence=5), 0, NOW)
+    assert log.append_as_leader(share, 0, NOW)[:2] == (-1, 5), "what came after it is not of it"
+    assert log.append_as_leader(third, 0, NOW)[:2] == (4, 5)
+    assert log.append_as_leader(first + second, 0, NOW)[:2] == (0, 2)
+
+
 def test_other_records_under_the_sequences_of_stored_ones_are_no_retry() -> None:
     world = LogWorld()
     log = world.open()
@@ -339,6 +354,29 @@ class SlowHost(LogHost):
             self.written.append(snapshot)
 
 
+class IdleHost(LogHost):
+    """Writes snapshots when a test does."""
+
+    def rolled(self, log: HostedLog) -> None:
+        pass
+
+
+def test_a_snapshot_has_nothing_of_what_is_appended_before_it_is_written() -> None:
+    """After a truncation to its offset, such a batch would be taken for a retry, and be lost."""
+    log = LogWorld(host=IdleHost()).open()
+    for number in range(4):
+        send(log, 1, number)
+    log.roll()
+    assert send(log, 2, 0)[0] == 4
+    for snapshot in log.producers.take_pending():
+        log.producers.write_aside(snapshot)
+        log.producers.put_in_place(snapshot)
+    log.truncate_to(4)
+    assert known(log) == {1: (0, 3, 3)}
+    assert send(log, 2, 0)[0] == 4
+    assert log.log_end_offset == 5
+
+
 @pytest.mark.parametrize(("end", "expected"), [(9, [4, 8]), (8, [4, 8]), (7, [4]), (3, [])])
 def test_a_snapshot_that_is_being_written_when_the_log_is_truncated(
     end: int, expected: list[int]
@@ -355,6 +393,23 @@ def test_a_snapshot_that_is_being_written_when_the_log_is_truncated(
     assert [int(n[:20]) for n in world.names() if n.endswith(".snapshot")] == expected
 
 
+def test_a_later_truncation_does_not_bring_an_abandoned_snapshot_back() -> None:
+    """It is still being written, and has records that went with the first truncation."""
+    host = SlowHost()
+    log = LogWorld(host=host).open()
+    for number in range(8):
+        send(log, 1, number)
+    log.roll()
+    log.truncate_to(3)
+    for number in range(10):
+        send(log, 2, number)
+    log.truncate_to(9)
+    for snapshot in host.written:
+        log.producers.put_in_place(snapshot)
+    log.truncate_to(8)
+    assert known(log) == {1: (0, 2, 2), 2: (0, 4, 7)}
+
+
 async def test_the_log_manager_forgets_silent_producers_and_keeps_the_others() -> None:
     world = ManagerWorld({"producer.id.expiration.ms": "1000"})
     manager = await world.start()
@@ -366,4 +421,17 @@ async def test_the_log_manager_forgets_silent_producers_and_keeps_the_others() -
         log.append_as_leader(batch, 0, now)
     await manager._periodic.expire_producers()
     assert list(log.producers.entries) == list(range(0, 2_500, 2))
+    await manager.stop()
+
+
+async def test_the_log_manager_forgets_verifications_that_came_to_no_append() -> None:
+    world = ManagerWorld({"producer.id.expiration.ms": "1000"})
+    manager = await world.start()
+    verifications = (await world.open(manager)).producers.verifications
+    guards = {}
+    for producer_id in (1, 2):
+        guards[producer_id] = verifications.begin(producer_id, 0, 5, world.clock.wall_ms())
+        world.clock.now_ms += 600
+    await manager._periodic.expire_producers()
+    assert not verifications.holds(1, guards[1]) and verifications.holds(2, guards[2])
     await manager.stop()

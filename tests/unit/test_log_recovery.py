@@ -266,3 +266,18 @@ def test_a_segment_sealed_after_it_was_flushed_knows_its_timestamps_after_a_powe
     assert reopened.delete_old_segments(NOW) == 0
     assert reopened.log_start_offset == 0
     assert reopened.log_end_offset >= 2
+
+
+def test_a_segment_that_began_during_a_flush_is_made_durable_by_the_next() -> None:
+    world = LogWorld()
+    log = world.open()
+    world.append(log, b"0")
+    plan = log.plan_flush()
+    plan.run()
+    log.roll()  # the flush is on another thread, and knows nothing of the new file
+    world.append(log, b"1")
+    log.complete_flush(plan)
+    assert log.recovery_point == 1
+    log.flush()
+    world.disk.crash(keep_unflushed=False)
+    assert values(world.open(LogCheckpoint(log.recovery_point, 0, 2))) == [0, 1]

@@ -6,7 +6,7 @@ from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.errors import OffsetOutOfRangeError
 from barnabas_simulator.disk import MemoryDisk
 
-from tests.support.log_world import FOLDER, LogWorld, read_all, values_in
+from tests.support.log_world import FOLDER, NOW, LogWorld, read_all, values_in
 
 
 def three_segments() -> tuple[LogWorld, UnifiedLog]:
@@ -72,6 +72,23 @@ def test_the_files_of_cut_segments_are_gone() -> None:
     assert [name for name in world.names() if not name.startswith(f"{0:020d}")] == [
         "leader-epoch-checkpoint"
     ]
+
+
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_the_timestamps_of_what_was_cut_are_forgotten(is_reopened: bool) -> None:
+    """Else a lookup would go to records that are not there, and retention would keep the rest."""
+    world = LogWorld()
+    log = world.open(index_interval_bytes=0)
+    for later in (0, 1000, 2000):
+        world.append(log, b"a", timestamp=NOW + later)
+    log.truncate_to(1)
+    assert log.offset_of_max_timestamp() == (NOW, 0, 0)
+    assert log.offset_for_timestamp(NOW + 1) is None
+    world.append(log, b"b", timestamp=NOW + 500)
+    world.append(log, b"c", timestamp=NOW + 600)
+    log = world.reopen_clean(log) if is_reopened else log
+    assert log.offset_of_max_timestamp() == (NOW + 600, 2, 0)
+    assert log.offset_for_timestamp(NOW + 1) == (NOW + 500, 1, 0)
 
 
 def test_starting_again_at_an_offset() -> None:

@@ -133,20 +133,6 @@ def test_a_share_of_which_only_the_first_batches_were_replicated(
     assert ALL_NEW.first_of_all(7) == 7
 
 
-def test_the_first_offset_of_a_share_that_lies_apart_is_not_guessed() -> None:
-    """A retry appended the last batch of three, after another producer's record at offset 121."""
-    ranges: Ranges = [(0, 10, 19), (0, 20, 20), (0, 21, 25)]
-    share = share_of([header_of(1, *one) for one in ranges])
-    assert share is not None
-    entry = after_batch(entry_of([*ONE, *ranges[:2]]), header_of(1, 0, 21, 25, 122, NOW))
-    assert check(entry, share)[:3] == (3, -1, 126)
-    later = after_batch(entry, header_of(1, 0, 26, 26, 200, NOW))
-    assert check(later, share)[:3] == (3, -1, 126), "what came after it is not of the share"
-    alone = share_of([header_of(1, *ranges[2])])
-    assert alone is not None
-    assert check(later, alone)[:3] == (1, 122, 126)
-
-
 def test_a_share_that_begins_or_ends_otherwise_is_no_retry() -> None:
     share = share_of([header_of(1, 0, 10, 14), header_of(1, 0, 15, 19), header_of(1, 0, 20, 29)])
     assert share is not None

@@ -61,6 +61,13 @@ class LogHost:
         truncation, but below a recovery point that was not lowered, would not be verified.
         """
 
+    def before_first_append(self, log: HostedLog) -> None:
+        """Called before the first append since the log was opened or truncated. Raises OSError.
+
+        Its high watermark on disk must not be above its end: what is appended would count as
+        committed after a crash.
+        """
+
     def discard(self, log: HostedLog, segments: Sequence[Segment]) -> None:
         """Mark segments that the log no longer has as deleted, and remove them later."""
         for segment in segments:

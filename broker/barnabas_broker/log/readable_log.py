@@ -16,6 +16,7 @@ from barnabas_broker.log.segment.timestamp_lookup import (
     first_of_largest,
 )
 from barnabas_broker.log.storage_guard import StorageGuard
+from barnabas_broker.log.validation import CheckedBatch
 
 
 class ReadableLog:
@@ -64,14 +65,14 @@ class ReadableLog:
         with self._guard.io("read"):
             return list(aborted_between(indexes, offset, next_offset(records) or offset))
 
-    def _checked_retry(self, sent: Sequence[BatchHeader], known: Known) -> Known:
-        """The batches that seem to be stored, with a first offset only if it is certain: those that
-        are kept do not show what lies between the older ones. See `check_retry` and `begins_at`."""
+    def _checked_retry(self, sent: Sequence[CheckedBatch], known: Known) -> Known:
+        """The batches that seem to be stored, with their first offset if the log has the first one
+        there. Raises as `check_retry`; see also `begins_at`."""
         last = self._stored_at(known.last_offset)
         if last is not None and last.last_offset == known.last_offset:
-            check_retry(sent[known.batches - 1], last)
+            check_retry(sent[known.batches - 1].header, last)
         if known.batches == 1 or begins_at(
-            known.first_offset, sent[0], self._stored_at(known.first_offset)
+            known.first_offset, sent[0].header, self._stored_at(known.first_offset)
         ):
             return known
         return known._replace(first_offset=NONE)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from barnabas_common.errors import CorruptMessageError, KafkaStorageError
 from barnabas_common.record.batch import CorruptBatch
@@ -21,6 +21,8 @@ class StorageGuard:
         self._log = log
         self._host = host
         self.failure: OSError | None = None
+        self.has_appended = False
+        """Since the log was opened or truncated."""
 
     def fail(self, error: OSError) -> None:
         """Refuse all further use."""
@@ -30,6 +32,14 @@ class StorageGuard:
         """Raises KafkaStorageError after a failure."""
         if self.failure is not None:
             raise KafkaStorageError(f"{self._log.topic_partition}: cannot be used: {self.failure}")
+
+    def appending(self) -> AbstractContextManager[None]:
+        """Surround the I/O of an append."""
+        if not self.has_appended:
+            with self.io("append"):
+                self._host.before_first_append(self._log)
+            self.has_appended = True
+        return self.io("append")
 
     @contextmanager
     def io(self, what: str) -> Iterator[None]:

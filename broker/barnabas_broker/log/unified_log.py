@@ -129,14 +129,14 @@ class UnifiedLog(ReadableLog):
         sent = verified(records, origin)
         known = self.producers.check(sent, origin, guard)
         if known.batches:
-            known = self._checked_retry([header for header, _ in sent], known)
+            known = self._checked_retry(sent, known)
         if known.batches == len(sent):
-            self._flush_if_due()  # the flush after the append may have failed
+            self.flush_if_due()  # the flush after the append may have failed
             return Appended(known.first_offset, known.last_offset, known.timestamp)
         batches = check_produced(sent[known.batches :], self.config, now_ms)
         first_offset = self.log_end_offset
         buffers, placed, headers, last_offset = stamped(batches, first_offset, leader_epoch)
-        with self._guard.io("append"):
+        with self._guard.appending():
             rolled = self._local.append(buffers, placed, first_offset, self.config, now_ms)
         self.assign_epoch(leader_epoch, first_offset)
         self._note_producers(map(CheckedBatch, headers, (data for _, data in batches)), rolled)
@@ -165,7 +165,7 @@ class UnifiedLog(ReadableLog):
                 placed = [PlacedBatch(h.last_offset, h.size, h.max_timestamp) for h, _ in group]
                 data: list[Buffer] = [batch.data for batch in group]
                 first_offset = group[0].header.base_offset
-                with self._guard.io("append"):
+                with self._guard.appending():
                     rolled = self._local.append(data, placed, first_offset, self.config, now_ms)
                 any_rolled |= rolled
                 for header, _ in group:
@@ -188,9 +188,10 @@ class UnifiedLog(ReadableLog):
         """Flush after the epochs are assigned: the recovery point must not pass unsaved epochs."""
         if rolled:
             self._context.host.rolled(self)
-        self._flush_if_due()
+        self.flush_if_due()
 
-    def _flush_if_due(self) -> None:
+    def flush_if_due(self) -> None:
+        """Flush if `flush.messages` unflushed records require it. Raises KafkaStorageError."""
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             with self._guard.io("flush"):
                 self.flush()
@@ -286,7 +287,7 @@ class UnifiedLog(ReadableLog):
         """Remove all records and start an empty log at `offset`."""
         self._guard.check_usable()
         with self._truncating(offset):
-            self.producers.begin_truncation(-1)
+            self.producers.begin_truncation(-1)  # forgotten only once the records are gone
             removed = self._local.restart_at(offset, self.config)
             self.producers.clear()
             self._context.host.discard(self, removed)
@@ -297,6 +298,7 @@ class UnifiedLog(ReadableLog):
     def _truncating(self, offset: int) -> Iterator[None]:
         """Lower the checkpoints before a truncation; adjust to the new log end after it."""
         self.truncations += 1
+        self._guard.has_appended = False
         with self._guard.io("truncate"):
             self._context.host.before_truncation(self, offset)
             self.producers.begin_truncation(offset)
@@ -329,10 +331,9 @@ class UnifiedLog(ReadableLog):
             self.roll()
         removed = self._local.remove_first(deletion.count)
         start = max(self.log_start_offset, self._local.segments.first.base_offset)
-        bases = [segment.base_offset for segment in removed]
-        text = "%s: deleting segments %s, %s; the log starts at %d"
-        logger.info(text, self.topic_partition, bases, deletion.reason, start)
         self.maybe_increment_log_start_offset(start)
+        bases = [segment.base_offset for segment in removed]
+        logger.info("%s: deleting segments %s, %s", self, bases, deletion.reason)
         with self._guard.io("delete segments"):
             self.producers.remove_snapshots_below(self._local.segments.first.base_offset)
             self._context.host.discard(self, removed)

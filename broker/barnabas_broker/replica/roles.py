@@ -164,8 +164,7 @@ class Roles:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if not same_topic(partition.topic_id, partition_state.topic_id):
             ids = partition_state.topic_id, partition.topic_id
-            text = "%s: the controller sent topic id %s, but the log here has %s"
-            logger.error(text, partition.topic_partition, *ids)
+            logger.error("%s: topic id %s was sent, here is %s", partition.topic_partition, *ids)
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if self._context.damaged.refuses(partition_state):
             self._fetchers.stop([partition.topic_partition])

@@ -114,8 +114,16 @@ class CheckpointFile:
         """Make a background write in progress start again with new content."""
         self._version += 1
 
-    async def write_in_background(self, content: Callable[[], bytes], offload: Offload) -> None:
-        """Replace the content by `content()`, durably. Raises OSError."""
+    async def write_in_background(
+        self,
+        content: Callable[[], bytes],
+        offload: Offload,
+        replaced: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Replace the content by `content()`, durably. Raises OSError.
+
+        `replaced` is called once the file has the last `content()`, before that is durable.
+        """
         staged = self.path + ".staged"
         async with self._background:
             while True:
@@ -123,6 +131,7 @@ class CheckpointFile:
                 await offload.run(_stage, self._disk, staged, content())
                 if version == self._version:
                     self._disk.rename(staged, self.path, sync=False)
+                    replaced()
                     break
             await offload.run(self._disk.sync_directory, posixpath.dirname(self.path))
 

@@ -80,6 +80,7 @@ async def load_directory(
             result.damaged[name] = LostLog(directory.path, checkpoint.high_watermark, str(error))
             return
         result.logs.append(log)
+        directory.checkpoints.log_ends_at(name, log.log_end_offset)
         if not log.epoch_file.is_durable:
             context.host.epochs_changed(log)
         logger.info("%s, high watermark %d", log, log.high_watermark)

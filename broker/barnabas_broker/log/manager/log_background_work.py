@@ -70,6 +70,9 @@ class LogBackgroundWork(LogHost):
     def before_truncation(self, log: HostedLog, end_offset: int) -> None:
         self._directory_of(log).checkpoints.lower(log.topic_partition, end_offset)
 
+    def before_first_append(self, log: HostedLog) -> None:
+        self._directory_of(log).checkpoints.before_first_append(log.topic_partition)
+
     def discard(self, log: HostedLog, segments: Sequence[Segment]) -> None:
         if self._is_closed:
             super().discard(log, segments)

@@ -59,18 +59,22 @@ class OffsetCheckpoints:
         self._durable_recovery_points: Offsets = {}
         self._durable_clean_offsets: Offsets = {}
         self._stored_log_starts: Offsets = {}
+        # What the file holds, and the ends of the logs that end below their line in it.
+        self._stored_high_watermarks: Offsets = {}
+        self._ends_below_stored: Offsets = {}
 
     def read(self) -> StoredOffsets:
         """Read the files, at a start. A damaged one counts as empty, which costs more recovery."""
         self._stored_recovery_points = self._read(self._recovery_points)
         self._stored_log_starts = self._read(self._log_starts)
+        self._stored_high_watermarks = self._read(self._high_watermarks)
         self.clean_offsets = self._read(self._clean_offsets)
         self._durable_recovery_points = dict(self._stored_recovery_points)
         self._durable_clean_offsets = dict(self.clean_offsets)
         return StoredOffsets(
             dict(self._stored_recovery_points),
             dict(self._stored_log_starts),
-            self._read(self._high_watermarks),
+            dict(self._stored_high_watermarks),
             dict(self.clean_offsets),
         )
 
@@ -107,7 +111,12 @@ class OffsetCheckpoints:
 
     def begin(self, topic_partition: TopicPartition) -> None:
         """Before a log is created: what the files say of a lost one must not count for it."""
-        stored = (self._stored_recovery_points, self._stored_log_starts, self.clean_offsets)
+        stored = (
+            self._stored_recovery_points,
+            self._stored_log_starts,
+            self._stored_high_watermarks,
+            self.clean_offsets,
+        )
         if any(topic_partition in offsets for offsets in stored):
             self.lower(topic_partition, 0)
 
@@ -124,6 +133,25 @@ class OffsetCheckpoints:
                 stored[topic_partition] = end_offset
         durable = self._durable_recovery_points.get(topic_partition, 0)
         self._durable_recovery_points[topic_partition] = min(durable, end_offset)
+        self.log_ends_at(topic_partition, end_offset)
+
+    def log_ends_at(self, topic_partition: TopicPartition, end_offset: int) -> None:
+        """Remember a log that ends below its stored high watermark, for `before_first_append`."""
+        self._high_watermarks.supersede()
+        if self._stored_high_watermarks.get(topic_partition, 0) > end_offset:
+            self._ends_below_stored[topic_partition] = end_offset
+
+    def before_first_append(self, topic_partition: TopicPartition) -> None:
+        """Lower the stored high watermark of a log that ends below it.
+
+        Otherwise the next start would count what is appended as committed. Done here and not by
+        `lower`, one write serves all logs that were truncated together.
+        """
+        if topic_partition in self._ends_below_stored:
+            lowered = self._stored_high_watermarks | self._ends_below_stored
+            self._high_watermarks.write(encode_offsets(lowered))
+            self._stored_high_watermarks = lowered
+            self._ends_below_stored.clear()
 
     async def write_offsets(
         self, logs: Callable[[], Iterable[UnifiedLog]], offload: Offload
@@ -144,7 +172,22 @@ class OffsetCheckpoints:
 
     async def write_high_watermarks(self, offsets: Callable[[], Offsets], offload: Offload) -> None:
         """Write the high watermarks, without blocking the event loop."""
-        await self._high_watermarks.write_in_background(lambda: encode_offsets(offsets()), offload)
+        written: Offsets = {}
+
+        def high_watermarks() -> bytes:
+            nonlocal written
+            written = offsets()
+            return encode_offsets(written)
+
+        def replaced() -> None:
+            self._stored_high_watermarks = written
+            self._ends_below_stored = {
+                name: end
+                for name, end in self._ends_below_stored.items()
+                if end < written.get(name, 0)  # a log that is being created is not in `offsets`
+            }
+
+        await self._high_watermarks.write_in_background(high_watermarks, offload, replaced)
 
     async def write_clean_offsets(self, offload: Offload) -> None:
         """Write the clean offsets, without blocking the event loop."""

@@ -20,7 +20,6 @@ collector, and a snapshot is the first 46 bytes of each.
 
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -101,7 +100,10 @@ class Share(NamedTuple):
 
 
 class Known(NamedTuple):
-    """How many of a share's batches, from the first on, were appended earlier, and where."""
+    """How many of a share's batches, from the first on, were appended earlier, and where.
+
+    `first_offset` is -1 if it is unknown.
+    """
 
     batches: int
     first_offset: int
@@ -267,12 +269,12 @@ def _known(state: ProducerStateEntry, share: Share) -> Known | None:
     if state.last_offset < 0:
         return None
     kept = [*reversed([*_BATCH.iter_unpack(state.older)]), state[2:6]]
-    for number, batch in enumerate(kept, 1):
+    for batch in kept:
         if _is_same(batch, share.batches[-1]):
-            return _first_batches(share, len(share.batches), kept[:number])
+            return _first_batches(share, len(share.batches), batch)
     for count, header in enumerate(share.batches, 1):
         if _is_same(kept[-1], header):
-            return _first_batches(share, count, kept)
+            return _first_batches(share, count, kept[-1])
     return None
 
 
@@ -293,7 +295,8 @@ def check_retry(header: BatchHeader, stored: BatchHeader) -> None:
 
 def begins_at(offset: int, first: BatchHeader, stored: BatchHeader | None) -> bool:
     """Whether a retried share with this first batch begins at the offset where it would begin if
-    nothing lay between its batches. Then nothing does."""
+    nothing lay between its batches. Then nothing does. Otherwise a retry has appended some of them
+    later than the others, after another producer's. `stored` is the batch at the offset."""
     return (
         stored is not None
         and stored.base_offset == offset
@@ -307,15 +310,8 @@ def _is_same(batch: tuple[int, ...], header: BatchHeader) -> bool:
     return batch[2] == header.last_offset_delta and batch[0] == last_sequence_of(header)
 
 
-def _first_batches(share: Share, count: int, kept: Sequence[tuple[int, ...]]) -> Known:
-    """They end with the last batch kept.
-
-    The first offset is unknown (-1) if a retry appended some of them later than the others, and
-    another producer wrote in between.
-    """
-    first = kept[-1][1] + 1 - sum(h.last_offset_delta + 1 for h in share.batches[:count])
-    of_share = kept[-count:]
-    for (_, last_offset, _, _), (_, next_last, next_delta, _) in pairwise(of_share):
-        if last_offset + 1 != next_last - next_delta:
-            first = NONE
-    return Known(count, first, kept[-1][1], kept[-1][3])
+def _first_batches(share: Share, count: int, last: tuple[int, ...]) -> Known:
+    """They end with this batch. The first offset holds if nothing lies between them: see
+    `begins_at`."""
+    first = last[1] + 1 - sum(h.last_offset_delta + 1 for h in share.batches[:count])
+    return Known(count, first, last[1], last[3])

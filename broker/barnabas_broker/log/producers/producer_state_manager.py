@@ -325,8 +325,7 @@ class ProducerStateManager:
             self._read(segments, end_offset, end_offset)
 
     def clear(self) -> None:
-        """Forget everything: the log begins at another offset."""
-        self.begin_truncation(-1)
+        """Forget everything: the log begins at another offset, and has no snapshots any more."""
         self.entries, self._changed_up_to = {}, 0
         self.transactions = TransactionTable()
 

@@ -138,12 +138,27 @@ class FollowedPartitions:
         return dict(self._in_state[ReplicaState.OUT_OF_RANGE])
 
     def next_request(self) -> FetchRequest:
-        """One fetch for all partitions in FETCHING."""
+        """One fetch for all partitions in FETCHING.
+
+        A position tells the leader that all below it is here, so it is flushed first if it is due:
+        the flush after the append may have failed for lack of file descriptors.
+        """
         self._said_farewell = self.is_leaving
         fetching = self._in_state[ReplicaState.FETCHING]
         keys = fetching if self._session.is_full else self._session.to_name()
-        positions = {key: fetching[key].position for key in keys}
+        for key in list(keys):
+            self._flush_if_due(key)
+        positions = {key: fetching[key].position for key in keys if key in fetching}
         return self._session.request(positions, self.shortest_delay())
+
+    def _flush_if_due(self, key: TopicPartition) -> None:
+        follower = self._in_state[ReplicaState.FETCHING].get(key)
+        if follower is None:
+            return  # the flush of another partition failed, and with it their directory
+        try:
+            follower.partition.follower_log().flush_if_due()
+        except BarnabasError as error:
+            self._back_off(key, follower, f"what was fetched is not confirmed: {error}")
 
     def shortest_delay(self) -> float | None:
         """Seconds until the first delayed partition resumes; None without one."""

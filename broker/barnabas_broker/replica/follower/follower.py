@@ -78,18 +78,17 @@ class Follower:
             self.truncate(EpochEnd(fetched.diverging_epoch, fetched.diverging_end_offset))
             return True
         log = self.partition.follower_log()
-        moved = bool(fetched.records)
-        if moved:
+        has_records = bool(fetched.records)
+        if has_records:
             self._append(log, fetched.records)
         self.is_behind = fetched.high_watermark > log.log_end_offset
         # Set, not raised: a new leader's high watermark may be below its predecessor's.
         log.update_high_watermark(min(fetched.high_watermark, log.log_end_offset))
-        if fetched.log_start_offset > log.log_start_offset:
+        has_new_start = fetched.log_start_offset > log.log_start_offset
+        if has_new_start:
             log.maybe_increment_log_start_offset(fetched.log_start_offset)
-            moved = True
-        if moved:
             self.position = self._next_position()
-        return moved
+        return has_records or has_new_start
 
     def _append(self, log: UnifiedLog, records: bytes) -> None:
         if self.position.fetch_offset != log.log_end_offset:
