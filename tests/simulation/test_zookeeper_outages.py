@@ -2,6 +2,7 @@
 
 import asyncio
 
+from barnabas import Admin
 from barnabas_broker.server.zookeeper_outage import LOOK_SECONDS
 from barnabas_common.events import Event, EventKind
 from barnabas_simulator.cluster import SimulatedCluster
@@ -99,3 +100,26 @@ def test_a_zookeeper_that_is_behind_is_named_with_what_to_do() -> None:
         await cluster.serving()
 
     run(story(), seed=1, max_time=200)
+
+
+async def seconds_to_stop(cluster: SimulatedCluster, broker_id: int) -> float:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await cluster.stop_broker(broker_id)
+    return loop.time() - began
+
+
+def test_a_broker_that_is_told_to_stop_does_not_wait_for_zookeeper() -> None:
+    """It asked the controller three times, 30 s each; the controller waits for ZooKeeper too."""
+
+    async def story() -> None:
+        cluster = SimulatedCluster(seed=1, config=SESSION)
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("t", partitions=3, replication_factor=3)
+        cluster.zookeeper.stop()
+        at_once = await seconds_to_stop(cluster, 1)
+        assert at_once < 6 + 2 * LOOK_SECONDS, "it waits no longer than for the session to end"
+        assert await seconds_to_stop(cluster, 2) < 2, "that is over"
+
+    run(story(), seed=1, max_time=300)

@@ -14,7 +14,7 @@ from barnabas_common.errors import TransportError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind, EventLog
 from barnabas_common.messages.control import ControlledShutdownRequest, ControlledShutdownResponse
-from barnabas_common.runtime import Listen, Listener, Runtime, Service
+from barnabas_common.runtime import Listen, Listener, Runtime, Service, TaskScope
 from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas_controller.config import ControllerConfig
 from barnabas_controller.store import znodes
@@ -338,6 +338,23 @@ class Broker:
             controller.unclean_elections_enabled(topic)
 
     async def _controlled_shutdown(self) -> None:
+        """Have all leaderships moved. Without ZooKeeper no controller can do that; if only this
+        broker is cut off, the others elect new leaders as soon as it has ended."""
+        watch = TaskScope("controlled shutdown")
+        try:
+            async with asyncio.timeout(None) as limit:
+                watch.spawn(self._end_when_cut_off(limit), "ZooKeeper")
+                await self._move_leaderships()
+        except TimeoutError:
+            logger.warning("ZooKeeper does not serve this broker: it keeps its leaderships")
+        finally:
+            await watch.close()
+
+    async def _end_when_cut_off(self, limit: asyncio.Timeout) -> None:
+        await self.membership.cut_off()
+        limit.reschedule(asyncio.get_running_loop().time())
+
+    async def _move_leaderships(self) -> None:
         retries = self.config[keys.CONTROLLED_SHUTDOWN_MAX_RETRIES]
         pause = self.config[keys.CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS] / 1000
         for attempt in range(1, retries + 1):

@@ -111,6 +111,10 @@ class Membership:
         """The broker epoch since which this broker's logs have lost nothing, once registered."""
         return self._broker.unbroken_since if self._broker is not None else -1
 
+    async def cut_off(self) -> None:
+        """Wait until ZooKeeper has not served this broker for a session timeout, or is behind."""
+        await self._outage.is_reported.wait()
+
     async def stay_out(self) -> None:
         """Do not rejoin if the session ends from now on: this broker shuts down."""
         await self._rejoining.close()

@@ -20,7 +20,10 @@ REPEAT_SECONDS = 60.0
 
 
 class ZooKeeperOutage:
-    """The present outage, if there is one; reported after `after` seconds without a server."""
+    """The present outage, if there is one; reported after `after` seconds without a server.
+
+    `is_reported` is set from the first report of an outage to its end.
+    """
 
     def __init__(self, clock: Clock, events: EventLog, after: float) -> None:
         self._clock = clock
@@ -29,6 +32,7 @@ class ZooKeeperOutage:
         self._began: float | None = None
         self._next_report = 0.0
         self._was_behind = False
+        self.is_reported = asyncio.Event()
 
     async def watch(self, session: Session) -> None:
         """Follow one session until it is over."""
@@ -70,6 +74,7 @@ class ZooKeeperOutage:
         self._was_behind = behind
         kind = EventKind.ZOOKEEPER_BEHIND if behind else EventKind.ZOOKEEPER_UNREACHABLE
         self._events.record(kind, str(error), seconds=round(now - (self._began or now)))
+        self.is_reported.set()
 
     def ended(self) -> None:
         """Note that ZooKeeper serves this broker; the end of a long outage is reported."""
@@ -81,3 +86,4 @@ class ZooKeeperOutage:
                 seconds=round(self._clock.monotonic() - began),
             )
         self._was_behind = False
+        self.is_reported.clear()
