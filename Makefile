@@ -21,7 +21,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test test-all check format lint simulate chaos proto image clean
+.PHONY: help install java demo test test-all check format lint simulate soak chaos proto image clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -55,6 +55,9 @@ test-all: lint java ## everything
 simulate: $(STAMP) ## N=150 random schedules of whole clusters; SEED=... MODE=safety|liveness
 	$(PY) -m barnabas_simulator.campaign run $(or $(N),150) --seed $(or $(SEED),0) \
 		$(if $(MODE),--mode $(MODE))
+
+soak: $(STAMP) java ## HOURS=1 of random schedules and kill tests in turn, with a report; SEED=...
+	$(PY) -m tests.support.soak "$(or $(HOURS),1)" $(if $(SEED),--seed "$(SEED)")
 
 chaos: $(STAMP) ## the cluster in containers, broken on purpose: MINUTES=2 SEED= PROFILE=safe FAULTS=
 	$(PY) -m barnabas_tools.chaos.run --minutes $(or $(MINUTES),2) --seed $(or $(SEED),1) \

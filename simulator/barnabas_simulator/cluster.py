@@ -235,17 +235,17 @@ class SimulatedCluster:
             events += _at_true_times(log.since(0), self._skews[incarnation])
         return in_order(events)
 
-    def timeline(self) -> list[tuple[float, str]]:
-        """Return the events as text with their virtual seconds, without moves of offsets."""
+    def dated_events(self) -> list[tuple[float, Event]]:
+        """Return the events with their virtual seconds, without moves of offsets."""
         return [
-            ((event.time_ms - self.clock.start_ms) / 1000, in_words(event))
+            ((event.time_ms - self.clock.start_ms) / 1000, event)
             for event in self.events()
             if event.kind is not EventKind.OFFSETS_MOVED
         ]
 
     def story(self, latest: int = 0) -> list[str]:
-        """Return the timeline as lines, or only the latest of them."""
-        return [f"{at:.3f} {text}" for at, text in self.timeline()[-latest:]]
+        """Return the dated events as lines, or only the latest of them."""
+        return [f"{at:.3f} {in_words(event)}" for at, event in self.dated_events()[-latest:]]
 
     def set_clock(self, broker_id: int, skew_ms: int) -> None:
         """Set the error of a broker's wall clock, and of its disk's; timers are not affected."""

@@ -314,8 +314,12 @@ def test_what_is_broken_on_purpose_trips_its_own_invariant(name: str, tamper: Ta
         run(calm(tamper), seed=1, max_time=MAX_SECONDS)
     assert caught.value.name == name, str(caught.value)
     assert caught.value.at > 0 and caught.value.states and caught.value.events
+    at = f"{caught.value.at:.3f} s"
+    waited = "not known; it was waited for from", f"to {at}"
+    assert caught.value.since.startswith((f"{at}, this very step", f"{at} or before", waited[0]))
     if name.startswith("L"):
         assert str(TP) in str(caught.value)
+        assert caught.value.since.startswith(waited[0]) and caught.value.since.endswith(waited[1])
 
 
 def test_a_broker_that_shuts_down_is_watched_to_its_end() -> None:

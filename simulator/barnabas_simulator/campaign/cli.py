@@ -6,10 +6,11 @@ The simulator imports the whole broker, so it is loaded only when a command runs
 import os
 import signal
 import time
+from collections.abc import Callable
 from multiprocessing import active_children
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -23,28 +24,34 @@ app = typer.Typer(
 
 PROGRESS_RUNS = 25
 INTERRUPTED = 130
+REFUSED = 2
 
 ModeOption = Annotated[
     Mode | None, typer.Option(help="Default: every third run tests liveness, the others safety.")
 ]
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """End the process at once, and those that it has started.
+def _end_on_interrupt(tell: Callable[[], str]) -> None:
+    """From now on Ctrl-C ends the process, and those that it has started, with the line of `tell`.
 
-    An exception could be raised anywhere: in a callback of the garbage collector, where Python
-    drops it, or in a task, which then cleans up for minutes of virtual time.
+    It ends at once: an exception could be raised anywhere, in a callback of the garbage collector,
+    where Python drops it, or in a task, which then cleans up for minutes of virtual time.
     """
-    for child in active_children():
-        child.kill()
-    os.write(2, b"interrupted\n")
-    os._exit(INTERRUPTED)
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        for child in active_children():
+            child.kill()
+        os.write(2, f"{tell()}\n".encode())
+        os._exit(INTERRUPTED)
+
+    signal.signal(signal.SIGINT, interrupt)
 
 
 @app.callback()
 def prepare(context: typer.Context) -> None:
     """Ctrl-C ends a run immediately."""
-    before = signal.signal(signal.SIGINT, _interrupt)
+    before = signal.getsignal(signal.SIGINT)
+    _end_on_interrupt(lambda: "interrupted")
     context.call_on_close(lambda: signal.signal(signal.SIGINT, before))
 
 
@@ -56,57 +63,77 @@ def run_campaign(
     jobs: Annotated[int, typer.Option(help="The number of processes.", min=1)] = 2,
     out: Annotated[Path, typer.Option(help="Where failed runs are saved.")] = Path("simulations"),
 ) -> None:
-    """Run many seeds; each failed run is repeated, shrunk and saved."""
+    """Run many seeds; each failed run is saved, repeated and shrunk."""
     from barnabas_simulator.campaign.judge.coverage import ENOUGH_RUNS, missing, table
-    from barnabas_simulator.campaign.many import Campaign, investigate, run_many
+    from barnabas_simulator.campaign.many import Campaign, investigate, keep, run_many
+    from barnabas_simulator.campaign.saved_runs import SavedRuns
 
-    campaign, began = Campaign(), time.monotonic()
+    campaign, saved, began = Campaign(), SavedRuns(out, typer.echo), time.monotonic()
+
+    def so_far() -> str:
+        places = f": {', '.join(saved.places)}" if saved.places else ""
+        return f"{len(campaign.outcomes)} of {count} runs, {campaign}{places}"
+
+    _end_on_interrupt(lambda: f"interrupted after {so_far()}")
     typer.echo(f"0 of {count} runs", err=True)
-    for outcome in run_many(range(seed, seed + count), mode, jobs):
-        campaign.add(outcome)
-        if outcome.violation is not None:
-            typer.echo(f"seed {outcome.seed}: {outcome.violation}")
-        done = len(campaign.outcomes)
-        if done == 1 or done % PROGRESS_RUNS == 0:
-            typer.echo(f"{done} of {count} runs, {len(campaign.failed)} violations", err=True)
+    found = []
+    try:
+        for outcome in run_many(range(seed, seed + count), mode, jobs):
+            campaign.add(outcome)
+            if outcome.violation is not None:
+                typer.echo(f"seed {outcome.seed}: {outcome.violation}")
+                found.append(keep(outcome, mode, saved))
+            done = len(campaign.outcomes)
+            if done == 1 or done % PROGRESS_RUNS == 0:
+                typer.echo(f"{done} of {count} runs, {len(found)} violations", err=True)
+    except EOFError:
+        typer.echo(f"a process of the campaign has died after {so_far()}", err=True)
+        raise typer.Exit(1) from None
     seconds = time.monotonic() - began
     for line in table(campaign.counts):
         typer.echo(line)
-    acked = sum(outcome.acked for outcome in campaign.outcomes)
-    typer.echo(
-        f"{count} runs, {acked} acknowledged records, {len(campaign.failed)} violations,"
-        f" {seconds:.0f} s, {count / seconds * 3600:.0f} runs an hour"
-    )
-    for outcome in campaign.failed:
-        typer.echo(f"seed {outcome.seed}: {outcome.kind}")
-        investigate(outcome, mode, out, typer.echo)
+    speed = f"{seconds:.0f} s, {count / seconds * 3600:.0f} runs an hour"
+    typer.echo(f"{count} runs, {campaign}, {speed}")
+    for one in found:
+        typer.echo(f"seed {one.outcome.seed}: {one.outcome.kind}")
+        investigate(one, saved)
     never = missing(campaign.counts, count) if count >= ENOUGH_RUNS else []
     for name in never:
         typer.echo(f"never happened: {name}", err=True)
-    if campaign.failed or never:
+    if found or never:
         raise typer.Exit(1)
 
 
 @app.command()
 def replay(
-    file: Annotated[
-        Path, typer.Argument(help="A file that `run` has saved.", exists=True, dir_okay=False)
-    ],
+    file: Annotated[Path, typer.Argument(help="A file that `run` has saved.")],
+    whole: Annotated[bool, typer.Option(help="Print every line of the story.")] = False,
 ) -> None:
-    """Run a saved schedule again and print its timeline; exit code 1 if it still fails."""
+    """Run a saved schedule again and print its story; exit code 1 if it still fails."""
     from barnabas_simulator.campaign.replay_file import Replay
     from barnabas_simulator.campaign.schedule import run_schedule
 
     try:
         saved = Replay.load(file)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="file") from None
+        _refuse(str(error))
+    except OSError as error:
+        _refuse(f"{file} cannot be read: {error.strerror}")
     outcome = run_schedule(saved.options, saved.faults, tell=True)
-    for line in outcome.story:
+    is_good = outcome.violation is None
+    for line in outcome.story if is_good or whole else outcome.short_story:
         typer.echo(line)
-    typer.echo(outcome.violation or "no violation")
-    if outcome.violation is not None:
-        raise typer.Exit(1)
+    if is_good:
+        typer.echo("no violation")
+        return
+    if whole:
+        typer.echo(outcome.violation)
+    raise typer.Exit(1)
+
+
+def _refuse(why: str) -> NoReturn:
+    typer.echo(why, err=True)
+    raise typer.Exit(REFUSED)
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """Many runs, in several processes; a failed run is repeated, shrunk and saved."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -9,13 +9,12 @@ from pathlib import Path
 from barnabas_simulator.campaign.faults.plan import plan
 from barnabas_simulator.campaign.options import Mode, Options
 from barnabas_simulator.campaign.replay_file import Replay
+from barnabas_simulator.campaign.saved_runs import SavedRuns
 from barnabas_simulator.campaign.schedule import Outcome, run_schedule
 from barnabas_simulator.campaign.shrink import fails_alike, shrink
 from barnabas_simulator.campaign.worker import Worker
 
 RUNS_PER_PROCESS = 50
-
-Print = Callable[[str], None]
 
 
 @dataclass
@@ -28,6 +27,10 @@ class Campaign:
     @property
     def failed(self) -> list[Outcome]:
         return [outcome for outcome in self.outcomes if outcome.violation is not None]
+
+    def __str__(self) -> str:
+        acked = sum(outcome.acked for outcome in self.outcomes)
+        return f"{acked} acknowledged records, {len(self.failed)} violations"
 
     def add(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
@@ -62,20 +65,37 @@ def run_many(seeds: Iterable[int], mode: Mode | None = None, jobs: int = 1) -> I
             worker.end()
 
 
-def investigate(outcome: Outcome, mode: Mode | None, folder: Path, tell: Print) -> Path:
-    """Repeat a failed run, shrink it, and save it with its timeline; returns the replay file."""
+@dataclass(frozen=True)
+class Found:
+    """A failed run, its whole schedule, and the file that has it; None if it was printed."""
+
+    outcome: Outcome
+    whole: Replay
+    path: Path | None
+
+
+def keep(outcome: Outcome, mode: Mode | None, saved: SavedRuns) -> Found:
+    """Save the whole schedule of a failed run."""
     options = Options.draw(outcome.seed, mode_of(outcome.seed, mode))
-    faults = plan(options)
-    tell(f"  options {options}")
+    whole = Replay(options, plan(options), outcome.kind, outcome.violation or "")
+    return Found(outcome, whole, saved.keep(whole))
+
+
+def investigate(found: Found, saved: SavedRuns) -> None:
+    """Repeat a failed run, shrink it, and save what is left with its story beside the whole run."""
+    outcome, (options, faults) = found.outcome, found.whole.schedule
+    saved.tell(f"  options {options}")
     for fault in faults:
-        tell(f"  {fault.at:7.3f} {fault}")
+        saved.tell(f"  {fault.at:7.3f} {fault}")
     again = run_schedule(options, faults)
     same = (again.kind, again.trace) == (outcome.kind, outcome.trace)
-    tell("  confirmed: the same again" if same else f"  NOT the same again: {again.violation}")
+    saved.tell(
+        "  confirmed: the same again" if same else f"  NOT the same again: {again.violation}"
+    )
+    if again.kind != outcome.kind:
+        return
     small, few = shrink(options, faults, fails_alike(outcome.kind))
     shown = run_schedule(small, few, tell=True)
-    path = folder / f"seed-{outcome.seed}.json"
-    Replay(small, few, shown.kind, shown.violation or "").save(path)
-    path.with_suffix(".story").write_text("\n".join([*shown.story, shown.violation or ""]) + "\n")
-    tell(f"  shrunk from {len(faults)} to {len(few)} faults: {path}")
-    return path
+    shrunk = Replay(small, few, shown.kind, shown.violation or "")
+    path = saved.keep_shrunk(shrunk, shown.short_story, found.path)
+    saved.tell(f"  shrunk from {len(faults)} to {len(few)} faults: {path or 'printed above'}")

@@ -1,9 +1,11 @@
 """The options of a run, drawn from its seed: the cluster, its settings, its clients."""
 
 import random
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+from barnabas_simulator.campaign.plain_data import from_plain
 
 
 class Mode(StrEnum):
@@ -291,9 +293,7 @@ class Options:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, plain: dict[str, Any]) -> "Options":
-        """Read options, without those that no longer exist; old files have no idempotence."""
-        known = {field.name for field in fields(cls)}
-        given = {name: value for name, value in plain.items() if name in known}
-        given.setdefault("idempotent", False)
-        return cls(**{**given, "mode": Mode(given.get("mode", "safety"))})
+    def from_json(cls, plain: Any) -> "Options":
+        """Read options; old files have no idempotence. Raises ValueError."""
+        old = {"idempotent": False}
+        return from_plain(cls, {**old, **plain} if isinstance(plain, dict) else plain)

@@ -7,15 +7,18 @@ import random
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas_common.history.promise import Promise
 
 from barnabas_simulator.campaign.clients.workload import TOPIC, Workload
+from barnabas_simulator.campaign.conclusion import conclude
 from barnabas_simulator.campaign.faults.faults import Fault
 from barnabas_simulator.campaign.faults.nemesis import Nemesis
 from barnabas_simulator.campaign.judge.core import can_progress, choose_core
+from barnabas_simulator.campaign.judge.states import States
 from barnabas_simulator.campaign.judge.verdict import (
     assert_copied,
     assert_delivered,
@@ -42,7 +45,8 @@ class Outcome:
     """The outcome of a run; `violation` begins with `kind`, and is None for a good run.
 
     `trace` is a digest of every frame and its time: equal for equal runs. `counts` is how often
-    each kind of event, fault and act occurred.
+    each kind of event, fault and act occurred. `story` is all that was recorded, `short_story` what
+    tells most about the violation.
     """
 
     seed: int
@@ -53,6 +57,7 @@ class Outcome:
     virtual_seconds: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
     story: list[str] = field(default_factory=list)
+    short_story: list[str] = field(default_factory=list)
 
 
 def run_schedule(options: Options, faults: Sequence[Fault], tell: bool = False) -> Outcome:
@@ -83,7 +88,10 @@ class _Tracebacks(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info:
-            self.found.append(f"{record.name}: {record.getMessage()}: {record.exc_info[1]!r}")
+            at = ""
+            with suppress(RuntimeError):  # the loop has ended
+                at = f"{asyncio.get_running_loop().time():.3f} s "
+            self.found.append(f"{at}{record.name}: {record.getMessage()}: {record.exc_info[1]!r}")
 
 
 class _Digest:
@@ -113,6 +121,8 @@ class _Schedule:
         name = error.name if isinstance(error, InvariantViolation) else type(error).__name__
         self.outcome.kind = name.partition(" ")[0]
         self.outcome.violation = f"{type(error).__name__}: {error}"
+        at, partitions = self.outcome.virtual_seconds, self._story.partitions()
+        self.outcome.short_story = self._story.short(conclude(error, at, partitions))
 
     async def main(self) -> None:
         try:
@@ -131,11 +141,16 @@ class _Schedule:
         retention = {TOPIC: options.delete_retention_ms} if options.is_compacted else {}
         invariants = Invariants(cluster, delete_retention_ms=retention)
         invariants.install()
+        if self._story.tell:
+            self._story.watch_starts()
+            invariants.findings.follow(self._story.checked)
         await cluster.start()
         workload = Workload(cluster, options, invariants, self._story.note)
         await workload.start()
         await asyncio.sleep(WARM_UP_SECONDS)
-        nemesis = Nemesis(cluster, workload.hosts, workload.strike, self._story.note)
+        nemesis = Nemesis(cluster, workload.hosts, workload.strike, self._story.fault)
+        counts = self.outcome.counts
+        invariants.watchers.append(States(counts, TOPIC, nemesis.present, workload.unanswered))
         try:
             await self._chaos(nemesis)
             workload.calm()
@@ -193,7 +208,7 @@ class _Schedule:
         if not can_progress(core, partition_states(cluster).values(), min_isr):
             nemesis.mend()
             return None
-        self._story.note(f"only brokers {core} are healed, permanently")
+        self._story.fault(f"only brokers {core} are healed, permanently")
         return core
 
     def _count(self, nemesis: Nemesis, workload: Workload) -> None:

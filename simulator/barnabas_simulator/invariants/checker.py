@@ -42,6 +42,7 @@ from barnabas_simulator.invariants.view import (
     Running,
     StateChange,
     View,
+    Watcher,
     replica_of,
 )
 from barnabas_simulator.loop import VirtualLoop
@@ -70,6 +71,7 @@ class Invariants(ClientReports):
         super().__init__(Findings(self._cluster), {})
         self._hold = self.findings.hold
         self.excused: Counter[str] = Counter()
+        self.watchers: list[Watcher] = []
         self._images = Images(self._view.disks, delete_retention_ms or {})
         self._compaction = CompactionChecks(
             self._view, self.findings, self._images, self.truths, delete_retention_ms or {}
@@ -196,8 +198,11 @@ class Invariants(ClientReports):
         self.findings.note(
             f"{partition}: leader {state.leader}, epoch {state.leader_epoch}, ISR"
             f" {list(state.isr)}, version {state.partition_epoch}, by controller"
-            f" {state.controller_epoch}"
+            f" {state.controller_epoch}",
+            partition,
         )
+        for watcher in self.watchers:
+            watcher.state_changed(partition, before, state, replicas)
         self._hold(partition, control_rules.leader_in_isr, before, state, replicas)
         self._hold(partition, control_rules.writes_are_fenced, state, controller_epoch)
         if truth is None:
@@ -229,11 +234,13 @@ class Invariants(ClientReports):
             return
         self._hold(key, replica_rules.type_ok, replica)
         before = old.replica if old is not None and old.partition is partition else None
+        for watcher in self.watchers:
+            watcher.replica_changed(before, replica)
         if before is not None:
             self._hold(key, replica_rules.epoch_monotone, before, replica)
             self.transactions.changed(key, before, replica)
             if replica.log_end < before.log_end:
-                self.findings.note(f"{key}: truncated from {before.log_end}; {replica}")
+                self.findings.note(f"{key}: truncated from {before.log_end}; {replica}", key)
         truth = self.truths.get(key)
         if truth is None:
             return
@@ -260,7 +267,7 @@ class Invariants(ClientReports):
 
     def _leads(self, truth: Truth, replica: Replica, partition: Partition) -> None:
         """Check a broker that became leader."""
-        self.findings.note(f"{truth.partition}: {replica}")
+        self.findings.note(f"{truth.partition}: {replica}", truth.partition)
         key, epoch = truth.partition, replica.led_epoch
         assert epoch is not None
         self._hold(key, replica_rules.one_leader_per_epoch, replica, truth.elected, truth.led)
@@ -306,6 +313,10 @@ class Invariants(ClientReports):
 
     def compare_logs(self) -> None:
         """Check I5, I6, I13 to I17, I23 and the epochs of the records of all running replicas."""
+        with self.findings.sampling():
+            self._compare_logs()
+
+    def _compare_logs(self) -> None:
         for running in self._view.running():
             for partition in running.partitions:
                 self._beliefs.check_followers(running, partition)
@@ -373,13 +384,14 @@ class Invariants(ClientReports):
         await asyncio.sleep(0)  # let the checker see the latest changes first
         while (missing := self._missing(core, since, leader_changes_per_minute)) is not None:
             if self.findings.now() >= deadline:
-                self.findings.end(self.findings.violation(*missing))
+                self.findings.end_late(missing, since)
             await asyncio.sleep(0.1)
         for truth in self.truths.values():
             truth.forked = False
         self.compare_logs()
-        for truth in self.truths.values():
-            self._compare_isr_with_truth(truth)
+        with self.findings.sampling():
+            for truth in self.truths.values():
+                self._compare_isr_with_truth(truth)
         self.findings.raise_first()
 
     def _compare_isr_with_truth(self, truth: Truth) -> None:
@@ -422,7 +434,7 @@ class Invariants(ClientReports):
         if missing is None:
             states = liveness.readers_progress.broken(readers)
             missing = liveness.readers_progress.name, None, states or ""
-        self.findings.end(self.findings.violation(*missing))
+        self.findings.end_late(missing, since)
 
     def committed(self) -> dict[TopicPartition, dict[int, bytes]]:
         """Return the labels of all records of the compacted partitions that were committed."""

@@ -97,6 +97,20 @@ class Replica(NamedTuple):
         )
 
 
+class Watcher(Protocol):
+    """Is told what the checker sees; `before` is None at the first look."""
+
+    def state_changed(
+        self,
+        partition: TopicPartition,
+        before: LeaderAndIsr | None,
+        state: LeaderAndIsr,
+        replicas: Sequence[int],
+    ) -> None: ...
+
+    def replica_changed(self, before: Replica | None, after: Replica) -> None: ...
+
+
 def replica_of(running: Running, partition: Partition) -> Replica | None:
     """Return the replica, None unless its log is open."""
     log, leadership = partition.log, partition.leadership

@@ -8,7 +8,8 @@ from barnabas_common.topic_partition import TopicPartition
 class InvariantViolation(AssertionError):
     """`name` is the invariant's, such as "I4 LeaderCompleteness"; `at` is in virtual seconds.
 
-    `states` are the contradicting states as text, `events` what happened just before.
+    `states` are the contradicting states as text, `events` what happened just before. `since` says
+    from when on they were wrong, as far as that is known.
     """
 
     def __init__(
@@ -18,12 +19,14 @@ class InvariantViolation(AssertionError):
         partition: TopicPartition | None,
         states: str,
         events: Sequence[str] = (),
+        since: str = "",
     ) -> None:
         self.name = name
         self.at = at
         self.partition = partition
         self.states = states
         self.events = list(events)
+        self.since = since
         super().__init__(str(self))
 
     def __str__(self) -> str:

@@ -66,6 +66,7 @@ class Workload:
         self._stop = asyncio.Event()
         self._started_count: Counter[str] = Counter()
         self._producing: dict[str, asyncio.Task[None]] = {}
+        self._connected: dict[str, Producer] = {}
         self._others: list[asyncio.Task[None]] = []
         self._groups = GroupWork(
             GroupRun(cluster, options, TOPIC, invariants.groups, self.errors, note, self.operations)
@@ -88,6 +89,10 @@ class Workload:
     def committed(self) -> int:
         """How many commits the groups were told to be stored, one for each partition."""
         return self._invariants.groups.answers.acknowledged
+
+    def unanswered(self) -> list[int]:
+        """Return for each producer how many of its requests have no answer yet."""
+        return [producer.metrics().requests_in_flight for producer in self._connected.values()]
 
     async def start(self) -> None:
         """Create the topic and start every client."""
@@ -164,6 +169,7 @@ class Workload:
         task = self._producing.pop(name, None)
         if task is None:
             return None
+        self._connected.pop(name, None)
         incarnation = kill(self._cluster, task)
         for partition, history in self.histories[incarnation.replace("/", ".")].items():
             for value in history.sent:
@@ -178,6 +184,7 @@ class Workload:
         history = recorder(self.operations, incarnation)
         waiting: list[asyncio.Task[None]] = []
         async with await self._started_producer(incarnation) as producer:
+            self._connected[history.client] = producer
             await self._know_topic(producer)
             while not self._stop.is_set():
                 for partition in self.partitions:

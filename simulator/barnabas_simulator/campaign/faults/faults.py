@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from barnabas_simulator.campaign.plain_data import from_plain
+
 
 class FaultKind(StrEnum):
     """Kinds of faults, by target. `seconds` is a fault's duration, or the time until restart."""
@@ -96,5 +98,6 @@ class Fault:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, plain: dict[str, Any]) -> "Fault":
-        return cls(**{**plain, "kind": FaultKind(plain["kind"])})
+    def from_json(cls, plain: Any) -> "Fault":
+        """Read a fault; raises ValueError."""
+        return from_plain(cls, plain)

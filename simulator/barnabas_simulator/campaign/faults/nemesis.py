@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from barnabas_broker.log.manager.offset_checkpoints import CLEAN_OFFSETS, RECOVERY_POINTS
@@ -25,6 +25,7 @@ from barnabas_simulator.invariants.durability_rules import CHECKPOINTS
 ISR_MEMBERSHIP_SECONDS = 60.0
 SUPERVISOR_SECONDS = 0.5
 STOP_SECONDS = 20.0
+LATELY_SECONDS = 5.0
 FULL_DISK_BYTES = 200
 SKEWS_MS = (-3_000_000, -90_000, -300, 300, 90_000, 3_000_000)  # less than any retention
 
@@ -56,7 +57,8 @@ class Nemesis:
         self._note = note
         self._down: Counter[int] = Counter()  # brokers that must not be started yet
         self._without_zookeeper: Counter[int] = Counter()
-        self._undos: dict[int, tuple[asyncio.TimerHandle, Undo]] = {}
+        self._undos: dict[int, tuple[Fault, asyncio.TimerHandle, Undo]] = {}
+        self._felt_at: dict[FaultKind, float] = {}
         self._numbers = 0
         self._for_ever: list[Undo] = []
         self._forgetful: tuple[int, int] | None = None
@@ -85,8 +87,14 @@ class Nemesis:
     def close(self) -> None:
         """Stop, without ending the faults."""
         self._supervisor.cancel()
-        for timer, _ in self._undos.values():
+        for _, timer, _ in self._undos.values():
             timer.cancel()
+
+    def present(self) -> Iterable[FaultKind]:
+        """Return the kinds of faults that last, or have begun or ended in the last seconds."""
+        since = asyncio.get_running_loop().time() - LATELY_SECONDS
+        lately = [kind for kind, at in self._felt_at.items() if at >= since]
+        return dict.fromkeys([*lately, *(fault.kind for fault, _, _ in self._undos.values())])
 
     # ---- one fault
 
@@ -113,6 +121,7 @@ class Nemesis:
             self.skipped[fault.kind] += 1
             return
         self.struck[fault.kind] += 1
+        self._felt_at[fault.kind] = asyncio.get_running_loop().time()
         if fault.seconds:
             self._later(fault, undo)
         else:
@@ -176,10 +185,11 @@ class Nemesis:
         self._numbers += 1
         number = self._numbers
         timer = asyncio.get_running_loop().call_later(fault.seconds, self._end, number, fault)
-        self._undos[number] = (timer, undo)
+        self._undos[number] = (fault, timer, undo)
 
     def _end(self, number: int, fault: Fault | None = None) -> None:
-        timer, undo = self._undos.pop(number)
+        ended, timer, undo = self._undos.pop(number)
+        self._felt_at[ended.kind] = asyncio.get_running_loop().time()
         timer.cancel()
         if fault is not None:
             self._note(f"end of {fault}")

@@ -6,6 +6,7 @@ from barnabas_common.events import EventKind
 
 from barnabas_simulator.campaign.clients.admin_work import WEIGHTS
 from barnabas_simulator.campaign.faults.faults import FaultKind
+from barnabas_simulator.campaign.judge import states
 from barnabas_simulator.campaign.judge.verdict import ENDS
 
 ENOUGH_RUNS = 150
@@ -47,12 +48,14 @@ RARE = frozenset({EventKind.TRANSACTION_MARKERS_REFUSED, EventKind.LOG_NOT_COMPA
 
 def wanted(runs: int = ENOUGH_RUNS) -> list[str]:
     """Return everything that must occur in a campaign of so many runs."""
-    left_out = ELSEWHERE if runs >= MANY_RUNS else ELSEWHERE | RARE
+    is_long = runs >= MANY_RUNS
+    left_out = ELSEWHERE if is_long else ELSEWHERE | RARE
     return [
         *(f"fault: {kind}" for kind in FaultKind),
         *(f"event: {kind}" for kind in EventKind if kind not in left_out),
         *(f"admin: {act}" for act in WEIGHTS),
         *ENDS,
+        *(states.wanted() if is_long else ()),
     ]
 
 
@@ -62,6 +65,8 @@ def missing(counts: Counter[str], runs: int = ENOUGH_RUNS) -> list[str]:
 
 
 def table(counts: Counter[str]) -> list[str]:
-    """Return a line with the count of each thing."""
+    """Return a line with the count of each thing, and the tables of the states."""
     names = sorted({*counts, *wanted(MANY_RUNS)})
-    return [f"{counts[name]:>9} {name}" for name in names]
+    things = [name for name in names if not name.startswith(states.PREFIX)]
+    lines = [f"{counts[name]:>9} {name}" for name in things]
+    return [*lines, "", *states.tables(counts), ""]
