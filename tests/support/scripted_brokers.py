@@ -171,6 +171,7 @@ class ScriptedBrokers:
         self.given_ids: list[int] = []
         self.fetch_faults: list[Fault] = []
         self.epoch_faults: list[Fault] = []
+        self.offset_faults: list[Fault] = []
         self.change = asyncio.Event()
         self._listeners: dict[int, Listener] = {}
 
@@ -238,7 +239,8 @@ class ScriptedBrokers:
             self.given_ids.append(1_000 + len(self.given_ids))
             return answer or InitProducerIdResponse(0, self.given_ids[-1], 0)
         if isinstance(request, ListOffsetsRequest):
-            return self._list_offsets(broker_id, request)
+            answer = await self._fault(self.offset_faults, broker_id, request)
+            return answer or self._list_offsets(broker_id, request)
         assert isinstance(request, OffsetForLeaderEpochRequest)
         answer = await self._fault(self.epoch_faults, broker_id, request)
         return answer or self.epoch_ends(request)

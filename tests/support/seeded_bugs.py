@@ -158,8 +158,14 @@ def _checkpoint_in_place() -> list[Patch]:
         file.append([data])
         file.close()
 
-    async def write_in_background(self: Any, content: Callable[[], bytes], _: Offload) -> None:
+    async def write_in_background(
+        self: Any,
+        content: Callable[[], bytes],
+        _: Offload,
+        replaced: Callable[[], None] = lambda: None,
+    ) -> None:
         write(self, content())
+        replaced()
 
     return [
         (CheckpointFile, "write", write),
