@@ -227,6 +227,19 @@ def test_destroy_removes_what_the_cluster_made_and_nothing_else(tmp_path: Path) 
     assert [path.name for path in directory.iterdir()] == ["mine.txt"]
 
 
+def test_what_cannot_be_removed_is_named_and_destroy_can_be_repeated(tmp_path: Path) -> None:
+    directory, elsewhere = tmp_path / "cluster", tmp_path / "elsewhere"
+    new_layout(directory, 2, None, {}).write()
+    link = directory / "broker-2"
+    link.rename(elsewhere)
+    link.symlink_to(elsewhere)
+    with pytest.raises(ClusterError, match="broker-2 cannot be removed: .* symbolic link"):
+        LocalCluster.find(directory).destroy()
+    link.unlink()
+    LocalCluster.find(directory).destroy()
+    assert not directory.exists()
+
+
 def test_only_one_command_at_a_time_changes_a_cluster(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with exclusive(lock), pytest.raises(ClusterError, match="another command"), exclusive(lock):

@@ -246,11 +246,19 @@ class LocalCluster:
                 process.wait(10.0)
 
     def destroy(self) -> None:
-        """Kill every process, and remove all records and logs, and the folder if it is empty."""
+        """Kill every process, and remove all records and logs, and the folder if it is empty.
+
+        Raises ClusterError if something cannot be removed; it can be called again.
+        """
         self.kill_all()
         brokers = map(self.layout.broker_directory, self.broker_ids)
-        for path in [self.zookeeper.directory, *brokers, pause_directory(self.directory)]:
-            shutil.rmtree(path, ignore_errors=True)
+        folders = [self.zookeeper.directory, *brokers, pause_directory(self.directory)]
+        for folder in filter(Path.exists, folders):
+            try:
+                shutil.rmtree(folder)
+            except OSError as error:
+                text = f"the cluster is stopped, but {folder} cannot be removed: {error}"
+                raise ClusterError(text) from error
         for name in (LAYOUT_FILE, LOCK_FILE):
             (self.directory / name).unlink(missing_ok=True)
         with suppress(OSError):
