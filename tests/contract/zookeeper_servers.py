@@ -27,6 +27,10 @@ class Ensemble(Protocol):
         """Try to connect to an address where no server answers."""
         ...
 
+    async def hold(self) -> None:
+        """What is asked from now on is not answered if `stop` follows at once."""
+        ...
+
     async def stop(self) -> None:
         """All connections break; the data and the sessions stay."""
         ...
@@ -57,6 +61,11 @@ class RealEnsemble:
 
     async def unreachable(self, connection_timeout_ms: int) -> Session:
         return await connect_kazoo("127.0.0.1:1")(SESSION_TIMEOUT_MS, connection_timeout_ms)
+
+    async def hold(self) -> None:
+        process = self.server.member.process
+        assert process is not None
+        await asyncio.to_thread(process.pause)
 
     async def stop(self) -> None:
         await asyncio.to_thread(self.server.kill)
@@ -93,6 +102,9 @@ class MemoryEnsemble:
         client = self.server.client("far away")
         client.disconnect()
         return await client.connect(SESSION_TIMEOUT_MS, connection_timeout_ms)
+
+    async def hold(self) -> None:
+        pass
 
     async def stop(self) -> None:
         self.server.stop()

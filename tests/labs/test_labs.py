@@ -54,14 +54,13 @@ FAILS = {
 }
 # How many seconds to wait for a condition that never comes with the fault.
 PATIENCE = "8"
-# A new group needs its time on a busy machine; only in the last lab a condition never comes.
+# A new group needs its time on a busy machine; only in one of these a condition never comes.
 PATIENCE_OF_GROUPS = {
     "at-most-once": "30",
     "at-least-once": "30",
     "rebalance": "30",
     "coordinator-failover": "15",
     "exactly-once": "30",
-    "transaction-coordinator-failover": "15",
 }
 
 # The labs that no setting breaks, each with the mistake that does.

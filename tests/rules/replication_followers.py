@@ -98,8 +98,8 @@ FETCHER = Section(
         opposite(
             "One loop per leader",
             "replica/follower/followed_partitions.py",
-            "positions = {key: fetching[key].position for key in keys}",
-            "positions = {key: fetching[key].position for key in list(keys)[:1]}",
+            "for key in keys if key in fetching}",
+            "for key in list(keys)[:1] if key in fetching}",
             "simulation/test_replication.py::test_many_partitions_travel_together_and_idle_ones_cost_nothing",
         ),
         opposite(
@@ -123,6 +123,13 @@ FETCHER = Section(
             "and current.state is FETCHING:",
             "and True:",
             "unit/test_fetch_state.py::test_errors_lead_to_legal_states_only",
+        ),
+        opposite(
+            "A fetch names a position only when",
+            "replica/follower/followed_partitions.py",
+            "            self._flush_if_due(key)\n",
+            "            pass\n",
+            "unit/test_follower_shortage.py::test_what_could_not_be_flushed_is_confirmed_only_when_it_is",
         ),
         opposite(
             "A corrupt batch delays its own partition only",

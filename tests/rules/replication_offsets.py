@@ -64,8 +64,8 @@ OFFSETS = Section(
         opposite(
             "A follower's log start follows its leader's",
             "replica/follower/follower.py",
-            "if fetched.log_start_offset > log.log_start_offset:",
-            "if False:",
+            "has_new_start = fetched.log_start_offset > log.log_start_offset",
+            "has_new_start = False",
             "simulation/test_moves_of_the_high_watermark.py::test_a_followers_log_start_follows_its_leaders",
         ),
         opposite(
@@ -95,6 +95,20 @@ OFFSETS = Section(
             "                interval / 1000,\n",
             "                interval,\n",
             "simulation/test_replication_faults.py::test_the_high_watermark_survives_a_clean_stop_and_a_kill_after_its_checkpoint",
+        ),
+        opposite(
+            "A log that ends below its checkpointed high watermark",
+            "log/manager/offset_checkpoints.py",
+            "            self._high_watermarks.write(encode_offsets(lowered))\n",
+            "",
+            "unit/test_high_watermark_checkpoint.py::test_a_log_that_was_truncated_opens_with_a_torn_end",
+        ),
+        opposite(
+            "A log that ends below its checkpointed high watermark",
+            "log/manager/directory_loader.py",
+            "        directory.checkpoints.log_ends_at(name, log.log_end_offset)\n",
+            "",
+            "unit/test_high_watermark_checkpoint.py::test_so_does_one_whose_end_was_lost_with_the_power",
         ),
         opposite(
             "That checkpoint starts with the first LeaderAndIsr",

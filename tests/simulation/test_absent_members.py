@@ -143,19 +143,70 @@ def test_who_is_back_within_the_wait_leads_with_all_it_had() -> None:
     play(story)
 
 
-def test_a_second_absence_begins_a_wait_of_its_own() -> None:
+@pytest.mark.parametrize("seconds_back", [0.0, WAIT], ids=["at once", "later"])
+def test_a_second_absence_begins_a_wait_of_its_own(seconds_back: float) -> None:
+    """Also if the first wait has ended in between."""
+
     async def story(stage: Stage) -> None:
         stage.cluster.kill(stage.leader)
         await stage.until_session_ended()
         await asyncio.sleep(WAIT - 8.0)
         stage.cluster.start_broker(stage.leader)
         await stage.until(lambda: stage.state().leader == stage.leader)
+        await asyncio.sleep(seconds_back)
         stage.cluster.kill(stage.leader)
         ended = await stage.until_session_ended()
         await stage.until_replaced()
         assert stage.now() - ended >= WAIT
 
     play(story)
+
+
+def test_one_that_came_back_after_the_wait_is_waited_for_again() -> None:
+    """Nobody could take its place while it was away: the others were down too."""
+
+    async def story(stage: Stage) -> None:
+        others = (stage.follower, stage.second)
+        for broker_id in (*others, stage.leader):
+            stage.cluster.kill(broker_id)
+        await stage.until_session_ended()
+        await stage.assert_nobody_leads(WAIT + 1.0)
+        stage.cluster.start_broker(stage.leader)
+        await stage.until(lambda: stage.state().leader == stage.leader)
+        for broker_id in others:
+            stage.cluster.start_broker(broker_id)
+        await stage.cluster.serving()
+        assert set(stage.state().eligible) == set(others)
+        stage.cluster.kill(stage.leader)
+        await stage.until_session_ended()
+        await stage.assert_nobody_leads(WAIT - 0.5)
+        assert await stage.until_replaced() in others
+
+    play(story)
+
+
+def test_each_wait_for_a_better_leader_is_as_long_as_the_first() -> None:
+    """Twice the last member loses power, and returns while the eligible replicas are down."""
+
+    async def story(stage: Stage) -> None:
+        others = (stage.follower, stage.second)
+        for _ in range(2):
+            for broker_id in others:
+                stage.cluster.kill(broker_id)
+            stage.cluster.kill(stage.leader, keep_unflushed=False)
+            await stage.until(lambda: stage.state().leader == NO_LEADER)
+            stage.cluster.start_broker(stage.leader)
+            await stage.cluster.serving()
+            returned = stage.now()
+            await stage.until(lambda: stage.state().leader == stage.leader)
+            assert WAIT - 0.5 < stage.now() - returned < WAIT + 1.0
+            for broker_id in others:
+                stage.cluster.start_broker(broker_id)
+            stage.rejoin_leader()
+            await stage.until_isr(stage.leader, *others)
+            await stage.leave_leader_alone()
+
+    play(story, {"last.replica.fsync.enable": "false"})
 
 
 def test_no_one_leads_who_lost_something() -> None:

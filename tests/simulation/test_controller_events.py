@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
 from barnabas_common.messages.control import (
     ControlledShutdownRequest,
     LeaderAndIsrPartition,
@@ -144,5 +145,22 @@ def test_a_term_knows_nothing_of_the_one_before_it() -> None:
         assert world.brokers[1].controller.epoch == 2
         metadata = world.brokers[1].metadata(FLIGHTS)
         assert metadata is not None and metadata.replicas == [2, 1]
+
+    run_world(test)
+
+
+def test_a_partition_that_is_without_a_leader_again_is_reported_again() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2)
+        await world.create_topic("flights", {0: [1]})
+        await world.settle()
+        for number in (1, 2):
+            await world.kill_and_expire(1)
+            await world.kill_and_expire(2)  # makes the controller look again, to the same effect
+            await world.settle()
+            kinds = [event.kind for event in world.brokers[9].events.since(0)]
+            assert kinds.count(EventKind.ELECTION_REFUSED) == number
+            await world.start_brokers(1, 2)
+            await world.until_state(FLIGHTS, lambda s: s.leader == 1)
 
     run_world(test)

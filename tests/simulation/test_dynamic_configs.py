@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
 from barnabas import Admin, Producer
 from barnabas_broker.config import keys
 from barnabas_common.events import EventKind
@@ -11,10 +12,12 @@ from barnabas_controller.store.config_store import (
     BROKER_DEFAULT,
     ConfigNotifications,
     announce,
+    entity_path,
     topic_entity,
 )
 from barnabas_controller.store.store import Store
 from barnabas_controller.store.znodes import CONFIG_CHANGES
+from barnabas_controller.zookeeper.session import Stat, Watch
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
@@ -150,6 +153,27 @@ def test_a_mended_znode_is_read_without_a_notification() -> None:
         await announce(store, ENTITY)
         await asyncio.sleep(1)
         await write_raw(store, ENTITY, b'{"version":1,"config":{"retention.ms":"5000"}}')
+        await until_everywhere(cluster, FLIGHTS, lambda c: c.retention_ms == 5000)
+
+    run_story(story)
+
+
+def test_a_znode_that_is_mended_before_it_is_watched_is_read_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exists, mended = Store.exists, False
+
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        async def mend_first(self: Store, path: str, watch: Watch | None = None) -> Stat | None:
+            nonlocal mended
+            if path == entity_path(ENTITY) and watch is not None and not mended:
+                mended = True
+                await write_raw(store, ENTITY, b'{"version":1,"config":{"retention.ms":"5000"}}')
+            return await exists(self, path, watch)
+
+        monkeypatch.setattr(Store, "exists", mend_first)
+        await write_raw(store, ENTITY, b"nonsense")
+        await announce(store, ENTITY)
         await until_everywhere(cluster, FLIGHTS, lambda c: c.retention_ms == 5000)
 
     run_story(story)

@@ -138,6 +138,45 @@ def test_auto_commit_keeps_to_its_interval_and_to_what_was_returned() -> None:
     story(scenario)
 
 
+def test_what_an_auto_commit_could_not_store_is_committed_by_the_next() -> None:
+    """Nothing else is read meanwhile."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        write(brokers, 5)
+        brokers.refusals[OffsetCommitRequest] = [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+        async with member(brokers, "a", auto_commit_interval_ms=1_000) as consumer:
+            async with asyncio.timeout(30):
+                while sum(offset for offset, *_ in brokers.groups["g"].offsets.values()) < 5:
+                    await consumer.poll(timeout_ms=50)
+        assert brokers.refusals[OffsetCommitRequest] == []
+
+    story(scenario)
+
+
+def test_what_is_committed_counts_from_the_committed_offset_of_each_assignment() -> None:
+    """Another member may have committed a lower offset in between."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        write(brokers, 5)
+        offsets, partition = brokers.groups["g"].offsets, PARTITIONS[0]
+
+        async def read_and_commit(consumer: Consumer) -> None:
+            while offsets.get(partition, (0,))[0] < 5:
+                await consumer.poll(timeout_ms=50)
+
+        async with member(brokers, "a", auto_commit_interval_ms=5_000) as consumer:
+            await settle(consumer)
+            await read_and_commit(consumer)
+            await consumer.unsubscribe()
+            offsets[partition] = (3, *offsets[partition][1:])
+            consumer.subscribe(["flights"])
+            await settle(consumer)
+            async with asyncio.timeout(60):
+                await read_and_commit(consumer)
+
+    story(scenario)
+
+
 def test_a_block_that_fails_commits_nothing_more() -> None:
     async def scenario(brokers: GroupBrokers) -> None:
         write(brokers, 10)

@@ -86,6 +86,22 @@ def test_the_listener_is_told_what_changes(strategy: str) -> None:
     story(scenario)
 
 
+def test_a_sticky_member_keeps_what_it_had_although_all_is_given_up() -> None:
+    async def scenario(brokers: GroupBrokers) -> None:
+        options = {"partition_assignment_strategy": ["sticky"]}
+        async with member(brokers, "a", **options) as a:
+            await settle(a)
+            async with member(brokers, "b", **options) as b:
+                await settle(a, b)
+                assert (a.assignment(), b.assignment()) == (PARTITIONS[:2], PARTITIONS[2:])
+                async with member(brokers, "c", **options) as c:
+                    await settle(a, b, c)
+                    assert a.assignment() == PARTITIONS[:2]
+                    assert {*b.assignment(), *c.assignment()} == {*PARTITIONS[2:]}
+
+    story(scenario)
+
+
 def test_a_cooperative_join_stops_no_partition_that_stays() -> None:
     async def scenario(brokers: GroupBrokers) -> None:
         options = {"partition_assignment_strategy": ["cooperative-sticky"]}

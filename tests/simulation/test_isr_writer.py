@@ -57,11 +57,12 @@ CHANGED = FIRST.replace(b'"isr":[1,2,3]', b'"isr":[1,3]')
 def test_it_is_written_at_the_versions_that_were_read() -> None:
     async def test(world: ControlWorld) -> None:
         await prepare(world)
+        await world.store.put(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(7))
         writer = writer_of(world.store.session, EventLog(1))
         (result,) = await writer.write([SHRINK], "no controller answers")
         assert (result.answer.error_code, result.answer.partition_epoch) == (0, 1)
         state = await world.state(FLIGHTS)
-        assert state is not None and state.isr == (1, 2)
+        assert state is not None and (state.isr, state.controller_epoch) == ((1, 2), 7)
 
     run_world(test)
 

@@ -154,6 +154,53 @@ def test_an_idle_follower_joins_as_soon_as_its_broker_is_known_to_live() -> None
     run(scenario())
 
 
+def test_a_follower_that_caught_up_while_its_removal_was_under_way_joins_again() -> None:
+    """Nothing is written afterwards, so that it never names the partition again."""
+
+    async def scenario() -> None:
+        world = await three()
+        await world.produce(b"a")
+        world.cut(1, 3)
+        await world.produce(b"b", acks=1)
+        world.controller_answers.clear()
+        await world.until(lambda: len(world.alterations) == 1)
+        world.heal(1, 3)
+        await world.until(lambda: world.values(3) == [b"a", b"b"])
+        await asyncio.sleep(1.0)
+        world.controller_answers.set()
+        await world.until(lambda: world.isr() == (1, 2))
+        await world.until(lambda: world.isr() == (1, 2, 3))
+
+    run(scenario())
+
+
+def test_a_follower_joins_only_by_a_position_that_was_found_valid() -> None:
+    """It has gone back since its last valid fetch, in the same session."""
+
+    async def scenario() -> None:
+        world = await three()
+        await world.produce(b"a")
+        world.kill(3)
+        await world.elect(1, isr=(1, 2))
+        epoch = world.states[TP].leader_epoch
+        fetches = world.incarnations[1].manager.follower_fetches
+        session_id = 0
+        for number, offsets in enumerate(([1], [1_000], [])):
+            positions = [FetchPartition(*TP, at, current_leader_epoch=epoch) for at in offsets]
+            request = FetchRequest(
+                0, 1, 1 << 20, replica_id=3, session_id=session_id, session_epoch=number,
+                partitions=positions,
+            )  # fmt: skip
+            session_id = (await world.on(1, fetches.fetch(request))).session_id
+            if number == 1:
+                await world.start(3)
+                await world.update_metadata()
+        await asyncio.sleep(1.0)
+        assert world.isr() == (1, 2)
+
+    run(scenario())
+
+
 def test_a_refused_change_falls_back_and_is_tried_again() -> None:
     async def scenario() -> None:
         world = await three()

@@ -88,6 +88,23 @@ def test_a_dead_follower_leaves_the_isr_long_before_its_session_ends() -> None:
     run_world(test)
 
 
+def test_brokers_that_are_gone_are_no_sign_that_the_controller_is_cut_off() -> None:
+    """Only streams that ended together with the leader's would be."""
+
+    async def test(world: ControlWorld) -> None:
+        await brokers_and_a_topic(world, {0: [1, 9]})
+        for broker_id in (2, 3):  # so their machines had lost power: no connection was reset
+            world.network.cut(world.brokers[broker_id].node, world.brokers[9].node)
+        await world.kill_and_expire(2, 3)
+        await world.settle()
+        before = world.clock.monotonic()
+        world.kill(1)
+        await world.until_state(FLIGHTS, lambda s: s.leader == 9)
+        assert world.clock.monotonic() - before < 0.5
+
+    run_world(test)
+
+
 def test_a_silent_broker_is_not_suspected() -> None:
     """It is cut off both ways for longer than connections last; its session stays."""
 

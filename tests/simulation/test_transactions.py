@@ -11,6 +11,7 @@ from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
 from barnabas_common.messages.produce import ProducePartition, ProduceRequest
+from barnabas_common.messages.producer_ids import InitProducerIdRequest
 from barnabas_common.messages.transactions import EndTxnRequest, ListTransactionsRequest
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
@@ -19,6 +20,7 @@ from barnabas_simulator.cluster import SimulatedCluster
 
 from tests.support.raw_transactions import (
     PARTITIONS,
+    SETTINGS,
     MarkerLeaders,
     RawTransaction,
     TransactionCoordinators,
@@ -213,6 +215,26 @@ def test_what_is_refused(leaders: MarkerLeaders) -> None:
         assert listed.unknown_state_filters == ["Odd"]
         none = await coordinators.ask(at, ListTransactionsRequest(["Empty"]))
         assert none.transaction_states == []
+
+    in_cluster(story)
+
+
+def test_a_coordinator_that_is_replaced_while_it_waits_for_a_producer_id_says_so() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        at = await coordinators.find_transaction("copy")
+        coordinator = cluster.broker(at).transactions
+        new_producer_id = coordinator._new_producer_id
+        count = int(SETTINGS["transaction.state.log.num.partitions"])
+        partition = TopicPartition(TRANSACTION_STATE_TOPIC, partition_of_key("copy", count))
+
+        async def replaced_first() -> int:
+            coordinator._transactions.became_follower(partition, 1_000)
+            return await new_producer_id()
+
+        coordinator._new_producer_id = replaced_first
+        answer = await coordinator.init_producer_id(InitProducerIdRequest("copy", 60_000))
+        assert answer.error_code == E.NOT_COORDINATOR
+        assert coordinator._transactions.get("copy") is None
 
     in_cluster(story)
 

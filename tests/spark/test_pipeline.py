@@ -21,6 +21,7 @@ pytestmark = pytest.mark.spark
 
 FOLDER = Path(__file__).parents[2] / "examples" / "spark_pipeline"
 FLIGHTS = "6000"
+FOR_SHORT_JOBS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 TOPICS = ("flights", "airlines", "delays")
 
 
@@ -39,11 +40,15 @@ def no_topics(cluster: LocalCluster, run: asyncio.Runner) -> Iterator[None]:
 
 def example(cluster: LocalCluster, name: str, *arguments: str) -> str:
     """Run a program of the example; returns what it prints."""
-    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    settings = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "JAVA_TOOL_OPTIONS": FOR_SHORT_JOBS,
+    }
     command = [sys.executable] if name == "produce" else [str(SUBMIT), "--master", "local[2]"]
     done = subprocess.run(
         [*command, str(FOLDER / f"{name}.py"), "--bootstrap", cluster.bootstrap, *arguments],
-        env=os.environ | python,
+        env=os.environ | settings,
         capture_output=True,
         text=True,
         check=False,

@@ -94,9 +94,8 @@ def test_a_query_whose_driver_is_killed_while_it_commits(
     assert run.run(open_transactions(cluster.bootstrap)) == []
 
 
-@pytest.mark.parametrize(
-    "point", ["before-decision", pytest.param("after-commit-1", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["before-decision", "after-commit-1"])
 def test_a_job_that_is_run_again_with_fewer_tasks(
     cluster: LocalCluster, run: asyncio.Runner, application: Application, point: str
 ) -> None:

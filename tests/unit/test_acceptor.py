@@ -88,5 +88,19 @@ async def test_a_stream_whose_reading_fails_is_ended_whatever_the_error() -> Non
     assert end is End.UNREADABLE
 
 
+async def test_all_who_wait_for_credits_go_on_once_there_are_some() -> None:
+    """Each of them may take one message, so the limit is exceeded by as many."""
+    credits = Credits(100)
+    credits.take(250)
+    waiting = [asyncio.create_task(credits.available()) for _ in range(3)]
+    await asyncio.sleep(0)
+    credits.give_back(150)
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+    credits.give_back(1)
+    async with asyncio.timeout(5):
+        await asyncio.gather(*waiting)
+
+
 def test_every_end_has_a_status_in_grpc() -> None:
     assert set(_STATUS) == set(End)

@@ -39,6 +39,15 @@ def test_lower_leader_epoch_is_ignored() -> None:
     assert metadata.leader(TP) == Leader(1, 5)
 
 
+def test_of_two_answers_with_one_leader_epoch_the_later_counts() -> None:
+    """The ISR changes within a leader epoch."""
+    one, other = answer(1, 5), answer(1, 5)
+    one.topics[0].partitions[0].in_sync_replicas = [1, 2]
+    other.topics[0].partitions[0].in_sync_replicas = [1]
+    partition = ClusterMetadata().merged(one).merged(other).partition(TP)
+    assert partition is not None and partition.in_sync_replicas == [1]
+
+
 def test_new_topic_id_begins_again() -> None:
     metadata = ClusterMetadata().merged(answer(1, 5)).merged(answer(2, 0, "other"))
     assert metadata.leader(TP) == Leader(2, 0)

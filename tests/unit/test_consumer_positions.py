@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from barnabas.consumer import LogTruncationError
+from barnabas.consumer.completed_fetch import CompletedFetch
 from barnabas.consumer.subscription_state import (
     FetchStep,
     SubscriptionState,
@@ -16,6 +17,8 @@ from barnabas_common.errors import OffsetOutOfRangeError, UnknownTopicOrPartitio
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.fetch import FetchedPartition
 from barnabas_common.messages.offsets import EpochEndOffset
+from barnabas_common.record.batch import HEADER_SIZE, pack_header, parse_header, seal
+from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.scripted_brokers import ScriptedBrokers
@@ -61,6 +64,8 @@ def test_buffered_records_that_are_gone_are_dropped_in_silence() -> None:
     state = reader(10, 20)
     assert apply_epoch_end(state, EpochEndOffset("t", 0, 0, 4, 15), 5, "none") is None
     assert (state.position, state.fetch_offset, state.buffered) == (10, 10, 0)
+    state.fetched(15, leader_epoch=4, size=50)
+    assert not state.needs_check(5), "this leader has answered already"
 
 
 def test_delivered_records_that_are_gone_are_an_error_or_a_jump_back() -> None:
@@ -70,6 +75,38 @@ def test_delivered_records_that_are_gone_are_an_error_or_a_jump_back() -> None:
     state = reader(10, 20)
     assert apply_epoch_end(state, EpochEndOffset("t", 0, 0, 4, 7), 5, "latest") is None
     assert state.position == 7
+
+
+def test_the_leader_epoch_of_a_committed_offset_is_checked_like_that_of_a_batch() -> None:
+    state = TopicPartitionState(TP, None)
+    state.start_from(10, 4, "none")
+    assert state.needs_check(5) and not state.needs_check(4)
+    error = apply_epoch_end(state, EpochEndOffset("t", 0, 0, 4, 7), 5, "none")
+    assert isinstance(error, LogTruncationError)
+    assert error.safe_offset == 7
+
+
+def test_what_is_fetched_again_leaves_the_epoch_of_what_was_read() -> None:
+    """It is committed together with the position."""
+    state = reader(10, 20)
+    state.position_epoch = 3
+    state.rewind()
+    assert (state.position, state.fetch_offset, state.position_epoch) == (10, 10, 3)
+
+
+def test_a_compacted_batch_without_records_from_the_position_on_is_passed() -> None:
+    """The position must reach the end of the log, and with it what is committed."""
+    builder = BatchBuilder()
+    builder.append(0, b"k", b"at offset 0")
+    built = builder.build()
+    header = parse_header(built)._replace(last_offset_delta=9)
+    batch = bytearray(pack_header(header) + built[HEADER_SIZE:])
+    seal(batch)
+    state = TopicPartitionState(TP, None)
+    state.seek(5)
+    chunk = CompletedFetch(state, bytes(batch), check_crcs=True, broker_id=1)
+    assert chunk.take(100) == [] and chunk.exhausted
+    assert state.position == 10
 
 
 def test_seek_makes_what_is_under_way_stale() -> None:
@@ -100,6 +137,25 @@ async def test_reading_begins_where_the_policy_says(policy: str, first: int) -> 
             assert await consumer.position(TP) == first
             write(brokers, 20, 5)
             assert (await read(consumer, 1))[0].offset == first
+
+
+async def test_a_seek_counts_more_than_the_answer_to_an_earlier_lookup() -> None:
+    asked, release = asyncio.Event(), asyncio.Event()
+
+    async def hold(broker_id: int, request: Any) -> None:
+        asked.set()
+        await release.wait()
+
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 20)
+        brokers.offset_faults.append(hold)
+        async with consumer_of(brokers, auto_offset_reset="latest") as consumer:
+            consumer.assign([TP])
+            await asked.wait()
+            consumer.seek(TP, 7)
+            release.set()
+            assert [record.offset for record in await read(consumer, 13)] == list(range(7, 20))
+            assert await consumer.position(TP) == 20
 
 
 async def test_offset_out_of_range_is_met_by_the_policy() -> None:
@@ -149,6 +205,17 @@ async def test_jumps_to_begin_end_offset_and_time() -> None:
             assert [r.offset for r in records] == list(range(11, 20))
 
 
+async def test_a_question_about_offsets_finds_the_new_leader() -> None:
+    """Nothing is fetched, so that nothing else refreshes the metadata."""
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 20)
+        async with consumer_of(brokers) as consumer:
+            for leader in (1, 2, 3):
+                brokers.elect(0, leader)
+                async with asyncio.timeout(5):
+                    assert await consumer.end_offsets([TP]) == {TP: 20}
+
+
 async def test_position_below_a_batch_start_skips_its_first_records() -> None:
     async with ScriptedBrokers() as brokers:
         write(brokers, 0, 30)
@@ -196,6 +263,35 @@ def cut_to(brokers: ScriptedBrokers, offset: int) -> None:
     log.end = offset
     brokers.elect(0, leader=2)
     brokers.changed()
+
+
+async def test_a_late_answer_of_a_deposed_leader_is_dropped() -> None:
+    """It has records that the new leader does not have."""
+    async with ScriptedBrokers(partitions=2) as brokers:
+        write(brokers, 0, 20)
+        held, release = asyncio.Event(), asyncio.Event()
+
+        async def hold(broker_id: int, request: Any) -> Any:
+            if all(part.partition != TP.partition for part in request.partitions):
+                brokers.fetch_faults.append(hold)
+                return None
+            answer = await brokers.fetch(broker_id, request)
+            held.set()
+            await release.wait()
+            return answer
+
+        brokers.fetch_faults.append(hold)
+        async with consumer_of(brokers, "flights") as consumer:
+            await held.wait()
+            cut_to(brokers, 10)
+            brokers.elect(1, leader=3)  # the refusal makes the consumer ask who leads
+            brokers.changed()
+            async with asyncio.timeout(10):
+                while consumer.high_watermark(TP) != 10:
+                    await asyncio.sleep(0)
+            release.set()
+            assert [record.offset for record in await read(consumer, 10)] == list(range(10))
+            assert await consumer.poll(timeout_ms=100) == []
 
 
 async def test_asking_for_a_position_that_cannot_be_found_takes_no_record() -> None:

@@ -1,6 +1,7 @@
 """Reading: every record once and in order from the position on, across changes of leader."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from barnabas_common.errors import (
 )
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.runtime import SystemClock
 from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.scripted_brokers import ScriptedBrokers, refuse
@@ -310,6 +312,41 @@ async def test_a_deleted_topic_is_reported_once_in_a_while(monkeypatch: pytest.M
                     assert "no longer exists" in str(error)
                     errors += 1
             assert 1 <= errors <= 5
+
+
+class ClockAhead(SystemClock):
+    """The system's clock, and `ahead` seconds that a test adds."""
+
+    ahead = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead
+
+
+async def test_a_topic_that_is_unknown_for_a_moment_now_and_then_is_no_deleted_one() -> None:
+    clock = ClockAhead()
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 10)
+        runtime = replace(brokers.runtime, clock=clock)
+        options = {**EARLIEST, "metadata_max_age_ms": 10}
+        async with Consumer("flights", bootstrap_servers=brokers.bootstrap, runtime=runtime,
+                            **options) as consumer:  # fmt: skip
+            await read(consumer, 10)
+
+            def is_unknown() -> bool:
+                return "flights" in consumer._cluster.metadata.errors
+
+            for _ in range(3):
+                brokers.topic = "another"
+                while not is_unknown():
+                    await consumer.poll(timeout_ms=5)
+                await consumer.poll(timeout_ms=20)
+                brokers.topic = "flights"
+                while is_unknown():
+                    await consumer.poll(timeout_ms=5)
+                clock.ahead += 8.0
+            write(brokers, 10, 1)
+            assert len(await read(consumer, 1)) == 1
 
 
 async def test_a_partition_that_does_not_exist_is_reported_once_in_a_while(

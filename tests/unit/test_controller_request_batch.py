@@ -9,7 +9,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.channels.request_batch import RequestBatch
 from barnabas_controller.partitions.preferred_rebalance import imbalanced_partitions
 from barnabas_controller.state.context import ControllerContext, Replica
-from barnabas_controller.state.states import ReplicaState
+from barnabas_controller.state.states import PartitionState, ReplicaState
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.store.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
 
@@ -116,9 +116,20 @@ def test_a_topic_being_deleted_has_leader_minus_2_and_is_stopped_whatever_its_ep
 def test_a_forgotten_topic_leaves_no_trace_in_the_context() -> None:
     context = cluster(1, 2, 3)
     context.replica_states[Replica(FLIGHTS, 1)] = ReplicaState.ONLINE
-    context.topics_to_delete["flights"] = None
+    context.partition_states[FLIGHTS] = PartitionState.OFFLINE
+    context.failed_replicas[1] = {FLIGHTS: True}
+    context.reassigning[FLIGHTS] = None
+    context.invalid_states[FLIGHTS] = "not JSON"
+    context.awaiting[FLIGHTS] = 7.0
+    context.refused[FLIGHTS] = ("no replica is online",)
+    for topics in (
+        context.topics_to_delete,
+        context.deletion_started,
+        context.deletion_ineligible,
+    ):
+        topics["flights"] = None
     context.remove_topic("flights")
-    empty = ControllerContext(brokers=context.brokers)
+    empty = ControllerContext(brokers=context.brokers, failed_replicas={1: {}})
     assert context == empty
 
 

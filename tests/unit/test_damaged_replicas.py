@@ -88,6 +88,19 @@ def test_it_asks_for_its_role_again_when_the_isr_has_changed(
     assert not world.damaged.may_return([state(*isr)]), "once"
 
 
+def test_once_the_log_is_mended_a_role_is_taken_again() -> None:
+    world = World((1, 2))
+    world.found(20)
+    cut: list[int] = []
+    partition: Any = SimpleNamespace(
+        topic_partition=KEY, leader_id=2, truncate_damaged=lambda offset, _: cut.append(offset)
+    )
+    for _ in range(2):
+        world.damaged.mend(partition)
+    assert cut == [20]
+    assert not world.damaged.refuses(state(1, 2))
+
+
 def test_another_log_of_that_name_is_not_cut() -> None:
     world = World((1, 2))
     world.found()

@@ -47,6 +47,9 @@ def test_a_refused_override_changes_nothing(overrides, words):
     with pytest.raises(InvalidConfig, match=words):
         config.override(Source.CLUSTER, overrides)
     assert config[keys.MIN_INSYNC_REPLICAS] == 3
+    assert config.overrides(Source.CLUSTER) == {"min.insync.replicas": "3"}
+    config.override(Source.BROKER, {"message.max.bytes": "2000"})
+    assert config[keys.MESSAGE_MAX_BYTES] == 2000
 
 
 def test_the_minimum_isr_is_not_one_brokers_own_affair():

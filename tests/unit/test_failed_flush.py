@@ -213,7 +213,9 @@ async def test_a_flush_that_fails_before_the_start_is_over_leaves_the_mark(
     await manager.write_history(17)
     assert (tmp_path / MARK).read_bytes() == b"the same file"
     await manager.stop()
-    assert (await world.after_kill(manager)).history().unbroken_since is None
+    manager = await world.after_kill(manager)
+    assert manager.history().unbroken_since is None
+    assert not manager.had_clean_shutdown, "the checksums of what follows must be verified"
 
 
 async def test_of_two_directories_the_other_goes_on_and_the_doubt_waits_for_its_own(

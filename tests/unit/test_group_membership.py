@@ -151,6 +151,9 @@ def test_parked_members_do_not_expire() -> None:
     world.advance(2.0)
     assert parked.join.generation_id == 2
     assert list(world.group.members) == [first], "the other did not join in time"
+    world.sync(first, {first: b""})
+    world.advance(SESSION_MS / 1000)
+    assert not world.group.members, "once it is answered its session goes on"
 
 
 def test_a_new_member_that_waits_too_long_is_given_up() -> None:
@@ -288,6 +291,19 @@ def test_a_static_member_needs_no_id_first_and_returns_without_a_rebalance() -> 
     assert world.heartbeat(old, STATIC) is ErrorCode.FENCED_INSTANCE_ID
     assert world.heartbeat(new, STATIC) is ErrorCode.NONE
     assert world.sync(new, group_instance_id=STATIC).sync.assignment == old.encode()
+
+
+def test_a_static_member_that_returns_must_ask_for_its_assignment_too() -> None:
+    world = GroupWorld()
+    (leader, _), static = world.join_new(), world.join_once(instance_id=STATIC)
+    world.advance(2 * DELAY_MS / 1000)
+    world.sync(leader, {leader: b"", static.join.member_id: b""})
+    again = world.join_once(instance_id=STATIC).join.member_id
+    for _ in range(REBALANCE_MS // 1000 + 1):
+        world.heartbeat(leader)
+        world.heartbeat(again, STATIC)
+        world.advance(1.0)
+    assert list(world.group.members) == [leader]
 
 
 def test_a_static_member_whose_new_id_cannot_be_written_keeps_the_old_one() -> None:

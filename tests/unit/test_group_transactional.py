@@ -65,6 +65,18 @@ def test_a_commit_that_could_not_be_written_leaves_nothing() -> None:
     assert not committed.offsets
 
 
+def test_an_offset_that_was_deleted_does_not_come_back_with_its_transaction() -> None:
+    """The answer to its write comes after the tombstone, which is behind it in the log."""
+    committed = Committed()
+    committed.begin_in_transaction(7, [A])
+    committed.remove(A, at=5)
+    committed.put_in_transaction(7, A, pending(42, at=3))
+    committed.end_in_transaction(7, [A])
+    assert not committed.is_pending(A), "nobody waits for the end of the transaction"
+    committed.transaction_ended(7, True, at=99)
+    assert committed_at(committed, A) is None
+
+
 def test_the_order_of_the_log_counts_not_that_of_the_markers() -> None:
     committed = Committed()
     committed.transactional.put(7, A, pending(10, at=1))

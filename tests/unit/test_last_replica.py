@@ -140,6 +140,17 @@ async def test_the_controller_is_asked_once_to_confirm_the_isr_of_a_flushed_log(
     assert last.phase is Phase.REPORTED and not last.review(ALONE)
 
 
+async def test_the_controller_is_asked_again_when_the_leader_is_alone_another_time() -> None:
+    """In between another replica was a member, and may have records that this one does not."""
+    flushes = SlowFlush()
+    last = standing(LogWorld().open(min_insync_replicas=3), flushes)
+    flushes.end_one()
+    assert last.review(ALONE)
+    last.confirming()
+    assert not last.review(InSyncReplicas((1, 2)))
+    assert "up to offset 0" in last.review(ALONE)
+
+
 async def test_after_the_epoch_a_flush_changes_nothing() -> None:
     world, flushes, ended = LogWorld(), SlowFlush(), []
     last = standing(world.open(), flushes, lambda: ended.append(1))

@@ -332,6 +332,42 @@ async def test_a_log_with_a_damaged_header_is_left_out_and_the_others_go_on(
     assert not world.failures and not log.is_failed
 
 
+async def test_a_log_whose_passes_come_to_their_ends_has_its_turn_by_what_is_dirty(
+    world: ManagerWorld,
+) -> None:
+    manager, other = await opened(world, "u")
+    log = await filled(world, manager)
+    for one in (other, log):
+        await compact(manager, one, world.passes)
+        world.clock.now_ms += 5_000
+    put(other, (b"0", b"little"))
+    for number in range(20):
+        put(log, (b"0", b"%d" % number))
+    seal(other)
+    seal(log)
+    assert await manager.cleaner.clean_filthiest()
+    assert world.passes[-1].topic_partition.topic == "t"
+
+
+async def test_the_checkpoint_names_a_compacted_log_before_its_first_pass(
+    world: ManagerWorld,
+) -> None:
+    """A follower has the gaps of its leader."""
+    manager = await world.start()
+    log = await world.open(manager, cleanup_policy="compact")
+    put(log, (b"0", b"in the active segment"))
+    assert not await manager.cleaner.clean_filthiest()
+    assert world.text(CHECKPOINT) == "0\n1\nt 0 0\n"
+
+
+async def test_what_an_earlier_pass_could_not_remove_is_written_over(world: ManagerWorld) -> None:
+    manager, log = await opened(world)
+    written = records_in(log)
+    world.disk.write_file(FIRST + ".log.cleaned", b"left over")
+    await compact(manager, log, world.passes)
+    assert records_in(log) == newest(written)
+
+
 async def test_the_clean_offset_of_a_lost_log_does_not_count_for_the_one_that_replaces_it(
     world: ManagerWorld,
 ) -> None:

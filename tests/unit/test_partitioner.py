@@ -74,3 +74,15 @@ async def test_sticky_fills_a_batch_before_it_moves_on_and_reaches_all() -> None
         assert set(partitions) == {0, 1, 2}
         moves = sum(a != b for a, b in itertools.pairwise(partitions))
         assert moves <= 900 / 7
+
+
+async def test_sticky_counts_the_bytes_of_small_batches_together() -> None:
+    async with (
+        ScriptedBrokers(partitions=3) as brokers,
+        Producer(brokers.bootstrap, runtime=brokers.runtime, batch_size=1_000) as producer,
+    ):
+        partitions = [
+            (await producer.send_and_wait("flights", b"x" * 100)).partition for _ in range(70)
+        ]
+        moves = sum(a != b for a, b in itertools.pairwise(partitions))
+        assert moves <= 70 / 4

@@ -127,15 +127,16 @@ async def produce(
         if event == "call" and package and (files or frame.f_code is Exchange._serve.__code__):
             files[path] = None
 
-    monkeypatch.setattr(os, "pwritev", write)
     limits = Limits()
     handlers = handlers_of(parts, inter_broker=False)
     acceptor = Acceptor("EXTERNAL", handlers, limits, Credits(limits.broker_bytes))
-    sys.setprofile(note)
-    try:
-        await acceptor.serve(Service.DATA, stream, "client")
-    finally:
-        sys.setprofile(None)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwritev", write)
+        sys.setprofile(note)
+        try:
+            await acceptor.serve(Service.DATA, stream, "client")
+        finally:
+            sys.setprofile(None)
     response = RESPONSES[Service.DATA].decode(stream.answer.result()).message
     assert isinstance(response, ProduceResponse)
     return frames, list(files), response
@@ -147,6 +148,7 @@ async def test_a_batch_crosses_few_frames_and_files_on_its_way_to_the_disk(
 ) -> None:
     parts = await leader_of_one_partition(tmp_path)
     await asyncio.sleep(0.05)  # the epoch file of the new leader is written in the background
+    await produce(parts, acks, monkeypatch)  # the first also looks at the checkpoint of its log
     frames, files, response = await produce(parts, acks, monkeypatch)
     assert response.partitions[0].error_code == 0
     assert len(frames) <= MOST_FRAMES, frames

@@ -2,6 +2,8 @@
 
 import pytest
 from barnabas.producer.batch import BatchState, ProducerBatch
+from barnabas.producer.queues import TopicQueues
+from barnabas.producer.sequences import UNLIMITED
 from barnabas_common.errors import ClientError, UnknownServerError
 from barnabas_common.topic_partition import TopicPartition
 
@@ -43,6 +45,21 @@ def test_only_a_batch_in_flight_is_split() -> None:
     batch.close()
     with pytest.raises(AssertionError):
         batch.split()
+
+
+def test_a_batch_that_was_refused_with_others_is_alone_in_its_request() -> None:
+    """One behind it would be refused with it."""
+    (queue,) = TopicQueues("flights", 1).queues
+    batches = [batch_of(1) for _ in range(5)]
+    for batch in batches:
+        batch.close()
+    queue.closed.extend(batches)
+    queue.separate([batches[2]])
+    shares = []
+    while share := queue.fresh(UNLIMITED, room=1 << 20, first=True):
+        queue.take(share, None)
+        shares.append(share)
+    assert shares == [batches[:2], [batches[2]], batches[3:]]
 
 
 def test_handles_find_their_records_in_the_parts() -> None:

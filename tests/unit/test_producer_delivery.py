@@ -1,6 +1,7 @@
 """What a handle promises: the order and the outcome of every record, whatever brokers do."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -187,6 +188,26 @@ async def test_used_up_retries_name_the_last_cause() -> None:
             await producer.send_and_wait("flights", b"goes on")
 
 
+async def test_after_a_delivery_the_pauses_between_retries_begin_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "barnabas.producer")
+    async with (
+        ScriptedBrokers() as brokers,
+        Producer(
+            brokers.bootstrap,
+            runtime=brokers.runtime,
+            retry_backoff_ms=10,
+            retry_backoff_max_ms=1_000,
+        ) as producer,
+    ):
+        for refusals in (4, 1):
+            brokers.faults += [refuse(ErrorCode.NOT_ENOUGH_REPLICAS)] * refusals
+            await producer.send_and_wait("flights", b"v")
+    pauses = [float(found[1]) for found in re.finditer(r"again in ([0-9.]+) s", caplog.text)]
+    assert len(pauses) == 5 and pauses[3] > 0.06 and pauses[4] < 0.013
+
+
 async def test_hopeless_error_is_not_retried() -> None:
     async with ScriptedBrokers() as brokers:
         brokers.faults.append(refuse(ErrorCode.INVALID_RECORD))
@@ -225,6 +246,7 @@ async def test_batch_too_large_for_the_broker_is_halved_until_it_fits() -> None:
     async with ScriptedBrokers() as brokers:
         brokers.log().max_batch = 400
         async with Producer(brokers.bootstrap, runtime=brokers.runtime, **FAST) as producer:
+            free = producer.metrics().buffer_available_bytes
             handles = [await producer.send("flights", b"%03d" % i * 20) for i in range(40)]
             huge = await producer.send("flights", b"x" * 1000)
             assert [(await handle).offset for handle in handles] == list(range(40))
@@ -232,6 +254,7 @@ async def test_batch_too_large_for_the_broker_is_halved_until_it_fits() -> None:
                 await huge
             assert producer.metrics().batches_split > 0
             assert (await producer.send_and_wait("flights", b"small")).offset == 40
+            assert producer.metrics().buffer_available_bytes == free
         assert values(brokers)[:40] == [b"%03d" % i * 20 for i in range(40)]
 
 
@@ -278,6 +301,24 @@ async def test_partition_has_one_request_in_flight_and_others_overtake_it() -> N
             assert sum(p.partition == 0 for _, r in brokers.produced for p in r.partitions) == 1
             release.set()
             assert [(await held).offset, (await behind).offset] == [0, 1]
+
+
+async def test_the_partitions_of_a_request_share_its_largest_size() -> None:
+    limit, count = 4_000, 8
+    async with ScriptedBrokers(partitions=count, brokers=1) as brokers:
+        async with Producer(
+            brokers.bootstrap,
+            runtime=brokers.runtime,
+            max_request_size=limit,
+            max_in_flight=1,
+            linger_ms=60_000,
+        ) as producer:
+            for partition in range(count):
+                await producer.send("flights", b"x" * 1_500, partition=partition)
+            await producer.flush()
+        sizes = [sum(len(p.records) for p in r.partitions) for _, r in brokers.produced]
+        assert len(values(brokers, count - 1)) == 1 and max(sizes) <= limit
+        assert len(sizes) == count / 2
 
 
 async def test_several_waiters_of_one_batch_survive_the_cancelling_of_one() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from barnabas import Producer
 from barnabas.producer import ProducerConfig
+from barnabas.producer.buffer_pool import BufferPool
 from barnabas_common.errors import (
     BufferExhaustedError,
     ClientError,
@@ -155,6 +156,31 @@ async def test_buffer_that_stays_full_raises_after_max_block_ms() -> None:
                 for _ in range(1_000):
                     await producer.send("flights", b"x" * 100)
             brokers.elect(0, leader=1)
+
+
+async def test_returned_memory_serves_all_who_wait_in_order_as_far_as_it_goes() -> None:
+    pool = BufferPool(100)
+    await pool.allocate(100, timeout=1)
+    waiting = [asyncio.create_task(pool.allocate(size, timeout=2)) for size in (40, 30, 50, 20)]
+    await asyncio.sleep(0)
+    pool.deallocate(100)
+    await asyncio.gather(*waiting[:2])
+    assert [task.done() for task in waiting] == [True, True, False, False]
+    pool.deallocate(70)
+    await asyncio.gather(*waiting)
+    assert pool.available == 30
+
+
+async def test_who_stops_waiting_for_much_memory_lets_those_behind_have_what_is_free() -> None:
+    pool = BufferPool(100)
+    await pool.allocate(60, timeout=1)
+    large = asyncio.create_task(pool.allocate(80, timeout=2))
+    small = asyncio.create_task(pool.allocate(30, timeout=2))
+    await asyncio.sleep(0)
+    assert not small.done(), "it does not overtake"
+    large.cancel()
+    await small
+    assert pool.available == 10
 
 
 async def test_full_buffer_does_not_wait_for_linger() -> None:

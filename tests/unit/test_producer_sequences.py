@@ -113,6 +113,9 @@ def test_nothing_new_is_sent_without_an_id_or_while_another_epoch_is_unanswered(
     assert sequences.room(NEXT) == 1
     sequences.assign(new, NEXT)
     assert (new.producer, new.base_sequence) == (NEXT, 0)
+    assert sequences.room(NEXT) == 0, "the leader does not know this epoch yet"
+    sequences.delivered(new)
+    assert sequences.room(NEXT) == UNLIMITED
 
 
 def test_nothing_follows_more_batches_than_a_leader_remembers() -> None:

@@ -117,6 +117,22 @@ def test_the_end_of_leadership_fails_produces_and_wakes_consumers() -> None:
     virtual.run(scenario())
 
 
+def test_a_produce_that_failed_in_one_partition_still_waits_for_the_flush_of_another() -> None:
+    async def scenario() -> None:
+        lost, led, heap = DelayedOperations(), DelayedOperations(), deadlines()
+        produce = DelayedProduce(heap, 30.0)
+        for delayed_operations in (lost, led):
+            delayed_operations.park_flush(1, produce)
+        lost.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        lost.flushed(1)
+        assert not produce.waiter.done()
+        led.flushed(1)
+        assert await produce.waiter
+        assert produce.errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]
+
+    virtual.run(scenario())
+
+
 def test_a_consumer_that_left_is_not_woken() -> None:
     async def scenario() -> None:
         delayed_operations, heap = DelayedOperations(), deadlines()

@@ -183,11 +183,15 @@ def test_what_the_controllers_codes_mean(code: ErrorCode, meaning: AlterPartitio
 
 
 class Writer:
-    """Settles every change at once, under partition epoch 5."""
+    """Settles every change at once, under partition epoch 5; `written` are their ISRs."""
+
+    def __init__(self) -> None:
+        self.written: list[list[int]] = []
 
     async def write(
         self, items: Sequence[AlterPartitionItem], _why: str
     ) -> Sequence[IsrWriteResult]:
+        self.written += [item.new_isr for item in items]
         return [
             IsrWriteResult(AlteredPartition(item.topic, item.partition, partition_epoch=5), "it")
             for item in items
@@ -214,6 +218,46 @@ def test_a_late_answer_to_a_change_that_was_written_does_not_settle_the_next_one
         answer_late.set()
         await asyncio.sleep(0.1)
         assert [answer.partition_epoch for answer in world.answers] == [5]
+        await world.changes.close()
+
+    run(scenario())
+
+
+def without_controller(patience: float) -> tuple[World, Writer]:
+    """A leader that knows no controller, and the writer of its changes."""
+    world, writer = World(), Writer()
+    world.address = None
+    context = replace(world.changes._context, isr_writer=writer, patience=patience)
+    world.changes = AlterPartitionManager(context)
+    return world, writer
+
+
+def test_each_change_waits_for_a_controller_before_it_is_written() -> None:
+    """However long ago the one before was written: there may be a controller by now."""
+
+    async def scenario() -> None:
+        world, _ = without_controller(patience=5.0)
+        now = asyncio.get_running_loop().time
+        for partition in range(2):
+            submitted = now()
+            world.submit(partition)
+            await world.until_answered(partition + 1)
+            assert 5.0 <= now() - submitted < 7.0
+            await asyncio.sleep(60.0)
+        await world.changes.close()
+
+    run(scenario())
+
+
+def test_what_was_written_instead_of_a_change_is_not_written_instead_of_the_next() -> None:
+    async def scenario() -> None:
+        world, writer = without_controller(patience=0.1)
+        world.submit(0)
+        world.changes.write_instead(AlterPartitionItem("t", 0, 3, 0, [1]))
+        await world.until_answered(1)
+        world.submit(0)
+        await world.until_answered(2)
+        assert writer.written == [[1], [1, 2]]
         await world.changes.close()
 
     run(scenario())

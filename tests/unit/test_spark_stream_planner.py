@@ -21,6 +21,12 @@ def fill(brokers: ScriptedBrokers, partition: int, count: int) -> None:
     brokers.log(partition).append(builder.build())
 
 
+@pytest.fixture(autouse=True)
+def two_confirmations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That a topic is unknown takes seconds each time."""
+    monkeypatch.setattr(stream_planner, "_CONFIRMATIONS", 2)
+
+
 def planner_of(brokers: ScriptedBrokers, **options: str) -> StreamPlanner:
     given = {"bootstrap.servers": brokers.bootstrap, "subscribe": "flights"} | options
     return StreamPlanner(parse_options(given, "stream"), brokers.runtime)
