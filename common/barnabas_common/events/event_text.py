@@ -16,6 +16,8 @@ _SHOWN_DETAILS = (
     "from_offset",
     "to_offset",
     "epoch",
+    "epoch_start_offset",
+    "high_watermark",
     "generation",
     "member",
     "producer_id",

@@ -76,7 +76,8 @@ class TopicChanges:
     async def _on_topics_changed(self) -> None:
         """`/brokers/topics` has other children."""
         present = await self._term.store.topics(self.watch)
-        removed = [topic for topic in self._context.assignments if topic not in set(present)]
+        there = set(present)
+        removed = [topic for topic in self._context.assignments if topic not in there]
         # A request that stayed would delete the next topic of that name.
         requested = [topic for topic in removed if self._context.is_to_be_deleted(topic)]
         await self._term.fenced.delete_topic_deletions(requested)

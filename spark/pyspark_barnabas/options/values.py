@@ -79,7 +79,7 @@ def by_partition(name: str, text: str) -> dict[str, dict[int, int]]:
             continue  # offsets as a stream's progress reports them: the topics' ids
         if not isinstance(numbers, dict):
             raise ValueError(name)
-        found[topic] = {_partition(name): whole(number) for name, number in numbers.items()}
+        found[topic] = {_partition(key): whole(number) for key, number in numbers.items()}
     return found
 
 

@@ -14,7 +14,7 @@ _STOP_SECONDS = 150.0
 _BEFORE_IT_BEGAN = -signal.SIGTERM
 # The clients send as fast as they can. They leave the processor to the brokers, and to whatever
 # else runs on the machine.
-_POLITELY = ("nice", "-n", "10")
+_NICE = ("nice", "-n", "10")
 
 
 @dataclass
@@ -98,7 +98,13 @@ class ClientProcesses:
         return process
 
     def _popen(self, name: str, client: _Client, *more: str) -> "subprocess.Popen[bytes]":
-        command = [*_POLITELY, sys.executable, "-m", "barnabas_tools.chaos.clients", client.role]
+        command = [
+            *_NICE,
+            sys.executable,
+            "-m",
+            "barnabas_tools.chaos.clients",
+            client.role,
+        ]
         command += ["--client", name, "--folder", str(client.folder), *client.options, *more]
         with self._errors(name).open("ab") as errors:
             return subprocess.Popen(

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from barnabas_controller.topics.admin_zk_client import MAX_PARTITIONS
+
 from barnabas_tools.cli.settings import UsageFailed
 
 PLAIN = "plain"
-MAX_PARTITIONS = 100_000
 _WANTED = "--assignment wants 'plain' or PARTITION:ID,ID,...;..., such as 0:1,2,3;1:2,3,1"
 
 
