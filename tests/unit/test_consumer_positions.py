@@ -294,6 +294,7 @@ async def test_a_late_answer_of_a_deposed_leader_is_dropped() -> None:
             assert await consumer.poll(timeout_ms=100) == []
 
 
+@pytest.mark.usefixtures("short_grace")
 async def test_asking_for_a_position_that_cannot_be_found_takes_no_record() -> None:
     nowhere = TopicPartition("nowhere", 0)
     async with ScriptedBrokers() as brokers:

@@ -270,6 +270,7 @@ async def test_arrow_has_headers_when_asked_for() -> None:
     assert table["headers"].to_pylist() == [pairs, None]
 
 
+@pytest.mark.usefixtures("short_grace")
 async def test_topics_are_listed_with_their_ids_and_missing_ones_left_out() -> None:
     async with ScriptedBrokers() as brokers, consumer_of(brokers) as consumer:
         found = await consumer.list_topics(["flights", "no-such-topic"])
@@ -277,6 +278,7 @@ async def test_topics_are_listed_with_their_ids_and_missing_ones_left_out() -> N
         assert found["flights"].partition_count == len(await consumer.partitions_for("flights"))
 
 
+@pytest.mark.usefixtures("short_grace")
 async def test_mistakes_are_told() -> None:
     with pytest.raises(InvalidArgumentError, match="auto_offset_reset"):
         Consumer("flights", auto_offset_reset="first")  # type: ignore[arg-type]

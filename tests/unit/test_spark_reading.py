@@ -197,6 +197,7 @@ async def test_a_topic_created_again_during_the_reading_fails_the_task(fail: boo
             await reader.close()
 
 
+@pytest.mark.usefixtures("short_grace")
 async def test_a_deleted_topic_is_data_loss():
     async with ScriptedBrokers() as brokers:
         missing = OffsetRange("gone", 0, 0, 10, "id")

@@ -1,5 +1,6 @@
 """Where micro-batches end while topics grow, shrink, vanish and come again."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ from barnabas_common.topic_partition import TopicPartition
 from pyspark_barnabas.options import parse_options
 from pyspark_barnabas.reading import stream_planner
 from pyspark_barnabas.reading.errors import DataLossError, PlanError
+from pyspark_barnabas.reading.offset_reader import Assigned, OffsetReader
 from pyspark_barnabas.reading.stream_offsets import StreamOffsets
-from pyspark_barnabas.reading.stream_planner import StreamPlanner
+from pyspark_barnabas.reading.stream_planner import StreamPlanner, _may_lag
 
 from tests.support.scripted_brokers import ScriptedBrokers
 
@@ -21,10 +23,7 @@ def fill(brokers: ScriptedBrokers, partition: int, count: int) -> None:
     brokers.log(partition).append(builder.build())
 
 
-@pytest.fixture(autouse=True)
-def two_confirmations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That a topic is unknown takes seconds each time."""
-    monkeypatch.setattr(stream_planner, "_CONFIRMATIONS", 2)
+pytestmark = pytest.mark.usefixtures("short_grace")
 
 
 def planner_of(brokers: ScriptedBrokers, **options: str) -> StreamPlanner:
@@ -179,6 +178,48 @@ async def test_a_deleted_topic(fail: bool):
             assert end.offsets == {}
             assert await planner.plan(start, end) == []
         await planner.close()
+
+
+async def test_a_deleted_topic_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch):
+    """The client asks for it for seconds already, each time."""
+    counted = 0
+    existing = OffsetReader.existing
+
+    async def count(self: OffsetReader, known: Iterable[str] = ()) -> Assigned:
+        nonlocal counted
+        counted += 1
+        return await existing(self, known)
+
+    async with ScriptedBrokers() as brokers:
+        fill(brokers, 0, 5)
+        planner = planner_of(brokers, failOnDataLoss="false")
+        start = await planner.initial()
+        brokers.topic = "another"
+        monkeypatch.setattr(OffsetReader, "existing", count)
+        await planner.latest(start)
+        assert counted == 1
+        await planner.close()
+
+
+FLIGHTS = TopicPartition("flights", 0), TopicPartition("flights", 1)
+
+
+@pytest.mark.parametrize(
+    "partitions, topic_ids, lags",
+    [
+        (FLIGHTS, {"flights": "a"}, False),
+        ((*FLIGHTS, TopicPartition("more", 0)), {"flights": "a", "more": "c"}, False),
+        (FLIGHTS, {"flights": "b"}, True),
+        (FLIGHTS[:1], {"flights": "a"}, True),
+        ((), {}, False),
+    ],
+    ids=["the same", "more", "another id", "fewer partitions", "no topic"],
+)
+def test_what_an_outdated_broker_may_say(
+    partitions: tuple[TopicPartition, ...], topic_ids: dict[str, str], lags: bool
+):
+    start = StreamOffsets(dict.fromkeys(FLIGHTS, 3), {"flights": "a"}, "")
+    assert _may_lag(Assigned(partitions, topic_ids), start) is lags
 
 
 @pytest.mark.parametrize("fail", [True, False])

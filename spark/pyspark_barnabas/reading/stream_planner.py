@@ -155,14 +155,11 @@ class StreamPlanner:
 
     async def _confirmed(self, start: StreamOffsets) -> Assigned:
         """What exists; asked again if `start` has more than that, as a broker's view may lag."""
-        wanted = start.topic_ids.items()
         for attempt in range(_CONFIRMATIONS):
             if attempt:
                 await asyncio.sleep(_PAUSE_SECONDS)
             assigned = await self._offsets.existing(start.topic_ids)
-            if wanted <= assigned.topic_ids.items() and start.offsets.keys() <= set(
-                assigned.partitions
-            ):
+            if not _may_lag(assigned, start):
                 break
         return assigned
 
@@ -256,3 +253,13 @@ class StreamPlanner:
 
 def _now_ms() -> float:
     return time.monotonic() * 1000
+
+
+def _may_lag(assigned: Assigned, start: StreamOffsets) -> bool:
+    """Whether a topic has another id than in `start`, or fewer partitions.
+
+    A topic that does not exist is not asked for again: the client has waited for it already.
+    """
+    topic_ids, existing = assigned.topic_ids, set(assigned.partitions)
+    other_id = any(topic_ids.get(topic, known) != known for topic, known in start.topic_ids.items())
+    return other_id or any(tp.topic in topic_ids and tp not in existing for tp in start.offsets)
