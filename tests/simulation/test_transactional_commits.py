@@ -1,6 +1,7 @@
 """Offsets that a group commits in transactions, on a whole cluster."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from barnabas_common.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_T
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 
+from tests.support.raw_groups import RawMember, settle
 from tests.support.raw_transactions import (
     PARTITIONS,
     RawTransaction,
@@ -42,12 +44,17 @@ async def begin(coordinators: TransactionCoordinators) -> RawTransaction:
 
 
 async def commit_offset(
-    coordinators: TransactionCoordinators, one: RawTransaction, offset: int
+    coordinators: TransactionCoordinators,
+    one: RawTransaction,
+    offset: int,
+    member: RawMember | None = None,
 ) -> ErrorCode:
     """Commit an offset of the group `g` in the transaction."""
     offsets = TxnOffsetCommitRequest(
         "copy", "g", *one.producer, partitions=[TxnOffsetCommitPartition(*FIRST, offset)]
     )
+    if member is not None:
+        offsets.generation_id, offsets.member_id = member.generation_id, member.member_id
     while True:
         answer = await coordinators.ask(await coordinators.find("g"), offsets)
         error = ErrorCode(answer.partitions[0].error_code)
@@ -133,29 +140,69 @@ def test_offsets_of_unknown_partitions_fail_alone() -> None:
     in_cluster(story, offsets_topic_num_partitions="4")
 
 
+class SlowVerification:
+    """From `install` on, the verification of commits is answered when `go_on` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+        self._monkeypatch = monkeypatch
+
+    def install(self) -> None:
+        verify = TransactionVerification.verify
+
+        async def slowly(slow: TransactionVerification, request: ProduceRequest) -> Verified:
+            verified = await verify(slow, request)
+            if request.partitions[0].topic == GROUP_METADATA_TOPIC and not self.go_on.is_set():
+                self.reached.set()
+                await self.go_on.wait()
+            return verified
+
+        self._monkeypatch.setattr(TransactionVerification, "verify", slowly)
+
+
+def test_offsets_are_not_committed_for_a_generation_that_ends_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The record of the old generation's commit would follow the record of the next one."""
+    verification = SlowVerification(monkeypatch)
+
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        one = await begin(coordinators)
+        await add_offsets(coordinators, one)
+        coordinator = await coordinators.find("g")
+        first, second = (RawMember(coordinators, coordinator, "g") for _ in range(2))
+        await settle([first])
+        old_generation = replace(first)
+        verification.install()
+        committing = asyncio.create_task(commit_offset(coordinators, one, 7, old_generation))
+        await verification.reached.wait()
+        await settle([second, first])
+        assert first.generation_id > old_generation.generation_id
+        verification.go_on.set()
+        assert await committing == E.ILLEGAL_GENERATION
+        assert await commit_offset(coordinators, one, 8, first) == E.NONE
+        await one.end(commit=True)
+        await coordinators.settled("copy")
+        assert await coordinators.committed("g", FIRST) == 8
+
+    in_cluster(story, offsets_topic_num_partitions="4")
+
+
 def test_offsets_are_not_committed_for_a_group_that_is_deleted_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    verifying, deleted = asyncio.Event(), asyncio.Event()
-    verify = TransactionVerification.verify
-
-    async def slowly(self: TransactionVerification, request: ProduceRequest) -> Verified:
-        verified = await verify(self, request)
-        if request.partitions[0].topic == GROUP_METADATA_TOPIC and not deleted.is_set():
-            verifying.set()
-            await deleted.wait()
-        return verified
+    verification = SlowVerification(monkeypatch)
 
     async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
         one = await begin(coordinators)
         await add_offsets(coordinators, one)
         await coordinators.describe("g")
-        monkeypatch.setattr(TransactionVerification, "verify", slowly)
+        verification.install()
         committing = asyncio.create_task(commit_offset(coordinators, one, 7))
-        await verifying.wait()
+        await verification.reached.wait()
         answer = await coordinators.ask(await coordinators.find("g"), DeleteGroupsRequest(["g"]))
         assert answer.results[0].error_code == E.NONE
-        deleted.set()
+        verification.go_on.set()
         assert await committing == E.NOT_COORDINATOR
         assert await commit_offset(coordinators, one, 8) == E.NONE
         await one.end(commit=True)

@@ -130,12 +130,12 @@ class PartitionLog:
         leader_epoch: int,
         transaction: InTransaction,
         records: Sequence[KeyValue],
-        is_wanted: Callable[[], bool],
+        refusal: Callable[[], ErrorCode],
     ) -> Written:
         """Append the records in a batch of their own, as a part of the producer's transaction.
 
-        The coordinator of the transaction is asked first. After that they are refused unless
-        `is_wanted` says that they may still be written.
+        The coordinator of the transaction is asked first. `refusal` then says whether they may
+        still be written; nothing comes between its answer and the append.
         """
         transactional_id, producer_id, producer_epoch = transaction
         now_ms = self._clock.wall_ms()
@@ -147,8 +147,8 @@ class PartitionLog:
             self._reads.log_range(key, leader_epoch)
         except KafkaError:
             return _REFUSED
-        if not is_wanted():
-            return _REFUSED
+        if error := refusal():
+            return Written(-1, error)
         response = await self._produces.produce(request, AppendOrigin.COORDINATOR, verified)
         assert response is not None
         (result,) = response.partitions

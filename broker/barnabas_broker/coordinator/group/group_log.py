@@ -1,6 +1,6 @@
 """Writes groups, offsets and tombstones to the partitions of `__consumer_offsets`."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.runtime import TaskScope
@@ -69,8 +69,12 @@ class GroupLog:
         group: Group,
         transaction: InTransaction,
         offsets: Mapping[TopicPartition, OffsetValue],
+        refusal: Callable[[], ErrorCode],
     ) -> Written:
-        """Write offsets as a part of the producer's open transaction; the error is the client's."""
+        """Write offsets as a part of the producer's open transaction; the error is the client's.
+
+        The coordinator of the transaction is asked first; after that, `refusal` decides.
+        """
         partition = self._groups.partition_of(group)
         written = await self._log.append_in_transaction(
             partition,
@@ -82,7 +86,7 @@ class GroupLog:
                 )
                 for key, value in offsets.items()
             ],
-            is_wanted=lambda: self._groups.is_here(group),
+            refusal,
         )
         return Written(written.base_offset, commit_error(written.error))
 

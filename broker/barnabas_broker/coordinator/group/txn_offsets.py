@@ -92,6 +92,7 @@ class TxnOffsets:
                 group,
                 InTransaction(request.transactional_id, producer_id, request.producer_epoch),
                 offsets,
+                lambda: self._refusal(group, request),
             )
             if not written.error:
                 for at, (key, value) in enumerate(offsets.items(), written.base_offset):
@@ -101,6 +102,16 @@ class TxnOffsets:
             if self._groups.is_here(group):
                 self._groups.open_groups.review(producer_id, group)
         return written.error
+
+    def _refusal(self, group: Group, request: TxnOffsetCommitRequest) -> ErrorCode:
+        """Why the offsets may not be written any more; what came meanwhile counts.
+
+        Kafka, too, looks at the group once the transaction is verified: a commit of an old
+        generation must not follow the record of the next one.
+        """
+        if not self._groups.is_here(group):
+            return ErrorCode.NOT_COORDINATOR
+        return check_txn_commit(group, request)
 
     def transaction_ended(
         self, partition: TopicPartition, producer_id: int, commit: bool, at: int
