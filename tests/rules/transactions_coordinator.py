@@ -141,6 +141,13 @@ PARTITIONS_AND_OFFSETS = Section(
             "if True:",
             "unit/test_group_transactional.py::test_a_member_must_be_of_this_generation",
         ),
+        opposite(
+            "... which still counts when the transaction has been verified",
+            "coordinator/group/txn_offsets.py",
+            "                lambda: self._refusal(group, request),",
+            "                lambda: ErrorCode.NONE,",
+            "simulation/test_transactional_commits.py::test_offsets_are_not_committed_for_a_generation_that_ends_meanwhile",
+        ),
     ),
 )
 
