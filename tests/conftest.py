@@ -5,8 +5,8 @@ so that no test can silently stop being run.
 
 With `--numprocesses` and `--dist loadscope`, the tests of a file share a process, because they
 share a cluster. Those of `kafka_tools` share one process, because they use most of the machine.
-Those of `docker` and `spark` share another: Spark fails if one of its Python workers takes more
-than 10 s to start, and images and containers keep the disk busy for longer. Labs share nothing.
+Those of `docker` and `spark` share another: Spark gives a Python worker 10 s to start, which was
+too little twice while containers ran beside it. Labs share nothing.
 """
 
 import os

@@ -142,7 +142,7 @@ PARTITIONS_AND_OFFSETS = Section(
             "unit/test_group_transactional.py::test_a_member_must_be_of_this_generation",
         ),
         opposite(
-            "... which still counts when the transaction has been verified",
+            "... and the generation is checked again once the transaction is verified",
             "coordinator/group/txn_offsets.py",
             "                lambda: self._refusal(group, request),",
             "                lambda: ErrorCode.NONE,",

@@ -163,8 +163,8 @@ class Roles:
         if partition.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if not same_topic(partition.topic_id, partition_state.topic_id):
-            ids = partition_state.topic_id, partition.topic_id
-            logger.error("%s: topic id %s was sent, here is %s", partition.topic_partition, *ids)
+            names = partition.topic_partition, partition_state.topic_id, partition.topic_id
+            logger.error("%s: the controller sent topic id %s, the log here has %s", *names)
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if self._context.damaged.refuses(partition_state):
             self._fetchers.stop([partition.topic_partition])

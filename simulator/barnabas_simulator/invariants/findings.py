@@ -68,8 +68,10 @@ class Findings:
     def sampling(self) -> Iterator[None]:
         """The rules that are asked in the block are not asked at each change."""
         self._is_sampling = True
-        yield
-        self._is_sampling = False
+        try:
+            yield
+        finally:
+            self._is_sampling = False
 
     def _since(self, asked: tuple[object, ...]) -> str:
         """From when on the states contradict a rule that was just asked."""

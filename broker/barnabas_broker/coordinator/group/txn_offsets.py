@@ -104,10 +104,10 @@ class TxnOffsets:
         return written.error
 
     def _refusal(self, group: Group, request: TxnOffsetCommitRequest) -> ErrorCode:
-        """Why the offsets may not be written any more; what came meanwhile counts.
+        """Why the offsets may not be written, now that the transaction is verified.
 
-        Kafka, too, looks at the group once the transaction is verified: a commit of an old
-        generation must not follow the record of the next one.
+        The group may have changed meanwhile. A commit of an old generation must not follow the
+        record of the next one. Kafka checks the group at this point, too.
         """
         if not self._groups.is_here(group):
             return ErrorCode.NOT_COORDINATOR

@@ -121,9 +121,9 @@ class TransactionAnswers:
         def is_written() -> bool:
             return added <= state.added.get(producer, set())
 
-        # A coordinator that was deposed and does not know verifies by what it remembers, as Kafka's
-        # does. The partition is in the log of the transaction, so the marker of the fenced
-        # producer reaches it, and I14 to I17 judge what was appended there.
+        # A deposed coordinator that does not know it yet verifies from memory, as Kafka's does. The
+        # marker of the fenced producer reaches the partition, because the transaction's log names
+        # it. I14 to I17 judge what was appended there.
         leads = self._seen.leads(name, broker.replica_manager.partitions)
         is_judged = leads or not item.verify_only
         self._succeeded(broker, name, what, producer, is_fenced and is_judged, is_written)

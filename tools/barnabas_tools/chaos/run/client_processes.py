@@ -98,13 +98,7 @@ class ClientProcesses:
         return process
 
     def _popen(self, name: str, client: _Client, *more: str) -> "subprocess.Popen[bytes]":
-        command = [
-            *_NICE,
-            sys.executable,
-            "-m",
-            "barnabas_tools.chaos.clients",
-            client.role,
-        ]
+        command = [*_NICE, sys.executable, "-m", "barnabas_tools.chaos.clients", client.role]
         command += ["--client", name, "--folder", str(client.folder), *client.options, *more]
         with self._errors(name).open("ab") as errors:
             return subprocess.Popen(
