@@ -116,9 +116,11 @@ async def test_a_leader_that_finds_damage_hands_over_and_mends_its_log(
                 except CorruptMessageError as error:
                     refusals.append(str(error))
     assert values == EXPECTED
-    assert len(refusals) == 1
-    assert f"damaged at offset {DAMAGED} in the replica of broker {leader}" in refusals[0]
-    assert "others may have a valid copy" in refusals[0]
+    # A consumer fetches once more before it raises; by then another replica may lead.
+    assert len(refusals) <= 1
+    for refusal in refusals:
+        assert f"damaged at offset {DAMAGED} in the replica of broker {leader}" in refusal
+        assert "others may have a valid copy" in refusal
     await until_not_led_by(cluster.bootstrap, topic, leader)
     await wait_until_in_sync(cluster.bootstrap, topic)
     (event,) = await _events(cluster, leader, EventKind.LOG_DAMAGED)

@@ -6,7 +6,7 @@ altered; broker 3 was killed, then the others were stopped.
 """
 
 import json
-import tarfile
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,8 +33,7 @@ RECORDS = Counter(f"record {number}".encode() for number in range(1, 501))
 def old_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """The archived cluster, unpacked in another folder and on other ports."""
     folder = tmp_path_factory.mktemp("old")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    shutil.unpack_archive(ARCHIVE, folder)
     layout = folder / "cluster" / LAYOUT_FILE
     content = json.loads(layout.read_text())
     ports = free_ports(7)
