@@ -52,7 +52,7 @@ test-all: lint java ## everything
 	$(PARALLEL) $(CAMPAIGN) $(QUICK)
 	$(REAL) $(patsubst %,--ignore=%,$(QUICK) $(CAMPAIGN)) tests
 
-simulate: $(STAMP) ## N=150 random schedules of whole clusters; SEED=... MODE=safety|liveness
+simulate: $(STAMP) ## N=150 random schedules of whole clusters; SEED=... MODE=safety|liveness|steps
 	$(PY) -m barnabas_simulator.campaign run $(or $(N),150) --seed $(or $(SEED),0) \
 		$(if $(MODE),--mode $(MODE))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support import seeded_bugs
-from tests.support.bug_search import BUDGET, ELEVEN, Found, Judge, campaign, find, random_faults
+from tests.support.bug_search import BUDGET, ELEVEN, Found, Judge, find, safety, steps
 from tests.support.group_bugs import GROUP_BUGS
 from tests.support.seeded_bugs import SEEDED_BUGS, SeededBug
 from tests.support.transaction_bugs import TRANSACTION_BUGS
@@ -12,7 +12,7 @@ HARD = ("M3", "M4")  # these need a request, or a high watermark, that is late b
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("judge", "wanted"), [(campaign, 8), (random_faults, 6)])
+@pytest.mark.parametrize(("judge", "wanted"), [(safety, 8), (steps, 6)])
 def test_most_of_the_seeded_bugs_are_found_at_random(judge: Judge, wanted: int) -> None:
     found: dict[str, Found] = {}
     for name in sorted(ELEVEN, key=lambda name: name in HARD):
@@ -40,7 +40,7 @@ def test_what_also_fails_without_the_bug_is_not_its_finding() -> None:
     always = find(SEEDED_BUGS["M1"], range(3), judge=lambda _: "something else")
     assert always is None
     bug = SEEDED_BUGS["M12"]
-    assert find(bug, range(5), random_faults) is not None
+    assert find(bug, range(5), steps) is not None
 
 
 def test_a_bug_whose_code_is_gone_fails_loudly() -> None:

@@ -1,9 +1,9 @@
 """How many random schedules it takes to find each seeded bug.
 
-    python -m tests.support.bug_search [SCHEDULES] [BUG ...] [short]
+    python -m tests.support.bug_search [SCHEDULES] [BUG ...] [steps]
 
-prints the table of `docs/simulator-bugs.md`: by the schedules of a campaign, or with `short` by the
-shorter ones of `random_faults`. If a bug takes more schedules than before, the simulator's faults
+prints the table of `docs/simulator-bugs.md`: by safety schedules of a campaign, or with `steps` by
+its short ones. If a bug takes more schedules than before, the simulator's faults
 or its workload have become weaker. A schedule that also fails without the bug found something else,
 and does not count.
 """
@@ -13,14 +13,11 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from barnabas_simulator.campaign.faults.plan import plan
-from barnabas_simulator.campaign.options import Options
-from barnabas_simulator.campaign.schedule import run_schedule
-from barnabas_simulator.invariants import InvariantViolation
+from barnabas_simulator.campaign.many import run_seed
+from barnabas_simulator.campaign.options import Mode
 
 from tests.support.cleaner_bugs import CLEANER_BUGS
 from tests.support.group_bugs import GROUP_BUGS
-from tests.support.random_faults import run_seed
 from tests.support.seeded_bugs import SEEDED_BUGS, SeededBug
 from tests.support.transaction_bugs import TRANSACTION_BUGS
 
@@ -40,25 +37,22 @@ class Found(NamedTuple):
     by: str
 
 
-def random_faults(seed: int) -> str | None:
-    """Run `RandomFaults`; returns what failed, or None."""
-    try:
-        run_seed(seed)
-    except InvariantViolation as violation:
-        return violation.name
-    except Exception as error:
-        return type(error).__name__
-    return None
+def safety(seed: int) -> str | None:
+    """Run the safety schedule of this seed; returns what failed, or None."""
+    return _failure(seed, Mode.SAFETY)
 
 
-def campaign(seed: int) -> str | None:
-    """Run a campaign's schedule of this seed; returns what failed, or None."""
-    options = Options.draw(seed)
-    outcome = run_schedule(options, plan(options))
+def steps(seed: int) -> str | None:
+    """Run the schedule of steps of this seed; returns what failed, or None."""
+    return _failure(seed, Mode.STEPS)
+
+
+def _failure(seed: int, mode: Mode) -> str | None:
+    outcome = run_seed(seed, mode)
     return None if outcome.violation is None else outcome.kind
 
 
-def find(bug: SeededBug, seeds: Iterable[int], judge: Judge = campaign) -> Found | None:
+def find(bug: SeededBug, seeds: Iterable[int], judge: Judge = safety) -> Found | None:
     """Run schedules with the bug in the code until one fails because of it; None if none does."""
     for schedules, seed in enumerate(seeds, 1):
         with bug.planted():
@@ -78,9 +72,9 @@ def main(budget: int, names: list[str], judge: Judge) -> None:
 
 
 if __name__ == "__main__":
-    chosen = [name for name in sys.argv[2:] if name != "short"]
+    chosen = [name for name in sys.argv[2:] if name != "steps"]
     main(
         int(sys.argv[1]) if sys.argv[1:] else BUDGET,
         chosen or list(BUGS),
-        random_faults if "short" in sys.argv else campaign,
+        steps if "steps" in sys.argv else safety,
     )

@@ -27,7 +27,8 @@ INTERRUPTED = 130
 REFUSED = 2
 
 ModeOption = Annotated[
-    Mode | None, typer.Option(help="Default: every third run tests liveness, the others safety.")
+    Mode | None,
+    typer.Option(help="Default: every tenth run has steps; of the others every third is liveness."),
 ]
 
 

@@ -38,8 +38,13 @@ class Campaign:
 
 
 def mode_of(seed: int, mode: Mode | None) -> Mode:
-    """Return the mode of a run; by default every third run tests liveness."""
-    return mode or (Mode.LIVENESS if seed % 3 == 2 else Mode.SAFETY)
+    """Return the mode of a run; by default every tenth has steps, every third of the others
+    tests liveness."""
+    if mode is not None:
+        return mode
+    if seed % 10 == 9:
+        return Mode.STEPS
+    return Mode.LIVENESS if seed % 3 == 2 else Mode.SAFETY
 
 
 def run_seed(seed: int, mode: Mode | None = None) -> Outcome:

@@ -9,11 +9,17 @@ from barnabas_simulator.campaign.plain_data import from_plain
 
 
 class Mode(StrEnum):
-    """After the chaos everything is healed, or only a core while the rest stays broken."""
+    """After the chaos everything is healed, or only a core while the rest stays broken.
+
+    Steps: a short run on a small cluster, with a fault every half second and much traffic.
+    """
 
     SAFETY = "safety"
     LIVENESS = "liveness"
+    STEPS = "steps"
 
+
+STEPS_SECONDS = 15.0
 
 ORDERS, COPIES = "orders", "copies"
 """The topics of transactional clients: producers write to the first, copiers read it and write to
@@ -65,6 +71,7 @@ class Options:
     late_chance: float = 0.0
     delete_topics: bool = True
     elr_wait_ms: int = 30_000
+    failure_detection: str = "evidence"
     cleanup_policy: str = "delete"
     keys: int = 0
     tombstones: float = 0.0
@@ -99,6 +106,8 @@ class Options:
     @classmethod
     def draw(cls, seed: int, mode: Mode = Mode.SAFETY) -> "Options":
         """Draw the options of a seed."""
+        if mode is Mode.STEPS:
+            return cls._of_steps(seed)
         chance = random.Random(f"options {seed}")
         pick = chance.choice
         brokers = pick([3, 3, 3, 4, 5])
@@ -133,6 +142,22 @@ class Options:
         drawn = drawn if policy == "delete" else drawn._compacted(policy, chance)
         drawn = drawn._with_groups(random.Random(f"groups {seed}"))
         return drawn._with_transactions(random.Random(f"transactions {seed}"))
+
+    @classmethod
+    def _of_steps(cls, seed: int) -> "Options":
+        """Draw the options of a run of steps: what varies is the faults, and when they strike."""
+        pick = random.Random(f"options of steps {seed}").choice
+        return cls(
+            seed=seed,
+            mode=Mode.STEPS,
+            chaos_seconds=STEPS_SECONDS,
+            has_admin=False,
+            pause=0.025,
+            session_timeout_ms=pick([2_000, 6_000]),
+            segment_bytes=pick([1_024, 1_048_576]),
+            elr_wait_ms=600_000,  # the faults may keep a better replica away
+            failure_detection=pick(["evidence", "evidence", "session"]),
+        )
 
     def _with_groups(self, chance: random.Random) -> "Options":
         """Draw the consumer groups: none in four of nine runs."""
@@ -242,6 +267,7 @@ class Options:
             "leader.imbalance.check.interval.seconds": "15",
             "delete.topic.enable": str(self.delete_topics).lower(),
             "eligible.leader.replicas.wait.ms": str(self.elr_wait_ms),
+            "failure.detection": self.failure_detection,
             "log.cleaner.backoff.ms": str(self.cleaner_backoff_ms),
             "log.cleaner.io.buffer.size": str(self.cleaner_buffer_bytes),
             "log.cleaner.threads": str(self.cleaner_threads),
@@ -283,6 +309,8 @@ class Options:
     @property
     def settling_seconds(self) -> float:
         """Return the time within which the cluster must recover after the faults have stopped."""
+        if self.mode is Mode.STEPS:
+            return 60.0  # all replicas return, so nobody waits for one that is eligible
         sessions, lags = 3 * self.session_timeout_ms, 2 * self.lag_max_ms
         has_members = self.groups or self.copiers
         members = (self.member_session_ms + 2 * self.max_poll_ms) if has_members else 0

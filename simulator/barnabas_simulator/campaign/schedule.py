@@ -196,7 +196,7 @@ class _Schedule:
     async def _heal(self, nemesis: Nemesis) -> list[int] | None:
         """Heal everything, or for liveness only a core. Returns the core; None for everything."""
         await nemesis.heal()
-        if self.options.mode is Mode.SAFETY:
+        if self.options.mode is not Mode.LIVENESS:
             return None
         cluster, min_isr = self._cluster, self.options.min_isr
         partitions = list(partition_states(cluster).values())

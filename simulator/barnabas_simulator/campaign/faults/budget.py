@@ -7,7 +7,7 @@ no other loss (`docs/failures.md`). No other fault follows until the broker has 
 memberships. A broker whose flush has failed, or is about to fail, counts as one that loses data.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
 from barnabas_broker.log.errors import MalformedCheckpoint
@@ -37,6 +37,26 @@ def may_forget(cluster: SimulatedCluster, victim: int, unwell: Collection[int] =
         any(m in well and not may_have_lost_records(found.state, well[m]) for m in found.state.isr)
         for found in partition_states(cluster).values()
         if victim in found.state.isr or victim in found.state.eligible
+    )
+
+
+def keeps_what_is_committed(
+    cluster: SimulatedCluster, victim: int, lost_at: Mapping[int, int]
+) -> bool:
+    """Whether each partition keeps everything committed without the victim's unflushed data.
+
+    It does if another replica, running or not, has proved that it has everything committed and has
+    lost nothing since; `lost_at` is the zxid at each broker's last loss. So it does if the victim
+    is the last member of the ISR, and has flushed all records that count.
+    """
+    return all(
+        (state.isr == (victim,) and state.durable)
+        or any(
+            state.proved_at.get(b, -1) > lost_at.get(b, -1)
+            for b in (*state.isr, *state.eligible)
+            if b != victim
+        )
+        for state in (found.state for found in partition_states(cluster).values())
     )
 
 

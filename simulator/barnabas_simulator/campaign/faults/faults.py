@@ -19,6 +19,7 @@ class FaultKind(StrEnum):
     STOP = "stop"
     PAUSE = "pause"
     LOSE_POWER = "lose-power"
+    POWER_CYCLE = "power-cycle"  # it is back at once, while its old session is still open
     WIPE = "wipe"
 
     SKEW = "skew"  # its wall clock jumps, and back at the end

@@ -14,6 +14,7 @@ from barnabas_simulator.campaign.faults import spoiling
 from barnabas_simulator.campaign.faults.budget import (
     folders_to_lose,
     isr_memberships_kept,
+    keeps_what_is_committed,
     last_epoch,
     may_forget,
 )
@@ -62,6 +63,7 @@ class Nemesis:
         self._numbers = 0
         self._for_ever: list[Undo] = []
         self._forgetful: tuple[int, int] | None = None
+        self._power_cycled_at: dict[int, int] = {}  # the zxid, by broker
         self._stopping: dict[int, asyncio.Task[None]] = {}
         self._supervisor = asyncio.get_running_loop().create_task(self._supervise())
 
@@ -147,6 +149,7 @@ class Nemesis:
             FaultKind.SKEW: self._skew,
             FaultKind.UNPLUG: self._unplug,
             FaultKind.FAIL_WRITE: self._fail_write,
+            FaultKind.POWER_CYCLE: self._power_cycle,
             FaultKind.FAIL_FLUSH: self._fail_flush,
             FaultKind.DISK_FULL: self._fill_disk,
             FaultKind.SPOIL_CHECKPOINT: self._spoil_checkpoint,
@@ -293,6 +296,13 @@ class Nemesis:
             disk.wipe()
         elif fault.kind is FaultKind.LOSE_FOLDER:
             disk.lose_directory(f"/data/{self._chance.choice(folders)}")
+        return self._keep_down(victim)
+
+    def _power_cycle(self, victim: int) -> Undo | None:
+        if not keeps_what_is_committed(self._cluster, victim, self._power_cycled_at):
+            return None
+        self._power_cycled_at[victim] = last_epoch(self._cluster)
+        self._cluster.kill(victim, keep_unflushed=False)
         return self._keep_down(victim)
 
     async def _until_isr_memberships_are_lost(self, victim: int, last: int) -> None:

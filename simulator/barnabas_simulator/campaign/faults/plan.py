@@ -14,7 +14,8 @@ from barnabas_simulator.campaign.faults.faults import (
     Fault,
     FaultKind,
 )
-from barnabas_simulator.campaign.options import Options
+from barnabas_simulator.campaign.faults.steps import steps
+from barnabas_simulator.campaign.options import Mode, Options
 
 EPOCH_SECONDS = 20.0
 QUIET = 0.25
@@ -72,6 +73,8 @@ CLIENTS_GAP_SECONDS = 12.0
 
 def plan(options: Options) -> list[Fault]:
     """Draw the faults of a run, in order of time."""
+    if options.mode is Mode.STEPS:
+        return steps(options)
     faults = _of_brokers(options)
     # Drawn by themselves, so that the other faults of a seed stay the same without them.
     if options.groups:
