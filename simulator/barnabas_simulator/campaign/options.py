@@ -72,6 +72,7 @@ class Options:
     delete_topics: bool = True
     elr_wait_ms: int = 30_000
     failure_detection: str = "evidence"
+    rebalance_check_seconds: int = 15
     cleanup_policy: str = "delete"
     keys: int = 0
     tombstones: float = 0.0
@@ -157,6 +158,7 @@ class Options:
             segment_bytes=pick([1_024, 1_048_576]),
             elr_wait_ms=600_000,  # the faults may keep a better replica away
             failure_detection=pick(["evidence", "evidence", "session"]),
+            rebalance_check_seconds=pick([1, 15]),  # leaders change and come back at once
         )
 
     def _with_groups(self, chance: random.Random) -> "Options":
@@ -264,7 +266,7 @@ class Options:
             "replica.socket.timeout.ms": "5000",
             "controller.socket.timeout.ms": "5000",
             "controlled.shutdown.retry.backoff.ms": "1000",
-            "leader.imbalance.check.interval.seconds": "15",
+            "leader.imbalance.check.interval.seconds": str(self.rebalance_check_seconds),
             "delete.topic.enable": str(self.delete_topics).lower(),
             "eligible.leader.replicas.wait.ms": str(self.elr_wait_ms),
             "failure.detection": self.failure_detection,

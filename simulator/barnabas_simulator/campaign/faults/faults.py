@@ -48,6 +48,7 @@ class FaultKind(StrEnum):
     LOSE_ANSWER = "lose-answer"  # the next frame to a client: request applied, answer lost
     FLAKY = "flaky"  # some frames break their connection
     SLOW = "slow"
+    DELAY = "delay"  # one way between two brokers, by more than SLOW
 
     # the disk
     FAIL_WRITE = "fail-write"

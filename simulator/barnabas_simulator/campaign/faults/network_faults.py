@@ -16,6 +16,7 @@ Undo = Callable[[], None]
 
 FLAKY_CHANCE = 0.03
 SLOW_SECONDS = 0.4
+DELAY_SECONDS = (0.1, 1.0, 5.0)
 
 
 class NetworkFaults:
@@ -36,6 +37,8 @@ class NetworkFaults:
                 return self._cut([(here, self._host(int(fault.other)))])
             case FaultKind.PART:
                 return self._cut(list(permutations([here, self._host(int(fault.other))], 2)))
+            case FaultKind.DELAY:
+                return self._delay((here, self._host(int(fault.other))), fault)
             case FaultKind.ISOLATE:
                 return self._cut(_both_ways(here, others))
             case FaultKind.CUT_CLIENTS:
@@ -97,6 +100,13 @@ class NetworkFaults:
 
     def _flaky(self, link: Link, on: bool) -> None:
         self._network.links.make_flaky(link, FLAKY_CHANCE * on)
+
+    def _delay(self, link: Link, fault: Fault) -> Undo | None:
+        if link[0] == link[1]:
+            return None
+        seconds = random.Random(str(fault)).choice(DELAY_SECONDS)
+        self._network.links.delay(link, seconds)
+        return lambda: self._network.links.delay(link, 0)
 
     def _slow(self, link: Link, on: bool) -> None:
         self._network.links.delay(link, SLOW_SECONDS * on)

@@ -18,7 +18,8 @@ WEIGHTS = {
     FaultKind.STOP: 2,
     FaultKind.POWER_CYCLE: 4,
     FaultKind.CUT: 3,
-    FaultKind.EXPIRE: 2,
+    FaultKind.DELAY: 5,
+    FaultKind.EXPIRE: 4,
     FaultKind.PART_ZOOKEEPER: 2,
 }
 MEAN_STEPS = {
@@ -26,6 +27,7 @@ MEAN_STEPS = {
     FaultKind.KILL_ALL: 2,
     FaultKind.STOP: 3,
     FaultKind.CUT: 8,
+    FaultKind.DELAY: 5,
     FaultKind.PART_ZOOKEEPER: 8,
 }
 """How many steps later a fault ends on average; the others end at once."""
@@ -51,13 +53,13 @@ def _step(options: Options, chance: random.Random, times: list[float], at: float
     ids = [str(broker_id) for broker_id in range(1, options.brokers + 1)]
     (kind,) = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))
     target, other = chance.sample(ids, 2)
-    return Fault(
-        at,
-        kind,
-        "" if kind is FaultKind.KILL_ALL else target,
-        other if kind is FaultKind.CUT else "",
-        _seconds(chance, times, at, kind),
-    )
+    if kind is FaultKind.KILL_ALL:
+        target = ""
+    if kind is FaultKind.DELAY:
+        target = chance.choice(["controller", target])
+    elif kind is not FaultKind.CUT:
+        other = ""
+    return Fault(at, kind, target, other, _seconds(chance, times, at, kind))
 
 
 def _seconds(chance: random.Random, times: list[float], at: float, kind: FaultKind) -> float:
