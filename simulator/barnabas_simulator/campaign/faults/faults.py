@@ -47,6 +47,8 @@ class FaultKind(StrEnum):
     LOSE_ANSWER = "lose-answer"  # the next frame to a client: request applied, answer lost
     FLAKY = "flaky"  # some frames break their connection
     SLOW = "slow"
+    LATE_FRAMES = "late-frames"  # of connections that the sender has given up; then new ones
+    CUT_CONTROLLER = "cut-controller"  # a leader from it; `other`: "to", "from" or "both" ways
 
     # the disk
     FAIL_WRITE = "fail-write"
@@ -75,6 +77,7 @@ OF_TRANSACTIONS = (
     FaultKind.PAUSE_TRANSACTIONAL,
     FaultKind.ZOMBIE,
 )
+OF_CONNECTIONS = (FaultKind.LATE_FRAMES, FaultKind.CUT_CONTROLLER)
 
 
 @dataclass(frozen=True)

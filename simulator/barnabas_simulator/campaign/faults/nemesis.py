@@ -17,7 +17,13 @@ from barnabas_simulator.campaign.faults.budget import (
     last_epoch,
     may_forget,
 )
-from barnabas_simulator.campaign.faults.faults import OF_TRANSACTIONS, Fault, FaultKind
+from barnabas_simulator.campaign.faults.connection_faults import ConnectionFaults
+from barnabas_simulator.campaign.faults.faults import (
+    OF_CONNECTIONS,
+    OF_TRANSACTIONS,
+    Fault,
+    FaultKind,
+)
 from barnabas_simulator.campaign.faults.network_faults import NetworkFaults
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants.durability_rules import CHECKPOINTS
@@ -51,6 +57,7 @@ class Nemesis:
         self.struck: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
         self.network = NetworkFaults(cluster, clients)
+        self._connections = ConnectionFaults(cluster, self.network, clients, self._resolve)
         self._cluster = cluster
         self._strike_client = strike_client
         self._chance = random.Random("nemesis")
@@ -115,6 +122,8 @@ class Nemesis:
                 undo = self._strike_client_now(fault)
             case kind if kind in OF_TRANSACTIONS:
                 undo = self._strike_client_now(fault)
+            case kind if kind in OF_CONNECTIONS:
+                undo = self._noted(fault, self._connections.strike(fault))
             case _:
                 undo = self._strike_one(fault, self._resolve(fault.target))
         if undo is None:
@@ -133,6 +142,11 @@ class Nemesis:
     def _strike_client_now(self, fault: Fault) -> Undo | None:
         self._note(str(fault))
         return self._strike_client(fault)
+
+    def _noted(self, fault: Fault, undo: Undo | None) -> Undo | None:
+        if undo is not None:
+            self._note(str(fault))
+        return undo
 
     def _strike_one(self, fault: Fault, victim: int | None) -> Undo | None:
         """Strike one broker; returns how to end the fault, or None if it is impossible now."""

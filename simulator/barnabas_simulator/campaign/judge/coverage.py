@@ -27,9 +27,6 @@ ELSEWHERE = frozenset(
         EventKind.LOG_DIRECTORY_OUTDATED,
         EventKind.COMMITTED_RECORDS_TRUNCATED,
         EventKind.EPOCH_RAISED,
-        # They need a cut between one leader and the controller that lasts.
-        EventKind.CONTROLLER_UNREACHABLE,
-        EventKind.CONTROLLER_REACHABLE,
         # Too few brokers, bit rot, groups and topics of groups that are deleted: not drawn yet.
         EventKind.OFFSETS_TOPIC_REFUSED,
         EventKind.TRANSACTION_TOPIC_REFUSED,

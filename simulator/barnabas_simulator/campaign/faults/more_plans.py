@@ -1,0 +1,66 @@
+"""Draws the faults that have a random stream of their own: without them a seed's others stay."""
+
+import random
+from collections.abc import Sequence
+
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.options import Options
+
+LATE_GAP_SECONDS = 20.0
+CUT_GAP_SECONDS = 80.0
+LEADER_PATIENCE_SECONDS = 5.0
+"""How long a leader waits for the controller before it writes the ISR itself, at most."""
+
+
+def of_connections(options: Options) -> list[Fault]:
+    """Draw late frames of abandoned connections, and leaders that are cut from the controller."""
+    chance = random.Random(f"connection faults {options.seed}")
+    faults = [_late_frames(options, chance, at) for at in _times(options, chance, LATE_GAP_SECONDS)]
+    for at in _times(options, chance, CUT_GAP_SECONDS):
+        faults += _cut_controller(options, chance, at)
+    return faults
+
+
+def _times(options: Options, chance: random.Random, gap: float) -> list[float]:
+    times: list[float] = []
+    at = chance.expovariate(1 / gap)
+    while at < options.chaos_seconds:
+        times.append(round(at, 3))
+        at += chance.expovariate(1 / gap)
+    return times
+
+
+def _late_frames(options: Options, chance: random.Random, at: float) -> Fault:
+    """A request travels from a controller, from a follower, or from a client."""
+    ids = [str(broker_id) for broker_id in range(1, options.brokers + 1)]
+    receivers = [*ids, "leader", "leader"]
+    senders = ["controller", "controller", "follower", "leader", chance.choice(ids)]
+    senders += [f"producer-{number}" for number in range(options.producers)]
+    if options.groups:
+        receivers.append("coordinator")
+        senders.append(
+            chance.choice([n for g in options.group_ids for n in options.member_names(g)])
+        )
+    if options.has_transactions:
+        receivers.append("transactions")
+        senders += [*options.order_producer_names, *options.copier_names]
+    target, other = chance.choice(senders), chance.choice(receivers)
+    return Fault(at, FaultKind.LATE_FRAMES, target, other, _late_seconds(options, chance))
+
+
+def _late_seconds(options: Options, chance: random.Random) -> float:
+    """From a moment to longer than a session."""
+    longest = chance.choice([0.5, 3.0, 2 * options.session_timeout_ms / 1000])
+    return round(longest * chance.uniform(0.2, 1.0), 3)
+
+
+def _cut_controller(options: Options, chance: random.Random, at: float) -> Sequence[Fault]:
+    """A leader needs the controller once a follower is late: half of the time a broker stops."""
+    lag = options.lag_max_ms / 1000
+    seconds = round((lag + LEADER_PATIENCE_SECONDS) * chance.uniform(1.0, 2.0), 3)
+    cut = Fault(
+        at, FaultKind.CUT_CONTROLLER, "leader", chance.choice(["to", "from", "both"]), seconds
+    )
+    broker = str(chance.randrange(1, options.brokers + 1))
+    late = Fault(round(at + 0.5, 3), FaultKind.PAUSE, broker, seconds=seconds)
+    return [cut, late] if chance.random() < 0.5 else [cut]

@@ -1,0 +1,50 @@
+"""Faults of single connections and of ZooKeeper's data, as the random campaign draws them."""
+
+from dataclasses import replace
+
+import pytest
+from barnabas_common.events import EventKind
+from barnabas_simulator.campaign.faults.faults import OF_CONNECTIONS, Fault, FaultKind
+from barnabas_simulator.campaign.faults.plan import plan
+from barnabas_simulator.campaign.options import Options
+from barnabas_simulator.campaign.schedule import Outcome, run_schedule
+
+
+def held(options: Options, faults: list[Fault]) -> Outcome:
+    outcome = run_schedule(options, faults)
+    assert outcome.violation is None
+    return outcome
+
+
+def test_each_kind_is_drawn_and_the_others_of_a_seed_stay() -> None:
+    planned = [plan(Options.draw(seed)) for seed in range(30)]
+    assert {fault.kind for faults in planned for fault in faults} >= {*OF_CONNECTIONS}
+
+
+@pytest.mark.parametrize("way", ["to", "from", "both"])
+def test_a_leader_that_is_cut_from_the_controller_leads_on(way: str) -> None:
+    """It is broker 2, broker 1 is the controller, and broker 3 stands still meanwhile."""
+    faults = [
+        Fault(2.0, FaultKind.CUT_CONTROLLER, "leader", way, 16.0),
+        Fault(2.5, FaultKind.PAUSE, "3", seconds=13.0),
+    ]
+    options = Options(3, session_timeout_ms=30_000, lag_max_ms=1_000, chaos_seconds=20.0)
+    options = replace(options, has_admin=False, partitions=1)
+    counts = held(options, faults).counts
+    assert counts["fault: cut-controller"] == 1
+    assert counts[f"event: {EventKind.CONTROLLER_UNREACHABLE}"]
+    assert counts[f"event: {EventKind.CONTROLLER_REACHABLE}"]
+
+
+@pytest.mark.parametrize("sender", ["controller", "follower", "producer-0", "order-producer-0"])
+def test_late_frames_of_an_abandoned_connection_harm_no_one(sender: str) -> None:
+    """A producer's receiver leads, or coordinates its transactions."""
+    receiver = "transactions" if sender.startswith("order") else "leader"
+    faults = [
+        Fault(1.5 * n, FaultKind.LATE_FRAMES, sender, receiver, 0.8 + 0.3 * n) for n in range(8)
+    ]
+    faults += [Fault(0.4 + 3.0 * n, FaultKind.EXPIRE, "leader") for n in range(4)]
+    faults.sort(key=lambda fault: fault.at)
+    options = Options(seed=6, chaos_seconds=14.0, order_producers=1, transaction_pause=0.05)
+    counts = held(options, faults).counts
+    assert counts["fault: late-frames"] >= 4
