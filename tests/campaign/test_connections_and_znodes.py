@@ -4,7 +4,12 @@ from dataclasses import replace
 
 import pytest
 from barnabas_common.events import EventKind
-from barnabas_simulator.campaign.faults.faults import OF_CONNECTIONS, Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import (
+    OF_CONNECTIONS,
+    OF_ZOOKEEPER,
+    Fault,
+    FaultKind,
+)
 from barnabas_simulator.campaign.faults.plan import plan
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.campaign.schedule import Outcome, run_schedule
@@ -18,7 +23,10 @@ def held(options: Options, faults: list[Fault]) -> Outcome:
 
 def test_each_kind_is_drawn_and_the_others_of_a_seed_stay() -> None:
     planned = [plan(Options.draw(seed)) for seed in range(30)]
-    assert {fault.kind for faults in planned for fault in faults} >= {*OF_CONNECTIONS}
+    assert {fault.kind for faults in planned for fault in faults} >= {
+        *OF_CONNECTIONS,
+        *OF_ZOOKEEPER,
+    }
 
 
 @pytest.mark.parametrize("way", ["to", "from", "both"])
@@ -48,3 +56,14 @@ def test_late_frames_of_an_abandoned_connection_harm_no_one(sender: str) -> None
     options = Options(seed=6, chaos_seconds=14.0, order_producers=1, transaction_pause=0.05)
     counts = held(options, faults).counts
     assert counts["fault: late-frames"] >= 4
+
+
+@pytest.mark.parametrize("target", ["leader", "controller", "follower"])
+def test_a_server_of_zookeeper_that_lags_harms_no_one(target: str) -> None:
+    """Elections and changes of the ISR rest on old data, again and again."""
+    faults = [Fault(6.0 * n, FaultKind.LAG_ZOOKEEPER, target, "2.5", 5.9) for n in range(4)]
+    faults += [Fault(1.0 + 6.0 * n, FaultKind.EXPIRE, "controller") for n in range(4)]
+    faults += [Fault(3.0 + 6.0 * n, FaultKind.KILL, "leader", seconds=1.0) for n in range(4)]
+    faults.sort(key=lambda fault: fault.at)
+    counts = held(Options(seed=8, chaos_seconds=24.0), faults).counts
+    assert counts["fault: lag-zookeeper"] >= 3

@@ -63,6 +63,7 @@ class FaultKind(StrEnum):
     LOSE_ZOOKEEPER_REQUEST = "lose-zookeeper-request"
     LOSE_ZOOKEEPER_ANSWER = "lose-zookeeper-answer"
     ZOOKEEPER_DOWN = "zookeeper-down"
+    LAG_ZOOKEEPER = "lag-zookeeper"  # a broker's server, `other` seconds behind the ensemble
     SPOIL_SETTINGS = "spoil-settings"  # malformed settings for all brokers
 
 
@@ -78,6 +79,7 @@ OF_TRANSACTIONS = (
     FaultKind.ZOMBIE,
 )
 OF_CONNECTIONS = (FaultKind.LATE_FRAMES, FaultKind.CUT_CONTROLLER)
+OF_ZOOKEEPER = (FaultKind.LAG_ZOOKEEPER,)
 
 
 @dataclass(frozen=True)

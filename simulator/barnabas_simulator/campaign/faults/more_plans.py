@@ -8,6 +8,9 @@ from barnabas_simulator.campaign.options import Options
 
 LATE_GAP_SECONDS = 20.0
 CUT_GAP_SECONDS = 80.0
+ZOOKEEPER_LAG_GAP_SECONDS = 40.0
+ZOOKEEPER_LAGS = (0.3, 1.0, 3.0, 8.0)
+"""ZooKeeper parts with a follower that is further behind (`syncLimit`, usually ten seconds)."""
 LEADER_PATIENCE_SECONDS = 5.0
 """How long a leader waits for the controller before it writes the ISR itself, at most."""
 
@@ -64,3 +67,18 @@ def _cut_controller(options: Options, chance: random.Random, at: float) -> Seque
     broker = str(chance.randrange(1, options.brokers + 1))
     late = Fault(round(at + 0.5, 3), FaultKind.PAUSE, broker, seconds=seconds)
     return [cut, late] if chance.random() < 0.5 else [cut]
+
+
+def of_zookeeper(options: Options) -> list[Fault]:
+    """Draw servers of ZooKeeper that lag behind."""
+    chance = random.Random(f"zookeeper faults {options.seed}")
+    times = _times(options, chance, ZOOKEEPER_LAG_GAP_SECONDS)
+    return [_lag(options, chance, at) for at in times]
+
+
+def _lag(options: Options, chance: random.Random, at: float) -> Fault:
+    ids = [str(broker_id) for broker_id in range(1, options.brokers + 1)]
+    target = chance.choice([*ids, "leader", "controller", "controller", "follower"])
+    seconds = round(chance.choice([3.0, 15.0, 30.0]) * chance.uniform(0.3, 1.0), 3)
+    lag = chance.choice(ZOOKEEPER_LAGS)
+    return Fault(at, FaultKind.LAG_ZOOKEEPER, target, f"{lag:g}", seconds)

@@ -21,10 +21,12 @@ from barnabas_simulator.campaign.faults.connection_faults import ConnectionFault
 from barnabas_simulator.campaign.faults.faults import (
     OF_CONNECTIONS,
     OF_TRANSACTIONS,
+    OF_ZOOKEEPER,
     Fault,
     FaultKind,
 )
 from barnabas_simulator.campaign.faults.network_faults import NetworkFaults
+from barnabas_simulator.campaign.faults.zookeeper_faults import ZooKeeperFaults
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants.durability_rules import CHECKPOINTS
 
@@ -58,6 +60,7 @@ class Nemesis:
         self.skipped: Counter[str] = Counter()
         self.network = NetworkFaults(cluster, clients)
         self._connections = ConnectionFaults(cluster, self.network, clients, self._resolve)
+        self._zookeeper = ZooKeeperFaults(cluster, self._resolve)
         self._cluster = cluster
         self._strike_client = strike_client
         self._chance = random.Random("nemesis")
@@ -122,6 +125,8 @@ class Nemesis:
                 undo = self._strike_client_now(fault)
             case kind if kind in OF_TRANSACTIONS:
                 undo = self._strike_client_now(fault)
+            case kind if kind in OF_ZOOKEEPER:
+                undo = self._noted(fault, self._zookeeper.strike(fault))
             case kind if kind in OF_CONNECTIONS:
                 undo = self._noted(fault, self._connections.strike(fault))
             case _:
