@@ -4,15 +4,18 @@ from dataclasses import replace
 
 import pytest
 from barnabas_common.events import EventKind
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.campaign.faults.faults import (
     OF_CONNECTIONS,
     OF_ZOOKEEPER,
     Fault,
     FaultKind,
+    Znode,
 )
 from barnabas_simulator.campaign.faults.plan import plan
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.campaign.schedule import Outcome, run_schedule
+from barnabas_simulator.invariants import control_rules
 
 
 def held(options: Options, faults: list[Fault]) -> Outcome:
@@ -67,3 +70,51 @@ def test_a_server_of_zookeeper_that_lags_harms_no_one(target: str) -> None:
     faults.sort(key=lambda fault: fault.at)
     counts = held(Options(seed=8, chaos_seconds=24.0), faults).counts
     assert counts["fault: lag-zookeeper"] >= 3
+
+
+@pytest.mark.parametrize("znode", Znode)
+def test_what_was_damaged_heals(znode: Znode) -> None:
+    """Controllers and leaders change meanwhile."""
+    whose = iter(["leader", "controller", "follower"])
+    faults: list[Fault] = []
+    for start in (0.0, 8.0, 16.0):
+        other = next(whose) if znode is Znode.REGISTRATION else ""
+        faults.append(Fault(start + 1.0, FaultKind.SPOIL_ZNODE, znode, other, 5.0))
+        faults.append(Fault(start + 2.0, FaultKind.EXPIRE, "controller"))
+        faults.append(Fault(start + 3.0, FaultKind.KILL, "leader", seconds=2.0))
+    counts = held(Options(seed=5, chaos_seconds=24.0), faults).counts
+    assert counts["fault: spoil-znode"] >= 2
+    if znode is not Znode.TOPIC_CONFIG:
+        assert counts[f"event: {EventKind.ZNODE_MALFORMED}"]
+
+
+@pytest.mark.parametrize("znode", [Znode.REGISTRATION, Znode.CONTROLLER])
+def test_an_ephemeral_znode_that_was_deleted_comes_back(znode: Znode) -> None:
+    faults = [
+        Fault(3.0 * n, FaultKind.DELETE_ZNODE, znode, whose)
+        for n, whose in enumerate(["leader", "controller", "follower", "leader"])
+    ]
+    counts = held(Options(seed=5, chaos_seconds=14.0), faults).counts
+    assert counts["fault: delete-znode"] >= 3
+
+
+@pytest.mark.parametrize("znode", [Znode.STATE, Znode.CONTROLLER_EPOCH])
+def test_an_epoch_that_was_set_back_is_raised(znode: Znode) -> None:
+    faults: list[Fault] = []
+    for start in (0.0, 10.0, 20.0):
+        faults.append(Fault(start + 1.0, FaultKind.KILL, "leader", seconds=1.0))
+        faults.append(Fault(start + 4.0, FaultKind.EXPIRE, "controller"))
+        faults.append(Fault(start + 6.0, FaultKind.SET_BACK_EPOCH, znode, seconds=2.0))
+    counts = held(Options(seed=5, chaos_seconds=30.0), faults).counts
+    assert counts["fault: set-back-epoch"] >= 1
+    if znode is Znode.STATE:
+        assert counts[f"event: {EventKind.EPOCH_RAISED}"]
+
+
+def test_only_what_was_set_back_may_have_a_leader_from_outside_the_isr() -> None:
+    before, after = LeaderAndIsr(2, 4, (1, 2), 7), LeaderAndIsr(3, 6, (3, 1, 2), 7)
+    broken = control_rules.leader_in_isr.broken
+    assert broken(before, after, [1, 2, 3], 5) is None
+    assert "nor eligible" in (broken(before, after, [1, 2, 3], 4) or "")
+    assert "nor eligible" in (broken(before, after, [1, 2, 3], 6) or "")
+    assert "more than the replicas" in (broken(before, after, [1, 2], 5) or "")

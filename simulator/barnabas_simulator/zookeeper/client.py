@@ -1,8 +1,8 @@
-"""One process's way to the in-memory ZooKeeper."""
+"""A process's way to the in-memory ZooKeeper, and its sessions there."""
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from barnabas_controller.zookeeper.session import (
     Session,
@@ -10,19 +10,45 @@ from barnabas_controller.zookeeper.session import (
     unreachable,
 )
 
-from barnabas_simulator.zookeeper.session import MemorySession
-
-if TYPE_CHECKING:
-    from barnabas_simulator.zookeeper.server import MemoryZooKeeper
+from barnabas_simulator.zookeeper.lagging import LaggingServer
+from barnabas_simulator.zookeeper.session import MemorySession, Server
 
 _RETRY_SECONDS = 0.1
+
+
+@dataclass(eq=False)
+class ServerSession:
+    """A session at the server: the client's side that holds it now, and when it will expire."""
+
+    session_id: int
+    password: bytes
+    timeout: float
+    holder: MemorySession | None = None
+    behind: LaggingServer | None = None  # the server that the client is connected to, if it lags
+    expiry: asyncio.TimerHandle | None = None
+
+
+class Servers(Server, Protocol):
+    """What a process asks of the ensemble."""
+
+    latency: float
+
+    def open_session(self, timeout: float, attach: tuple[int, bytes] | None) -> ServerSession: ...
+
+    def attach(self, record: ServerSession, session: MemorySession) -> None: ...
+
+    async def opened(self, record: ServerSession) -> None: ...
+
+    def miss_heartbeats(self, session: MemorySession) -> None: ...
+
+    def hear(self, session: MemorySession) -> None: ...
 
 
 @dataclass(eq=False)
 class MemoryClient:
     """One process's way to ZooKeeper; `connect` is a `Connect`."""
 
-    server: "MemoryZooKeeper"
+    server: Servers
     name: str
     reachable: bool = True
     sessions: list[MemorySession] = field(default_factory=list)

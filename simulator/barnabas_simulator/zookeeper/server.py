@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from barnabas_controller.zookeeper.session import (
     Create,
+    Delete,
     Session,
     SessionExpired,
     SetData,
@@ -28,8 +29,8 @@ from barnabas_controller.zookeeper.session import (
     ZooKeeperError,
 )
 
-from barnabas_simulator.zookeeper.client import MemoryClient
-from barnabas_simulator.zookeeper.lagging import LaggingServer
+from barnabas_simulator.zookeeper.client import MemoryClient, ServerSession
+from barnabas_simulator.zookeeper.lagging import Change, LaggingServer
 from barnabas_simulator.zookeeper.session import (
     Fault,
     Link,
@@ -44,18 +45,6 @@ from barnabas_simulator.zookeeper.watches import Watches
 T = TypeVar("T")
 
 _FIRST_SESSION_ID = 0x1000_0000_0000
-
-
-@dataclass(eq=False)
-class ServerSession:
-    """A session at the server: the client's side that holds it now, and when it will expire."""
-
-    session_id: int
-    password: bytes
-    timeout: float
-    holder: MemorySession | None = None
-    behind: LaggingServer | None = None  # the server that the client is connected to, if it lags
-    expiry: asyncio.TimerHandle | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +62,8 @@ class MemoryZooKeeper:
         self.latency = latency
         self.tree = Tree()
         self.running = True
+        self.is_by_tool = False
+        """Whether the change that is observed now was made by a tool, not by a broker."""
         self.observers: list[Callable[[list[WatchEvent]], None]] = []
         """Called with every change when it is made, before any watch."""
         self._wall_ms = wall_ms
@@ -186,14 +177,24 @@ class MemoryZooKeeper:
         """Create or overwrite a znode, as another tool would; `sequential` as in ZooKeeper."""
         now = self.now_ms()
         if sequential:
-            self._commit(lambda tree: tree.create_sequential(Create(path, data), 0, now))
+            self._by_tool(lambda tree: tree.create_sequential(Create(path, data), 0, now))
         else:
             exists = self.tree.find(path) is not None
             operation = SetData(path, data) if exists else Create(path, data)
-            self._commit(lambda tree: tree.apply(operation, 0, now))
+            self._by_tool(lambda tree: tree.apply(operation, 0, now))
+
+    def delete(self, path: str) -> None:
+        """Delete a znode, as another tool would."""
+        now = self.now_ms()
+        self._by_tool(lambda tree: tree.apply(Delete(path), 0, now))
+
+    def _by_tool(self, change: Change) -> None:
+        self._commit(change)
         if self.on_write is not None:
             self.on_write([event.path for event in self.tree.changed])
+        self.is_by_tool = True
         self._fire(self.tree.changed)
+        self.is_by_tool = False
 
     # Sessions
 

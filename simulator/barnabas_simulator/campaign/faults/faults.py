@@ -64,6 +64,9 @@ class FaultKind(StrEnum):
     LOSE_ZOOKEEPER_ANSWER = "lose-zookeeper-answer"
     ZOOKEEPER_DOWN = "zookeeper-down"
     LAG_ZOOKEEPER = "lag-zookeeper"  # a broker's server, `other` seconds behind the ensemble
+    SPOIL_ZNODE = "spoil-znode"  # malformed data; `target`: which `Znode`, `other`: whose
+    DELETE_ZNODE = "delete-znode"  # of a session that lives
+    SET_BACK_EPOCH = "set-back-epoch"  # an older one is written, then a controller elected
     SPOIL_SETTINGS = "spoil-settings"  # malformed settings for all brokers
 
 
@@ -79,7 +82,23 @@ OF_TRANSACTIONS = (
     FaultKind.ZOMBIE,
 )
 OF_CONNECTIONS = (FaultKind.LATE_FRAMES, FaultKind.CUT_CONTROLLER)
-OF_ZOOKEEPER = (FaultKind.LAG_ZOOKEEPER,)
+OF_ZOOKEEPER = (
+    FaultKind.LAG_ZOOKEEPER,
+    FaultKind.SPOIL_ZNODE,
+    FaultKind.DELETE_ZNODE,
+    FaultKind.SET_BACK_EPOCH,
+)
+
+
+class Znode(StrEnum):
+    """What faults of znodes damage."""
+
+    REGISTRATION = "registration"  # of a broker
+    STATE = "state"  # of a partition
+    TOPIC = "topic"
+    TOPIC_CONFIG = "topic-config"
+    CONTROLLER = "controller"
+    CONTROLLER_EPOCH = "controller-epoch"
 
 
 @dataclass(frozen=True)

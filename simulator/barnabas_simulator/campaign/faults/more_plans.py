@@ -3,12 +3,18 @@
 import random
 from collections.abc import Sequence
 
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Znode
 from barnabas_simulator.campaign.options import Options
 
 LATE_GAP_SECONDS = 20.0
 CUT_GAP_SECONDS = 80.0
 ZOOKEEPER_LAG_GAP_SECONDS = 40.0
+ZNODE_GAP_SECONDS = 40.0
+ZNODES = {
+    FaultKind.SPOIL_ZNODE: list(Znode),
+    FaultKind.DELETE_ZNODE: [Znode.REGISTRATION, Znode.CONTROLLER],
+    FaultKind.SET_BACK_EPOCH: [Znode.STATE, Znode.STATE, Znode.CONTROLLER_EPOCH],
+}
 ZOOKEEPER_LAGS = (0.3, 1.0, 3.0, 8.0)
 """ZooKeeper parts with a follower that is further behind (`syncLimit`, usually ten seconds)."""
 LEADER_PATIENCE_SECONDS = 5.0
@@ -70,15 +76,31 @@ def _cut_controller(options: Options, chance: random.Random, at: float) -> Seque
 
 
 def of_zookeeper(options: Options) -> list[Fault]:
-    """Draw servers of ZooKeeper that lag behind."""
+    """Draw servers of ZooKeeper that lag behind, and znodes that are damaged."""
     chance = random.Random(f"zookeeper faults {options.seed}")
     times = _times(options, chance, ZOOKEEPER_LAG_GAP_SECONDS)
-    return [_lag(options, chance, at) for at in times]
+    faults = [_lag(options, chance, at) for at in times]
+    chance = random.Random(f"znode faults {options.seed}")
+    times = _times(options, chance, ZNODE_GAP_SECONDS)
+    return [*faults, *(_of_znode(options, chance, at) for at in times)]
+
+
+def _of_znode(options: Options, chance: random.Random, at: float) -> Fault:
+    (kind,) = chance.choices(list(ZNODES), [3, 2, 1])
+    target = chance.choice(ZNODES[kind])
+    other = _broker(options, chance) if target is Znode.REGISTRATION else ""
+    seconds = round(chance.choice([0.1, 2.0, 10.0, 20.0]) * chance.uniform(0.2, 1.0), 3)
+    seconds = 0.0 if kind is FaultKind.DELETE_ZNODE else seconds
+    return Fault(at, kind, target, other, seconds)
+
+
+def _broker(options: Options, chance: random.Random) -> str:
+    ids = [str(broker_id) for broker_id in range(1, options.brokers + 1)]
+    return chance.choice([*ids, "leader", "controller", "controller", "follower"])
 
 
 def _lag(options: Options, chance: random.Random, at: float) -> Fault:
-    ids = [str(broker_id) for broker_id in range(1, options.brokers + 1)]
-    target = chance.choice([*ids, "leader", "controller", "controller", "follower"])
+    target = _broker(options, chance)
     seconds = round(chance.choice([3.0, 15.0, 30.0]) * chance.uniform(0.3, 1.0), 3)
     lag = chance.choice(ZOOKEEPER_LAGS)
     return Fault(at, FaultKind.LAG_ZOOKEEPER, target, f"{lag:g}", seconds)

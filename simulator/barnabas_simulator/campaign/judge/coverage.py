@@ -26,7 +26,6 @@ ELSEWHERE = frozenset(
         EventKind.LOG_DAMAGED,
         EventKind.LOG_DIRECTORY_OUTDATED,
         EventKind.COMMITTED_RECORDS_TRUNCATED,
-        EventKind.EPOCH_RAISED,
         # Too few brokers, bit rot, groups and topics of groups that are deleted: not drawn yet.
         EventKind.OFFSETS_TOPIC_REFUSED,
         EventKind.TRANSACTION_TOPIC_REFUSED,
