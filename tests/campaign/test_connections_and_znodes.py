@@ -1,8 +1,10 @@
 """Faults of single connections and of ZooKeeper's data, as the random campaign draws them."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
+from barnabas import Admin
 from barnabas_common.events import EventKind
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.campaign.faults.faults import (
@@ -13,9 +15,12 @@ from barnabas_simulator.campaign.faults.faults import (
     Znode,
 )
 from barnabas_simulator.campaign.faults.plan import plan
+from barnabas_simulator.campaign.faults.restored_copy import RestoredCopy
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.campaign.schedule import Outcome, run_schedule
+from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import control_rules
+from barnabas_simulator.loop import run
 
 
 def held(options: Options, faults: list[Fault]) -> Outcome:
@@ -118,3 +123,37 @@ def test_only_what_was_set_back_may_have_a_leader_from_outside_the_isr() -> None
     assert "nor eligible" in (broken(before, after, [1, 2, 3], 4) or "")
     assert "nor eligible" in (broken(before, after, [1, 2, 3], 6) or "")
     assert "more than the replicas" in (broken(before, after, [1, 2], 5) or "")
+
+
+@pytest.mark.parametrize("later", [0.5, 15.0], ids=["at once", "after the sessions"])
+def test_all_brokers_restarted_together_with_an_older_copy_lose_nothing(later: float) -> None:
+    """Leaders, ISRs and controllers have changed since the copy."""
+    faults = [Fault(1.0 + 2.5 * n, FaultKind.KILL, "leader", seconds=1.0) for n in range(5)]
+    faults.append(Fault(5.0, FaultKind.EXPIRE, "controller"))
+    faults.append(Fault(16.0, FaultKind.RESTORE_ZOOKEEPER, other="14", seconds=later))
+    faults += [Fault(17.0 + n, FaultKind.KILL, "leader", seconds=1.0) for n in range(2)]
+    faults.sort(key=lambda fault: fault.at)
+    counts = held(Options(seed=9, chaos_seconds=30.0, has_admin=False), faults).counts
+    assert counts["fault: restore-zookeeper"] == 1
+    if later > 1.0:
+        assert counts[f"event: {EventKind.ZOOKEEPER_BEHIND}"]
+
+
+@pytest.mark.parametrize("covers", [True, False])
+def test_no_copy_is_restored_that_lacks_a_member_with_all_records(covers: bool) -> None:
+    """Or the partitions of now, or their replicas."""
+    options = Options(seed=9, chaos_seconds=2.0, has_admin=False)
+    cluster = SimulatedCluster(seed=9)
+    fault = Fault(2.0, FaultKind.RESTORE_ZOOKEEPER, other="1.0", seconds=1.0)
+    restored = RestoredCopy(cluster)
+
+    async def story() -> bool:
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            restored.schedule([fault])
+            await asyncio.sleep(0 if covers else 1.5)
+            await admin.create_topic("flights", options.partitions, 3)
+            await asyncio.sleep(3.0)
+        return restored.is_covered(fault)
+
+    assert run(story(), seed=9, max_time=60.0) is covers

@@ -28,7 +28,13 @@ class PartitionState:
 
 def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, PartitionState]:
     """Return every partition that has a state znode, without those whose znodes are damaged."""
-    tree, present = cluster.zookeeper.tree, registered(cluster)
+    return states_in(cluster.zookeeper.tree, registered(cluster))
+
+
+def states_in(
+    tree: Tree, present: Mapping[int, znodes.Broker] | None = None
+) -> dict[TopicPartition, PartitionState]:
+    """Return the partitions of a tree; `present` brokers are registered."""
     topics = tree.find("/brokers/topics")
     found = {}
     for topic in sorted(topics.children) if topics is not None else []:
@@ -37,7 +43,7 @@ def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, Partitio
             for number, replicas in assignment.partitions.items():
                 partition, assigned = TopicPartition(topic, number), tuple(replicas.replicas)
                 with suppress(MalformedZnode):
-                    known = _partition_state(tree, partition, assigned, present)
+                    known = _partition_state(tree, partition, assigned, present or {})
                     if known is not None:
                         found[partition] = known
     return found

@@ -20,6 +20,7 @@ from barnabas_controller.zookeeper.session import EventType, WatchEvent
 
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.disk import MemoryDisk
+from barnabas_simulator.zookeeper.tree import Tree
 
 NO_CONTROLLER = -1
 _TOPICS = "/brokers/topics/"
@@ -67,6 +68,8 @@ class View(Protocol):
     def running(self) -> Sequence[Running]: ...
 
     def changes(self) -> Sequence[StateChange]: ...
+
+    def states(self) -> Sequence[StateChange]: ...
 
     def is_to_be_deleted(self, topic: str) -> bool: ...
 
@@ -137,11 +140,26 @@ class ClusterView:
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
-        self._tree = cluster.zookeeper.tree
         self._changes: list[StateChange] = []
         self._topics: dict[str, znodes.TopicZnode] = {}
         self._known: dict[str, Running] = {}
         cluster.zookeeper.observers.append(self._observe)
+
+    @property
+    def _tree(self) -> Tree:
+        return self._cluster.zookeeper.tree  # another one once a copy was restored
+
+    def states(self) -> list[StateChange]:
+        """Return all states as they are now, without a controller that has written them."""
+        topics = self._tree.find(znodes.TOPICS)
+        found = []
+        for topic in sorted(topics.children) if topics is not None else ():
+            partitions = self._tree.find(znodes.partitions_path(topic))
+            for number in sorted(partitions.children) if partitions is not None else ():
+                change = self._change_of(TopicPartition(topic, int(number)))
+                if change.state is not None:
+                    found.append(change._replace(controller_epoch=NO_CONTROLLER))
+        return found
 
     @property
     def disks(self) -> dict[int, MemoryDisk]:

@@ -62,6 +62,8 @@ class MemoryZooKeeper:
         self.latency = latency
         self.tree = Tree()
         self.running = True
+        self.acceptances: list[Callable[[], None]] = []
+        """Called when all processes have ended that had seen more than a restored copy has."""
         self.is_by_tool = False
         """Whether the change that is observed now was made by a tool, not by a broker."""
         self.observers: list[Callable[[list[WatchEvent]], None]] = []
@@ -121,6 +123,11 @@ class MemoryZooKeeper:
             session_id: ServerSession(session_id, password, timeout)
             for session_id, (password, timeout) in copy.sessions.items()
         }
+
+    def accept_copy(self) -> None:
+        """Notify those who are concerned that no process is left that has seen more."""
+        for accept in self.acceptances:
+            accept()
 
     def lag(self, host: str, seconds: float, chance: random.Random) -> Callable[[], None] | None:
         """Let the server that a host is connected to fall behind the others.

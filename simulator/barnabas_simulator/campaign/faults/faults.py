@@ -67,6 +67,7 @@ class FaultKind(StrEnum):
     SPOIL_ZNODE = "spoil-znode"  # malformed data; `target`: which `Znode`, `other`: whose
     DELETE_ZNODE = "delete-znode"  # of a session that lives
     SET_BACK_EPOCH = "set-back-epoch"  # an older one is written, then a controller elected
+    RESTORE_ZOOKEEPER = "restore-zookeeper"  # a copy of `other` seconds ago; then all restart
     SPOIL_SETTINGS = "spoil-settings"  # malformed settings for all brokers
 
 
@@ -82,7 +83,14 @@ OF_TRANSACTIONS = (
     FaultKind.ZOMBIE,
 )
 OF_CONNECTIONS = (FaultKind.LATE_FRAMES, FaultKind.CUT_CONTROLLER)
+OF_SESSIONS = (
+    FaultKind.EXPIRE,
+    FaultKind.LOSE_ZOOKEEPER_REQUEST,
+    FaultKind.LOSE_ZOOKEEPER_ANSWER,
+)
 OF_ZOOKEEPER = (
+    FaultKind.ZOOKEEPER_DOWN,
+    FaultKind.SPOIL_SETTINGS,
     FaultKind.LAG_ZOOKEEPER,
     FaultKind.SPOIL_ZNODE,
     FaultKind.DELETE_ZNODE,

@@ -9,6 +9,7 @@ from barnabas_simulator.campaign.options import Options
 LATE_GAP_SECONDS = 20.0
 CUT_GAP_SECONDS = 80.0
 ZOOKEEPER_LAG_GAP_SECONDS = 40.0
+RESTORED = 0.2
 ZNODE_GAP_SECONDS = 40.0
 ZNODES = {
     FaultKind.SPOIL_ZNODE: list(Znode),
@@ -82,7 +83,20 @@ def of_zookeeper(options: Options) -> list[Fault]:
     faults = [_lag(options, chance, at) for at in times]
     chance = random.Random(f"znode faults {options.seed}")
     times = _times(options, chance, ZNODE_GAP_SECONDS)
-    return [*faults, *(_of_znode(options, chance, at) for at in times)]
+    faults += [_of_znode(options, chance, at) for at in times]
+    chance = random.Random(f"copies of zookeeper {options.seed}")
+    return [*faults, *_restored_copy(options, chance)]
+
+
+def _restored_copy(options: Options, chance: random.Random) -> list[Fault]:
+    """In one of five runs: the brokers are restarted soon, or after their sessions."""
+    if chance.random() >= RESTORED:
+        return []
+    at = round(options.chaos_seconds * chance.uniform(0.3, 0.9), 3)
+    age = round(chance.choice([2.0, 10.0, 20.0]) * chance.uniform(0.3, 1.0), 3)
+    session = options.session_timeout_ms / 1000
+    seconds = round(chance.choice([1.0, 5.0, 2 * session]) * chance.uniform(0.3, 1.0), 3)
+    return [Fault(at, FaultKind.RESTORE_ZOOKEEPER, other=f"{age:g}", seconds=seconds)]
 
 
 def _of_znode(options: Options, chance: random.Random, at: float) -> Fault:

@@ -16,9 +16,8 @@ ELSEWHERE = frozenset(
     {
         # A mistake in a controller's own code: its traceback is a violation of the run.
         EventKind.CONTROLLER_STANDS_ASIDE,
-        # ZooKeeper rolled back, descriptors used up, bit rot, unclean elections, old copies of a
-        # data directory: not drawn yet.
-        EventKind.ZOOKEEPER_BEHIND,
+        # Descriptors used up, bit rot, unclean elections, old copies of a data directory: not drawn
+        # yet.
         EventKind.DESCRIPTORS_EXHAUSTED,
         EventKind.DESCRIPTORS_FREED,
         EventKind.CONNECTION_LIMIT_REACHED,
