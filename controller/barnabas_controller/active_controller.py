@@ -1,7 +1,7 @@
 """The parts of the active controller, wired together for one controller term."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventLog
@@ -27,6 +27,7 @@ from barnabas_controller.reassignment.reassignment_requests import ReassignmentR
 from barnabas_controller.reassignment.reassignments import Reassignments
 from barnabas_controller.state.context import ControllerContext
 from barnabas_controller.store.fenced_store import FencedStore
+from barnabas_controller.store.store import WrittenState
 from barnabas_controller.topics.topic_changes import TopicChanges
 from barnabas_controller.topics.topic_deletion_manager import TopicDeletionManager
 from barnabas_controller.topics.topic_growth import TopicGrowth
@@ -66,7 +67,7 @@ class ActiveController:
             channels,
             lambda name, handler: enqueue(self, name, handler),
             events,
-            self._on_state_repaired,
+            self._on_repaired,
         )
         self.partitions = PartitionStateMachine(term)
         self.replicas = ReplicaStateMachine(term)
@@ -101,16 +102,24 @@ class ActiveController:
         elif isinstance(request, StopReplicaRequest):
             self.deletion.on_stop_replica_response(broker_id, request, response)
 
-    async def _on_state_repaired(self, partition: TopicPartition) -> None:
-        """Do for one partition, whose state was invalid, what a failover does for all."""
-        context, cause = self.term.context, "its state znode was repaired"
-        self.partitions.adopt(partition)
-        await self.replicas.adopt([partition], cause)
-        await self.partitions.elect_where_missing(cause, partition.topic)
-        self.term.update_metadata(context.registered_brokers(), [partition])
-        if partition in context.reassigning:
-            assignment = context.assignment(partition)
-            await self.reassignments.go_on(partition, assignment, cause)
+    async def _on_repaired(self, states: Mapping[TopicPartition, WrittenState], cause: str) -> None:
+        """Do for some partitions, whose znodes were invalid, what a failover does for all."""
+        context = self.term.context
+        for partition, written in states.items():
+            context.leadership[partition] = written.state
+            if context.assignment(partition).is_being_reassigned:
+                context.reassigning[partition] = None
+        written_at = {partition: written.zxid for partition, written in states.items()}
+        await self.partitions.handle_unclean_shutdown(written_at, cause)
+        for partition in states:
+            self.partitions.adopt(partition)
+        await self.replicas.adopt(states, cause)
+        for topic in dict.fromkeys(partition.topic for partition in states):
+            await self.partitions.elect_where_missing(cause, topic)
+        self.term.update_metadata(context.registered_brokers(), list(states))
+        for partition in states:
+            if partition in context.reassigning:
+                await self.reassignments.go_on(partition, context.assignment(partition), cause)
 
     async def close(self) -> None:
         """End all tasks and connections of the term."""

@@ -4,7 +4,7 @@ A term lasts from the election of a controller to its resignation. It is created
 dropped as a whole: no part of it is cleared or used again.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from barnabas_common.events import EventLog
@@ -16,7 +16,7 @@ from barnabas_controller.channels.request_batch import RequestBatch
 from barnabas_controller.config import ControllerConfig
 from barnabas_controller.state.context import ControllerContext
 from barnabas_controller.store.fenced_store import FencedStore
-from barnabas_controller.store.store import Store
+from barnabas_controller.store.store import Store, WrittenState
 from barnabas_controller.zookeeper.session import Watch
 
 # Puts an event on the controller's queue; it is dropped if the term ends before its turn.
@@ -35,8 +35,9 @@ class ControllerTerm:
     channels: ControllerChannelManager
     enqueue: Enqueue
     events: EventLog
-    # Awaited when the state of a partition was invalid and has been repaired.
-    on_state_repaired: Callable[[TopicPartition], Awaitable[None]]
+    # Awaited with the states, and the cause, when their znodes or those of their topics were
+    # invalid and have been repaired.
+    on_repaired: Callable[[Mapping[TopicPartition, WrittenState], str], Awaitable[None]]
 
     @property
     def store(self) -> Store:

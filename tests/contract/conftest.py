@@ -10,7 +10,12 @@ from barnabas_tools.local.zookeeper_server import (
     ZooKeeperMissing,
 )
 
-from tests.contract.zookeeper_servers import Ensemble, MemoryEnsemble, RealEnsemble
+from tests.contract.zookeeper_servers import (
+    Ensemble,
+    LaggingEnsemble,
+    MemoryEnsemble,
+    RealEnsemble,
+)
 
 _chroots = itertools.count()
 
@@ -33,10 +38,12 @@ def real_ensemble(zookeeper_server: EmbeddedZooKeeper) -> RealEnsemble:
     return RealEnsemble(zookeeper_server, f"/test/{next(_chroots)}")
 
 
-@pytest.fixture(params=["real", "memory"])
-def ensemble(request: pytest.FixtureRequest) -> Ensemble:
-    """The ZooKeeper that a contract test runs against; each test runs on both."""
+@pytest.fixture(params=["real", "memory", "lagging"])
+async def ensemble(request: pytest.FixtureRequest) -> Ensemble:
+    """The ZooKeeper that a contract test runs against; each test runs on all."""
     if request.param == "memory":
         return MemoryEnsemble()
+    if request.param == "lagging":
+        return LaggingEnsemble()
     server = request.getfixturevalue("zookeeper_server")
     return RealEnsemble(server, f"/test/{next(_chroots)}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from barnabas_controller.zookeeper.session import Session, State, WatchEvent
 from barnabas_simulator.zookeeper.server import MemoryZooKeeper, ZooKeeperCopy
 from barnabas_tools.local.zookeeper_server import EmbeddedZooKeeper
 
+LAG_SECONDS = 0.05
 SESSION_TIMEOUT_MS = 4000
 CONNECTION_TIMEOUT_MS = 3000
 _copies = itertools.count()
@@ -123,6 +125,28 @@ class MemoryEnsemble:
         return await self.server.client().connect(
             SESSION_TIMEOUT_MS, timeout_ms, last_zxid=last_zxid
         )
+
+
+class Always(random.Random):
+    """Every chance is taken."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+@dataclass
+class LaggingEnsemble(MemoryEnsemble):
+    """All sessions are connected to one server of several, which lags behind the others."""
+
+    def __post_init__(self) -> None:
+        self.fall_behind()
+
+    def fall_behind(self) -> None:
+        assert self.server.lag("client", LAG_SECONDS, Always()) is not None
+
+    async def start(self) -> None:
+        await super().start()
+        self.fall_behind()
 
 
 class Events:

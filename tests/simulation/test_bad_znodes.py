@@ -85,6 +85,55 @@ def test_a_known_topic_stays_as_it_was_while_its_znode_is_nonsense(data: bytes) 
     run_world(test)
 
 
+@pytest.mark.parametrize("data", NONSENSE + BAD_TOPICS)
+def test_a_topic_that_a_new_controller_could_not_read_goes_on_once_it_is_mended(
+    data: bytes,
+) -> None:
+    """Its partitions have leaders and ISRs already: they are not new."""
+
+    async def test(world: ControlWorld) -> None:
+        await start_cluster(world)
+        good = await raw(world, TOPIC)
+        await world.store.put(TOPIC, data)
+        await world.kill_and_expire(9, 1)
+        await world.until_state(OTHER, lambda s: s.leader == 2)
+        controller = world.controller()
+        assert controller is not None
+        await reported(world, TOPIC, controller.broker_id)
+        await world.store.put(TOPIC, good)
+        state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
+        assert (state.isr, state.leader_epoch) == ((2, 3), 2)
+        await world.start_broker(1)
+        await world.until(lambda: world.brokers[1].role(FLIGHTS) is not None)
+        assert world.controller() is controller
+
+    run_world(test)
+
+
+@pytest.mark.parametrize("path", [TOPIC, znodes.state_path(FLIGHTS)])
+def test_who_lost_records_while_a_znode_was_nonsense_leaves_the_isr_once_it_is_mended(
+    path: str,
+) -> None:
+    async def test(world: ControlWorld) -> None:
+        await start_cluster(world)
+        good = await raw(world, path)
+        await world.store.put(path, b"nonsense")
+        await world.kill_and_expire(9)
+        await world.until(lambda: world.controller() is not None)
+        controller = world.controller()
+        assert controller is not None
+        await reported(world, path, controller.broker_id)
+        victim = next(b for b in (2, 3) if b != controller.broker_id)
+        world.zookeeper.expire(world.kill(victim, keep_unflushed=False).session)
+        await world.until_state(OTHER, lambda s: victim not in s.isr)
+        await world.start_broker(victim)
+        await world.until(lambda: victim in controller.live_brokers())
+        await world.store.put(path, good)
+        await world.until_state(FLIGHTS, lambda s: victim not in s.isr)
+
+    run_world(test)
+
+
 @pytest.mark.parametrize("name", ["a b", "..x..y..?", "x" * 250, "ümlaut"])
 def test_a_topic_of_an_impossible_name_is_left_out(name: str) -> None:
     async def test(world: ControlWorld) -> None:

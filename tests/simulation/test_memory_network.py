@@ -92,6 +92,70 @@ def test_what_a_healed_link_held_back_arrives_in_order() -> None:
     simulate(scenario)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_frames_of_an_abandoned_connection_arrive_late_and_in_order(seed: int) -> None:
+    """After frames of the connection that its client opened in its place."""
+
+    async def scenario(scene: Scene) -> None:
+        await scene.channel.call(produce("echo"), timeout=5)
+        let_through = scene.network.hold_back("client", "server", patience=1.0)
+        assert let_through is not None
+        before = scene.now
+        calls = [
+            asyncio.create_task(scene.channel.call(produce("late", n), timeout=30))
+            for n in range(5)
+        ]
+        for call in calls:
+            with pytest.raises(MaybeApplied, match="reset by peer"):
+                await call
+        assert scene.now - before == pytest.approx(1.0, abs=0.1)
+        for n in range(5, 8):
+            await scene.channel.call(produce("new", n), timeout=5)
+        let_through()
+        await asyncio.sleep(1)
+        numbers = [request.partitions[0].partition for request in scene.peer.received[1:]]
+        assert numbers == [5, 6, 7, 0, 1, 2, 3, 4]
+        await scene.channel.call(produce("same connection"), timeout=5)
+
+    simulate(scenario, seed)
+
+
+def test_a_connection_that_sent_nothing_is_not_abandoned() -> None:
+    async def scenario(scene: Scene) -> None:
+        assert scene.network.hold_back("client", "server", patience=1.0) is None
+        await scene.channel.call(produce("echo"), timeout=5)
+        let_through = scene.network.hold_back("client", "server", patience=1.0)
+        assert let_through is not None
+        await asyncio.sleep(5)
+        let_through()
+        await scene.channel.call(produce("echo"), timeout=5)
+        assert scene.network.hold_back("server", "client", patience=1.0) is None
+        assert len(scene.peer.received) == 2
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_late_frames_reach_no_server_that_was_restarted(seed: int) -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.channel.call(produce("echo"), timeout=5)
+        let_through = scene.network.hold_back("client", "server", patience=0.0)
+        assert let_through is not None
+        with pytest.raises(MaybeApplied):
+            await scene.channel.call(produce("late"), timeout=30)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.kill_node("server/1")
+        scene.network.kill("server")
+        await serve(scene.network, scene.peer, incarnation=2)
+        let_through()
+        await asyncio.sleep(1)
+        assert scene.peer.finished == ["echo"]
+        await scene.channel.call(produce("back"), timeout=5)
+
+    simulate(scenario, seed)
+
+
 def test_a_connection_breaks_when_its_link_stays_cut() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.channel.call(produce("echo"), timeout=5)

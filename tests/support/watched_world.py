@@ -42,6 +42,9 @@ class WorldView:
     def is_to_be_deleted(self, _topic: str) -> bool:
         return False
 
+    def states(self) -> list[StateChange]:
+        raise NotImplementedError("there is no ZooKeeper to be restored")
+
     def changes(self) -> list[StateChange]:
         changes = []
         for key, state in self._world.states.items():

@@ -103,5 +103,4 @@ async def _look_again(term: ControllerTerm, partition: TopicPartition) -> None:
     if partition not in states:
         return
     logger.warning("%s: its state was repaired: %s", partition, states[partition].state)
-    term.context.leadership[partition] = states[partition].state
-    await term.on_state_repaired(partition)
+    await term.on_repaired(states, "its state znode was repaired")

@@ -21,6 +21,7 @@ from barnabas_controller.partitions.partition_state_machine import (
     PartitionStateMachine,
 )
 from barnabas_controller.partitions.replica_state_machine import ReplicaStateMachine
+from barnabas_controller.partitions.state_reading import read_states
 from barnabas_controller.state.states import PartitionState, ReplicaState
 from barnabas_controller.store import znodes
 from barnabas_controller.store.znodes import TopicZnode
@@ -93,6 +94,10 @@ class TopicChanges:
         created: list[TopicPartition] = []
         for topic, node in nodes.items():
             self._context.set_topic(topic, node)
+            partitions = self._context.partitions([topic])
+            if await self._term.store.exists(znodes.partitions_path(topic)) is not None:
+                created += await self._take_over(partitions)
+                continue
             self._term.events.record(
                 EventKind.TOPIC_CREATED,
                 f"{znodes.topic_path(topic)} was created in ZooKeeper",
@@ -100,8 +105,18 @@ class TopicChanges:
                 topic_id=node.topic_id,
                 partitions=len(node.partitions),
             )
-            created += self._context.partitions([topic])
+            created += partitions
         await self._start(created)
+
+    async def _take_over(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Take over the partitions of a topic that was malformed when this controller was elected.
+
+        Returns those that no controller has given a leader yet.
+        """
+        states = await read_states(self._term, partitions)
+        await self._term.on_repaired(states, "its topic's znode was repaired")
+        invalid = self._context.invalid_states
+        return [p for p in partitions if p not in states and p not in invalid]
 
     async def _on_topic_changed(self, topic: str) -> None:
         """`/brokers/topics/<topic>` was written, perhaps with more partitions."""

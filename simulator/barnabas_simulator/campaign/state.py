@@ -1,5 +1,7 @@
 """What ZooKeeper holds, read directly from the simulated server's tree without a request."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from barnabas_common.topic_name import INTERNAL_TOPICS
@@ -25,23 +27,42 @@ class PartitionState:
 
 
 def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, PartitionState]:
-    """Return every partition that has a state znode."""
-    tree, present = cluster.zookeeper.tree, registered(cluster)
+    """Return every partition that has a state znode, without those whose znodes are damaged."""
+    return states_in(cluster.zookeeper.tree, registered(cluster))
+
+
+def states_in(
+    tree: Tree, present: Mapping[int, znodes.Broker] | None = None
+) -> dict[TopicPartition, PartitionState]:
+    """Return the partitions of a tree; `present` brokers are registered."""
     topics = tree.find("/brokers/topics")
     found = {}
     for topic in sorted(topics.children) if topics is not None else []:
-        assignment = znodes.decode_topic(topic, tree.node(znodes.topic_path(topic)).data)
-        for number, replicas in assignment.partitions.items():
-            partition = TopicPartition(topic, number)
-            node = tree.find(znodes.state_path(partition))
-            if node is not None:
-                state = znodes.decode_state(partition, node.data, node.version)
-                assigned = tuple(replicas.replicas)
-                minimum = _minimum_isr(tree, topic, assigned)
-                online = [b for b in assigned if b in present]
-                known = leader_eligibility(state, assigned, online, present, minimum)
-                found[partition] = PartitionState(state, assigned, known.replacements)
+        with suppress(MalformedZnode):
+            assignment = znodes.decode_topic(topic, tree.node(znodes.topic_path(topic)).data)
+            for number, replicas in assignment.partitions.items():
+                partition, assigned = TopicPartition(topic, number), tuple(replicas.replicas)
+                with suppress(MalformedZnode):
+                    known = _partition_state(tree, partition, assigned, present or {})
+                    if known is not None:
+                        found[partition] = known
     return found
+
+
+def _partition_state(
+    tree: Tree,
+    partition: TopicPartition,
+    assigned: tuple[int, ...],
+    present: Mapping[int, znodes.Broker],
+) -> PartitionState | None:
+    node = tree.find(znodes.state_path(partition))
+    if node is None:
+        return None
+    state = znodes.decode_state(partition, node.data, node.version)
+    minimum = _minimum_isr(tree, partition.topic, assigned)
+    online = [broker_id for broker_id in assigned if broker_id in present]
+    known = leader_eligibility(state, assigned, online, present, minimum)
+    return PartitionState(state, assigned, known.replacements)
 
 
 def leader(cluster: SimulatedCluster, topic: str = "") -> int | None:
@@ -61,14 +82,15 @@ def _minimum_isr(tree: Tree, topic: str, replicas: tuple[int, ...]) -> MinimumIs
 
 
 def registered(cluster: SimulatedCluster) -> dict[int, znodes.Broker]:
-    """Return the running brokers whose znode exists, possibly of an earlier incarnation."""
+    """Return the running brokers with a sound znode, possibly of an earlier incarnation."""
     tree = cluster.zookeeper.tree
     nodes = {b: tree.find(znodes.broker_path(b)) for b in cluster.running_brokers}
-    return {
-        broker_id: znodes.decode_broker(broker_id, node.data, node.czxid)
-        for broker_id, node in nodes.items()
-        if node is not None
-    }
+    found = {}
+    for broker_id, node in nodes.items():
+        with suppress(MalformedZnode):
+            if node is not None:
+                found[broker_id] = znodes.decode_broker(broker_id, node.data, node.czxid)
+    return found
 
 
 def controller(cluster: SimulatedCluster) -> int | None:

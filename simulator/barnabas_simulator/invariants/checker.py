@@ -34,6 +34,7 @@ from barnabas_simulator.invariants.log_rules import Held, log_matching, strong_i
 from barnabas_simulator.invariants.logs.image import Images, LogImage
 from barnabas_simulator.invariants.producer_rules import check_producers
 from barnabas_simulator.invariants.reports import ClientReports
+from barnabas_simulator.invariants.restored import accept_copy, look_at
 from barnabas_simulator.invariants.seen import Seen
 from barnabas_simulator.invariants.truth import FaultBudget, Truth
 from barnabas_simulator.invariants.view import (
@@ -93,6 +94,9 @@ class Invariants(ClientReports):
         assert isinstance(loop, VirtualLoop)
         self.findings.loop, loop.after_turn = loop, self._after_turn
         if self._cluster is not None:
+            accept = partial(accept_copy, self._view, self._images)
+            known = self.truths, self._forgot_at, self._state_changed
+            self._cluster.zookeeper.acceptances.append(partial(accept, *known))
             self._cluster.observers[Service.CONTROL] = ControllerRequests(self.findings)
             self._cluster.observers[Service.COORDINATOR] = self._coordinator_asked
             self._cluster.observers[Service.REPLICA] = self.transactions.answers
@@ -139,14 +143,11 @@ class Invariants(ClientReports):
         self.groups.memory.look_at(member)
 
     def _incarnations_changed(self, incarnations: list[str]) -> None:
-        for gone in [
-            incarnation for incarnation in self._incarnations if incarnation not in incarnations
-        ]:
+        before = self._incarnations
+        for gone in [incarnation for incarnation in before if incarnation not in incarnations]:
             self.findings.note(f"{gone} is dead")
             self._beliefs.ended(gone)
-        for new in [
-            incarnation for incarnation in incarnations if incarnation not in self._incarnations
-        ]:
+        for new in [incarnation for incarnation in incarnations if incarnation not in before]:
             self.findings.note(f"{new} begins")
         self._incarnations = incarnations
         for key in [key for key in self._seen if key[0] not in incarnations]:
@@ -203,7 +204,8 @@ class Invariants(ClientReports):
         )
         for watcher in self.watchers:
             watcher.state_changed(partition, before, state, replicas)
-        self._hold(partition, control_rules.leader_in_isr, before, state, replicas)
+        newest = control_rules.NO_EPOCH if truth is None else max(truth.elected, default=-1)
+        self._hold(partition, control_rules.leader_in_isr, before, state, replicas, newest)
         self._hold(partition, control_rules.writes_are_fenced, state, controller_epoch)
         if truth is None:
             keyed = self._compaction.keyed(partition.topic)
@@ -256,7 +258,8 @@ class Invariants(ClientReports):
             self._check_global_loss(truth)
 
     def _check_candidate(self, truth: Truth, replica: Replica) -> None:
-        if truth.unclean_epoch is None and replica.broker_id not in truth.lapsed:
+        is_sure = truth.unclean_epoch is None and not truth.is_in_doubt
+        if is_sure and replica.broker_id not in truth.lapsed:
             self._hold(
                 truth.partition,
                 durability_rules.candidate_completeness,
@@ -327,6 +330,7 @@ class Invariants(ClientReports):
                     self.transactions.look_at(replica, partition, image)
         for truth in self.truths.values():
             held = self._held(truth)
+            look_at(truth, [one.replica for one in held])
             for index, one in enumerate(held):
                 self._compaction.look_at(truth, one.replica.broker_id)
                 self._hold(
@@ -337,7 +341,7 @@ class Invariants(ClientReports):
                 )
                 for other in held[index + 1 :]:
                     self._hold(truth.partition, log_matching, one, other, not truth.forked)
-                if one.replica.led_epoch is not None and not truth.forked:
+                if one.replica.led_epoch is not None and not (truth.forked or truth.is_in_doubt):
                     self._compare_with_isr(truth, one, held)
         self.groups.memory.sample()
 

@@ -8,16 +8,24 @@ from barnabas_controller.store.leader_and_isr import NO_LEADER, RECOVERING, Lead
 from barnabas_simulator.invariants.rule import rule
 
 ANY_EPOCH = -1
+NO_EPOCH = -1
 
 
 @rule("I2 LeaderInIsr")
 def leader_in_isr(
-    before: LeaderAndIsr | None, after: LeaderAndIsr, replicas: Sequence[int]
+    before: LeaderAndIsr | None,
+    after: LeaderAndIsr,
+    replicas: Sequence[int],
+    newest_epoch: int = NO_EPOCH,
 ) -> str | None:
     """In ZooKeeper the ISR is never empty and holds only replicas, each once. The leader is one of
     them, or there is none. A new leader comes from the previous ISR or the eligible replicas,
     unless the election is marked as unclean (KIP-704). (Gustafson, LeaderInIsr; Vanlightly,
-    IsrNonEmpty.)"""
+    IsrNonEmpty.)
+
+    If the state had been set back, below the `newest_epoch` that was elected, then the ISR before
+    is of no account in an election above that: the leader of that epoch goes on, or the replica
+    with the newest log (`docs/failures.md`). I4 demands of it all that is committed."""
     if not after.isr or len(set(after.isr)) != len(after.isr):
         return f"no ISR: {after}"
     if replicas and not set(after.isr) <= set(replicas):
@@ -26,6 +34,8 @@ def leader_in_isr(
         return None
     if after.leader not in after.isr:
         return f"the leader is not in the ISR: {after}"
+    if before is not None and before.leader_epoch < newest_epoch < after.leader_epoch:
+        return None
     known = None if before is None else (*before.isr, *before.eligible)
     if known is not None and after.leader not in known and not is_unclean(before, after):
         return f"the new leader is neither of the ISR before nor eligible: {before}, then {after}"

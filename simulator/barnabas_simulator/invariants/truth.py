@@ -39,8 +39,10 @@ class Truth:
 
     `lapsed`: replicas in the ISR, and eligible ones, whose disks have lost something since they
     last proved to be in sync. `unclean_epoch`: of an unclean election whose leader has not started
-    yet. `forked`: a loss was excused, so logs may differ until all is healed. `elected` and `led`:
-    the leader of each epoch, by ZooKeeper and in fact. `unsettled`: records that clients have seen
+    yet. `is_in_doubt`: its state is from an older copy of ZooKeeper, so that members of the ISR may
+    be behind, until all have caught up with a leader that has everything. `forked`: a loss was
+    excused, so logs may differ until all is healed. `elected` and `led`: the leader of each epoch,
+    by ZooKeeper and in fact. `unsettled`: records that clients have seen
     and no legitimate leader has exposed yet. `claimed`: the highest high watermark of any replica,
     and `claimed_by` which one. `topic_id`: None if unknown. `keyed`: the committed records by key,
     None unless the partition is compacted.
@@ -58,6 +60,7 @@ class Truth:
     lapsed: set[int] = field(default_factory=set)
     unclean_epoch: int | None = None
     forked: bool = False
+    is_in_doubt: bool = False
     elected: dict[int, int] = field(default_factory=dict)
     led: dict[int, int] = field(default_factory=dict)
     leader_changes: list[float] = field(default_factory=list)

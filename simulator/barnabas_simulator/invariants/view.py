@@ -20,6 +20,7 @@ from barnabas_controller.zookeeper.session import EventType, WatchEvent
 
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.disk import MemoryDisk
+from barnabas_simulator.zookeeper.tree import Tree
 
 NO_CONTROLLER = -1
 _TOPICS = "/brokers/topics/"
@@ -67,6 +68,8 @@ class View(Protocol):
     def running(self) -> Sequence[Running]: ...
 
     def changes(self) -> Sequence[StateChange]: ...
+
+    def states(self) -> Sequence[StateChange]: ...
 
     def is_to_be_deleted(self, topic: str) -> bool: ...
 
@@ -137,10 +140,26 @@ class ClusterView:
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
-        self._tree = cluster.zookeeper.tree
         self._changes: list[StateChange] = []
+        self._topics: dict[str, znodes.TopicZnode] = {}
         self._known: dict[str, Running] = {}
         cluster.zookeeper.observers.append(self._observe)
+
+    @property
+    def _tree(self) -> Tree:
+        return self._cluster.zookeeper.tree  # another one once a copy was restored
+
+    def states(self) -> list[StateChange]:
+        """Return all states as they are now, without a controller that has written them."""
+        topics = self._tree.find(znodes.TOPICS)
+        found = []
+        for topic in sorted(topics.children) if topics is not None else ():
+            partitions = self._tree.find(znodes.partitions_path(topic))
+            for number in sorted(partitions.children) if partitions is not None else ():
+                change = self._change_of(TopicPartition(topic, int(number)))
+                if change.state is not None:
+                    found.append(change._replace(controller_epoch=NO_CONTROLLER))
+        return found
 
     @property
     def disks(self) -> dict[int, MemoryDisk]:
@@ -181,8 +200,11 @@ class ClusterView:
             if event.path.endswith("/state") and event.type is not EventType.CHILDREN:
                 partition = _partition_of(event.path)
                 if partition is not None:
-                    with contextlib.suppress(MalformedZnode):  # written by a test
-                        self._changes.append(self._change_of(partition))
+                    with contextlib.suppress(MalformedZnode):  # damaged by a fault
+                        change = self._change_of(partition)
+                        if self._cluster.zookeeper.is_by_tool:  # which asks no controller
+                            change = change._replace(controller_epoch=NO_CONTROLLER)
+                        self._changes.append(change)
             elif event.type is EventType.CHANGED and event.path.startswith(_TOPICS):
                 self._replicas_changed(event.path.removeprefix(_TOPICS))
 
@@ -203,13 +225,22 @@ class ClusterView:
         state, replicas, topic_id = None, tuple[int, ...](), None
         if node is not None:
             state = znodes.decode_state(partition, node.data, node.version)
-        if topic is not None:
-            decoded = znodes.decode_topic(partition.topic, topic.data)
+        decoded = self._decoded(partition.topic, topic.data) if topic is not None else None
+        if decoded is not None:
             topic_id = decoded.topic_id
             if partition.partition in decoded.partitions:
                 replicas = tuple(decoded.partitions[partition.partition].replicas)
-        number = NO_CONTROLLER if epoch is None else znodes.decode_controller_epoch(epoch.data)
+        number = NO_CONTROLLER
+        if epoch is not None:
+            with contextlib.suppress(MalformedZnode):
+                number = znodes.decode_controller_epoch(epoch.data)
         return StateChange(partition, state, replicas, number, topic_id)
+
+    def _decoded(self, topic: str, data: bytes) -> znodes.TopicZnode | None:
+        """Return the topic; while its znode is damaged, as it was before."""
+        with contextlib.suppress(MalformedZnode):
+            self._topics[topic] = znodes.decode_topic(topic, data)
+        return self._topics.get(topic)
 
 
 def _partition_of(path: str) -> TopicPartition | None:

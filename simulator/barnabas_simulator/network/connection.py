@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import Context
 from dataclasses import dataclass
+from functools import partial
 
 from barnabas_broker.rpc.credits import Credits
 from barnabas_common.transport.stream import StreamBroken
@@ -34,6 +35,25 @@ class Connection:
         """Send again what was held back, after a link has healed."""
         self._to_server.flush()
         self._to_client.flush()
+
+    def hold_back(self, patience: float) -> None:
+        """Hold back what the client sends; `patience` seconds after the first frame it gives up.
+
+        The server does not notice.
+        """
+        self._to_server.hold_back(partial(self._give_up_later, patience))
+
+    def let_through(self) -> None:
+        """Undo `hold_back`: what was held back arrives, also if its sender has given up."""
+        self._to_server.let_through()
+
+    def _give_up_later(self, patience: float) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(patience, self._give_up, context=Context())
+
+    def _give_up(self) -> None:
+        self.client_end.break_off("connection reset by peer")
+        self._to_server.send(_Reset("connection reset by peer"))
 
     def lose_what_is_in_flight(self) -> None:
         self._to_server.lose()
@@ -80,6 +100,8 @@ class _Pipe:
         self._last_arrival = 0.0
         self._in_flight: deque[bytes | _Reset] = deque()
         self._timers = 0
+        self._is_held_back = False
+        self._first_held: Callable[[], None] | None = None
 
     def send(self, item: bytes | _Reset) -> None:
         if self._links.breaks(self._link):
@@ -89,11 +111,25 @@ class _Pipe:
             self._links.on_frame(self._link, item)
         self._in_flight.append(item)
         self.flush()
+        if self._is_held_back and self._first_held is not None:
+            notify, self._first_held = self._first_held, None
+            notify()
+
+    def hold_back(self, first_held: Callable[[], None]) -> None:
+        """Deliver nothing until `let_through`; `first_held` is called at the next frame."""
+        self._is_held_back, self._first_held = True, first_held
+
+    def let_through(self) -> None:
+        self._is_held_back, self._first_held = False, None
+        self.flush()
 
     def flush(self) -> None:
         """Schedule what is new, and what a cut link or a dark host held back."""
-        while self._timers < len(self._in_flight) and not self._links.swallows(self._nodes):
+        while self._timers < len(self._in_flight) and not self._stands_still():
             self._schedule()
+
+    def _stands_still(self) -> bool:
+        return self._is_held_back or self._links.swallows(self._nodes)
 
     def lose(self) -> None:
         self._in_flight.clear()
@@ -108,7 +144,7 @@ class _Pipe:
 
     def _arrive(self) -> None:
         self._timers -= 1
-        if self._in_flight and not self._links.swallows(self._nodes):
+        if self._in_flight and not self._stands_still():
             self._target.receive(self._in_flight.popleft())
 
 

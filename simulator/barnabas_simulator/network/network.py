@@ -14,7 +14,7 @@ also name incarnations, and ends with them.
 import asyncio
 import errno
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 
 from barnabas_broker.rpc.acceptor import Acceptor, Limits
@@ -84,6 +84,22 @@ class MemoryNetwork:
         """Break every connection between two hosts; what is in flight is lost."""
         for connection in self._between(one, other):
             connection.break_both("connection reset by peer")
+
+    def hold_back(self, client: str, server: str, patience: float) -> Callable[[], None] | None:
+        """Hold back what one host sends over its open connections to another.
+
+        The client sees them as broken `patience` seconds after the first frame and opens new ones.
+        Returns what lets the old frames arrive; None if there is no such connection.
+        """
+        held = [c for c in self._connections if c.hosts == link_of(client, server)]
+        for connection in held:
+            connection.hold_back(patience)
+
+        def let_through() -> None:
+            for connection in held:
+                connection.let_through()
+
+        return let_through if held else None
 
     def lose_power(self, host: str) -> None:
         """Let a host stop without notice; its peers wait, for answers and for connections."""

@@ -11,125 +11,40 @@ own clock; nothing is random. Held to the same contract tests as a real ensemble
 
 import asyncio
 import hashlib
+import random
 from collections.abc import Callable
 from contextvars import Context
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 from barnabas_controller.zookeeper.session import (
     Create,
-    EventType,
+    Delete,
     Session,
     SessionExpired,
     SetData,
-    Watch,
     WatchEvent,
     ZooKeeperError,
-    ZooKeeperUnreachable,
-    unreachable,
 )
 
+from barnabas_simulator.zookeeper.client import MemoryClient, ServerSession
+from barnabas_simulator.zookeeper.lagging import Change, LaggingServer
 from barnabas_simulator.zookeeper.session import (
-    Event,
     Fault,
     Link,
     MemorySession,
     Reply,
     Request,
     Watching,
-    WatchKind,
 )
 from barnabas_simulator.zookeeper.tree import Tree
+from barnabas_simulator.zookeeper.watches import Watches
+
+T = TypeVar("T")
 
 _FIRST_SESSION_ID = 0x1000_0000_0000
-_RETRY_SECONDS = 0.1
-_FIRES = {
-    EventType.CREATED: (WatchKind.DATA,),
-    EventType.CHANGED: (WatchKind.DATA,),
-    EventType.DELETED: (WatchKind.DATA, WatchKind.CHILDREN),
-    EventType.CHILDREN: (WatchKind.CHILDREN,),
-}
-
-
-@dataclass(eq=False)
-class ServerSession:
-    """A session at the server: the client's side that holds it now, and when it will expire."""
-
-    session_id: int
-    password: bytes
-    timeout: float
-    holder: MemorySession | None = None
-    expiry: asyncio.TimerHandle | None = None
-
-
-@dataclass(eq=False)
-class MemoryClient:
-    """One process's way to ZooKeeper; `connect` is a `Connect`."""
-
-    server: "MemoryZooKeeper"
-    name: str
-    reachable: bool = True
-    sessions: list[MemorySession] = field(default_factory=list)
-
-    async def connect(
-        self,
-        session_timeout_ms: int,
-        connection_timeout_ms: int,
-        attach: tuple[int, bytes] | None = None,
-        last_zxid: int = 0,
-    ) -> Session:
-        """Return a connected session; see `barnabas_controller.zookeeper.session.Connect`."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + connection_timeout_ms / 1000
-        await asyncio.sleep(2 * self.server.latency)
-        while not self.is_served(last_zxid):
-            remaining = deadline - loop.time()
-            if remaining <= 0:
-                what = f"{self.name}: ZooKeeper did not answer within {connection_timeout_ms} ms"
-                raise self.why_unreachable(what, last_zxid)
-            await asyncio.sleep(min(_RETRY_SECONDS, remaining))
-        record = self.server.open_session(session_timeout_ms / 1000, attach)
-        session = MemorySession(self, self.server, record.session_id, record.password, last_zxid)
-        self.sessions.append(session)
-        self.server.attach(record, session)
-        return session
-
-    def is_served(self, last_zxid: int) -> bool:
-        """Whether the server takes sessions of this process; one that is behind takes none."""
-        return self.reachable and self.server.running and self.server.tree.zxid >= last_zxid
-
-    def why_unreachable(self, what: str, last_zxid: int) -> ZooKeeperUnreachable:
-        """Why it does not."""
-        answers = self.reachable and self.server.running
-        return unreachable(what, self.server.tree.zxid if answers else None, last_zxid)
-
-    def disconnect(self) -> None:
-        """Disconnect this process from ZooKeeper until `reconnect`."""
-        self.reachable = False
-        for session in list(self.sessions):
-            session.lose_connection()
-
-    def reconnect(self) -> None:
-        """Undo `disconnect`: the sessions reconnect, or find out that they have expired."""
-        self.reachable = True
-        for session in list(self.sessions):
-            session.reconnect_soon()
-
-    def fall_silent(self) -> None:
-        """Stop the heartbeats of a process that is suspended; its sessions expire in time."""
-        for session in list(self.sessions):
-            self.server.miss_heartbeats(session)
-
-    def speak_again(self) -> None:
-        """Undo `fall_silent`: sessions that have not expired continue."""
-        for session in list(self.sessions):
-            self.server.hear(session)
-
-    def crash(self) -> None:
-        """End the process: its sessions send no heartbeats and call no listeners any more."""
-        for session in list(self.sessions):
-            session.abandon()
-        self.sessions.clear()
 
 
 @dataclass(frozen=True)
@@ -147,14 +62,20 @@ class MemoryZooKeeper:
         self.latency = latency
         self.tree = Tree()
         self.running = True
+        self.acceptances: list[Callable[[], None]] = []
+        """Called when all processes have ended that had seen more than a restored copy has."""
+        self.is_by_tool = False
+        """Whether the change that is observed now was made by a tool, not by a broker."""
         self.observers: list[Callable[[list[WatchEvent]], None]] = []
         """Called with every change when it is made, before any watch."""
         self._wall_ms = wall_ms
         self._context = Context()  # its own, so that no client's death removes its timers
         self._sessions: dict[int, ServerSession] = {}
+        self._ending: dict[int, ServerSession] = {}  # ended, and their server lags
         self._opened = 0
         self._clients: dict[str, MemoryClient] = {}
-        self._watches: dict[tuple[WatchKind, str], dict[Watching, None]] = {}
+        self.watches = Watches()
+        self._lagging: dict[str, LaggingServer] = {}  # by the host that is connected to it
         # Called with the paths that a request has just changed, before the answer is sent.
         self.on_write: Callable[[list[str]], None] | None = None
 
@@ -176,6 +97,8 @@ class MemoryZooKeeper:
             if record.holder is not None:
                 record.holder.lose_connection()
             self._keep_alive(record)
+        for host in list(self._lagging):
+            self._catch_up(host)
 
     def start(self) -> None:
         """Start again with all data; every session has its whole timeout to reconnect."""
@@ -195,11 +118,53 @@ class MemoryZooKeeper:
         """Put a copy back, while the server is stopped: what came after it is gone."""
         assert not self.running
         self.tree = deepcopy(copy.tree)
-        self._watches.clear()
+        self.watches = Watches()
         self._sessions = {
             session_id: ServerSession(session_id, password, timeout)
             for session_id, (password, timeout) in copy.sessions.items()
         }
+
+    def accept_copy(self) -> None:
+        """Notify those who are concerned that no process is left that has seen more."""
+        for accept in self.acceptances:
+            accept()
+
+    def lag(self, host: str, seconds: float, chance: random.Random) -> Callable[[], None] | None:
+        """Let the server that a host is connected to fall behind the others.
+
+        Its clients may find another when they reconnect. Returns what lets it catch up; None if it
+        lags already.
+        """
+        if not self.running or host in self._lagging:
+            return None
+        server = LaggingServer(self.tree, seconds, chance, self._context)
+        self._lagging[host] = server
+        for record in self._sessions.values():
+            if record.holder is not None and record.holder.host == host:
+                self._move(record, server)
+
+        def end() -> None:
+            if self._lagging.get(host) is server:
+                self._catch_up(host)
+
+        return end
+
+    def _catch_up(self, host: str) -> None:
+        server = self._lagging.pop(host)
+        server.catch_up()
+        for record in self._sessions.values():
+            if record.behind is server:
+                self._move(record, None)
+
+    def _move(self, record: ServerSession, server: LaggingServer | None) -> None:
+        """Let another server, or the head, have a session and its watches."""
+        before, record.behind = record.behind, server
+        if before is server:
+            return
+        source = self.watches.take if before is None else before.leave
+        target = self.watches if server is None else server.watches
+        for watching in source(record.session_id):
+            target.add(watching)
 
     def expire(self, session: Session) -> None:
         """End a session now, as if its timeout had passed."""
@@ -217,16 +182,26 @@ class MemoryZooKeeper:
 
     def put(self, path: str, data: bytes, sequential: bool = False) -> None:
         """Create or overwrite a znode, as another tool would; `sequential` as in ZooKeeper."""
-        self.tree.changed = []
+        now = self.now_ms()
         if sequential:
-            self.tree.create_sequential(Create(path, data), 0, self.now_ms())
+            self._by_tool(lambda tree: tree.create_sequential(Create(path, data), 0, now))
         else:
             exists = self.tree.find(path) is not None
             operation = SetData(path, data) if exists else Create(path, data)
-            self.tree.apply(operation, 0, self.now_ms())
+            self._by_tool(lambda tree: tree.apply(operation, 0, now))
+
+    def delete(self, path: str) -> None:
+        """Delete a znode, as another tool would."""
+        now = self.now_ms()
+        self._by_tool(lambda tree: tree.apply(Delete(path), 0, now))
+
+    def _by_tool(self, change: Change) -> None:
+        self._commit(change)
         if self.on_write is not None:
             self.on_write([event.path for event in self.tree.changed])
+        self.is_by_tool = True
         self._fire(self.tree.changed)
+        self.is_by_tool = False
 
     # Sessions
 
@@ -259,10 +234,20 @@ class MemoryZooKeeper:
             record.holder.lose_connection()
         self._keep_alive(record)
         record.holder = session
+        server = self._lagging.get(session.host)
+        lands_there = server is not None and server.accepts(session)
+        self._move(record, server if lands_there else None)
         session.connected(
             Link(self.latency, self.handle, self._context),
             Link(self.latency, session.receive, session.context),
         )
+
+    async def opened(self, record: ServerSession) -> None:
+        """Wait until the server of a new session has made the change that opened it."""
+        if record.behind is not None:
+            arrived = asyncio.Event()
+            record.behind.after_latest(arrived.set)
+            await arrived.wait()
 
     def lost(self, session: MemorySession) -> None:
         """Start the session's timeout, after the connection of its client broke."""
@@ -300,11 +285,19 @@ class MemoryZooKeeper:
         """End a session: delete its ephemerals, and disconnect a client that still holds it."""
         self._keep_alive(record)
         del self._sessions[record.session_id]
-        for watching in self._watches.values():
-            for watch in [w for w in watching if w.session.session_id == record.session_id]:
-                del watching[watch]
-        self.tree.delete_ephemerals(record.session_id)
+        self.watches.take(record.session_id)
+        self._commit(lambda tree: tree.delete_ephemerals(record.session_id))
         self._fire(self.tree.changed)
+        if record.behind is None:
+            self._disconnect(record)
+        else:
+            self._ending[record.session_id] = record
+            record.behind.after_latest(partial(self._disconnect, record))
+
+    def _disconnect(self, record: ServerSession) -> None:
+        self._ending.pop(record.session_id, None)
+        if record.behind is not None:
+            record.behind.watches.take(record.session_id)
         if record.holder is not None:
             record.holder.lose_connection()
 
@@ -313,67 +306,95 @@ class MemoryZooKeeper:
     def handle(self, message: object) -> None:
         """Carry out a request that arrived over a link."""
         assert isinstance(message, Request)
-        if message.session.session_id not in self._sessions:
+        session = message.session
+        record = self._known(session)
+        if record is None:
             return  # sent before its session expired
-        session, fault = message.session, message.session.fault
+        fault = session.fault
         hit = fault is not None and message.path.startswith(fault.path_prefix)
         if fault is not None and hit:
             session.fault = None
             if not fault.applied:
                 session.lose_connection()
                 return
-        reply = self._answer(message)
-        if self.on_write is not None and self.tree.changed:
-            self.on_write([event.path for event in self.tree.changed])
+        if message.reads:
+            read = partial(self._read, record, message, session.link)
+            read() if record.behind is None else record.behind.in_turn(record.session_id, read)
+        elif record.session_id in self._sessions:
+            self._write(record, message)
         if hit:
             session.lose_connection()
-        elif session.link is not None:
-            session.link.deliver(reply)
 
-    def _answer(self, request: Request) -> Reply:
-        session_id = request.session.session_id
+    def _known(self, session: MemorySession) -> ServerSession | None:
+        """Return a session that lives, or of whose end its server has not heard yet."""
+        return self._sessions.get(session.session_id) or self._ending.get(session.session_id)
+
+    def _read(self, record: ServerSession, request: Request, link: Link | None) -> None:
+        session, behind = request.session, record.behind
+        if link is None or session.link is not link:
+            return  # its connection broke before its turn
+        tree = self.tree if behind is None else behind.tree
+        watches = self.watches if behind is None else behind.watches
+        result, error = _result(request, tree, self.now_ms())
+        if error is None and request.watch is not None:
+            request.watching = watches.arm(session, request.kind, request.path, request.watch)
+        link.deliver(Reply(request, result, error, tree.zxid))
+
+    def _write(self, record: ServerSession, request: Request) -> None:
+        """Change the head; answer when the client's server has made the change too."""
+        link, behind, now = request.session.link, record.behind, self.now_ms()
+        result, error = None, None
         if request.closes_session:
-            record = self._sessions[session_id]
             record.holder = None
             self._end(record)
-            return Reply(request, None, None)
-        self.tree.changed = []
+        else:
+            self.tree.changed = []
+            result, error = self._commit(lambda tree: _result(request, tree, now))
+            if error is None:
+                self._fire(self.tree.changed)
+        if self.on_write is not None and self.tree.changed:
+            self.on_write([event.path for event in self.tree.changed])
+
+        def answer() -> None:
+            if link is not None and request.session.link is link:
+                tree = self.tree if behind is None else behind.tree
+                link.deliver(Reply(request, result, error, tree.zxid))
+
+        answer() if behind is None else behind.after_latest(answer, record.session_id)
+
+    def _commit(self, change: Callable[[Tree], T]) -> T:
+        """Change the head, and in time the servers that lag."""
         try:
-            result = request.apply(self.tree, session_id, self.now_ms())
-        except ZooKeeperError as error:
-            if not request.watches_missing(error):
-                return Reply(request, None, error)
-            result = None
-        self._fire(self.tree.changed)
-        if request.watch is not None:
-            request.watching = self._arm(request.session, request.kind, request.path, request.watch)
-        return Reply(request, result, None)
+            return change(self.tree)
+        finally:
+            for server in self._lagging.values():
+                server.committed(change, self.tree.changed)
 
     # Watches
 
-    def _arm(
-        self, session: MemorySession, kind: WatchKind, path: str, watch: Watch
-    ) -> Watching | None:
-        """Arm a watch; returns None if the same watch is already armed there."""
-        watching = self._watches.setdefault((kind, path), {})
-        if any(w.session is session and w.watch == watch for w in watching):
-            return None
-        armed = Watching(session, kind, path, watch)
-        watching[armed] = None
-        return armed
+    def zxid_of(self, session: MemorySession) -> int:
+        record = self._known(session)
+        tree = self.tree if record is None or record.behind is None else record.behind.tree
+        return tree.zxid
 
     def disarm(self, watching: Watching) -> None:
         """Remove a watch whose reply never reached the client."""
-        self._watches.get((watching.kind, watching.path), {}).pop(watching, None)
+        for watches in (self.watches, *(server.watches for server in self._lagging.values())):
+            watches.disarm(watching)
 
     def _fire(self, events: list[WatchEvent]) -> None:
         if events:
             for observe in self.observers:
                 observe(events)
-        for event in events:
-            for kind in _FIRES[event.type]:
-                for watching in self._watches.pop((kind, event.path), {}):
-                    watching.session.send_event(Event(watching, event))
+        self.watches.fire(events)
+
+
+def _result(request: Request, tree: Tree, now_ms: int) -> tuple[Any, ZooKeeperError | None]:
+    """Carry out a request; a missing node is no error for `exists`."""
+    try:
+        return request.apply(tree, request.session.session_id, now_ms), None
+    except ZooKeeperError as error:
+        return None, None if request.watches_missing(error) else error
 
 
 def _memory(session: Session) -> MemorySession:

@@ -65,6 +65,7 @@ class Request:
     watch: Watch | None = None
     kind: WatchKind = WatchKind.DATA
     watch_if_missing: bool = False
+    reads: bool = False
     closes_session: bool = False
     watching: Watching | None = None
 
@@ -78,6 +79,7 @@ class Reply:
     request: Request
     result: Any
     error: ZooKeeperError | None
+    zxid: int
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,10 @@ class Server(Protocol):
     running: bool
     tree: Tree
 
+    def zxid_of(self, session: "MemorySession") -> int:
+        """Return the newest transaction of the server that the session is connected to."""
+        ...
+
     def reattach(self, session: "MemorySession") -> None: ...
 
     def lost(self, session: "MemorySession") -> None: ...
@@ -173,6 +179,14 @@ class MemorySession:
         self._missed: list[Event] = []
 
     @property
+    def host(self) -> str:
+        return self._client.name.partition("/")[0]
+
+    @property
+    def has_missed_events(self) -> bool:
+        return bool(self._missed)
+
+    @property
     def session_id(self) -> int:
         return self._id
 
@@ -205,7 +219,8 @@ class MemorySession:
         """Break the connection: requests and replies in flight are lost, events are kept."""
         if self._to_server is None or self.link is None:
             return
-        self.last_zxid = self._server.tree.zxid  # the replies to heartbeats carry it
+        # The replies to heartbeats carry it.
+        self.last_zxid = max(self.last_zxid, self._server.zxid_of(self))
         self._to_server.cut()
         for message in self.link.cut():
             if isinstance(message, Event) and message.watching.acknowledged:
@@ -297,7 +312,7 @@ class MemorySession:
                 message.watching.watch(message.event)
             return
         assert isinstance(message, Reply)
-        self.last_zxid = self._server.tree.zxid
+        self.last_zxid = max(self.last_zxid, message.zxid)
         request = message.request
         self._in_flight.pop(request, None)
         if request.watching is not None:
@@ -349,12 +364,16 @@ class MemorySession:
             node = tree.node(path)
             return node.data, node.stat
 
-        found: tuple[bytes, Stat] = await self._ask(path, read, watch=watch)
+        found: tuple[bytes, Stat] = await self._ask(path, read, watch=watch, reads=True)
         return found
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         stat: Stat | None = await self._ask(
-            path, lambda tree, *_: tree.node(path).stat, watch=watch, watch_if_missing=True
+            path,
+            lambda tree, *_: tree.node(path).stat,
+            watch=watch,
+            watch_if_missing=True,
+            reads=True,
         )
         return stat
 
@@ -364,6 +383,7 @@ class MemorySession:
             lambda tree, *_: sorted(tree.node(path).children),
             watch=watch,
             kind=WatchKind.CHILDREN,
+            reads=True,
         )
         return names
 

@@ -49,6 +49,8 @@ class FaultKind(StrEnum):
     FLAKY = "flaky"  # some frames break their connection
     SLOW = "slow"
     DELAY = "delay"  # one way between two brokers, by more than SLOW
+    LATE_FRAMES = "late-frames"  # of connections that the sender has given up; then new ones
+    CUT_CONTROLLER = "cut-controller"  # a leader from it; `other`: "to", "from" or "both" ways
 
     # the disk
     FAIL_WRITE = "fail-write"
@@ -63,6 +65,11 @@ class FaultKind(StrEnum):
     LOSE_ZOOKEEPER_REQUEST = "lose-zookeeper-request"
     LOSE_ZOOKEEPER_ANSWER = "lose-zookeeper-answer"
     ZOOKEEPER_DOWN = "zookeeper-down"
+    LAG_ZOOKEEPER = "lag-zookeeper"  # a broker's server, `other` seconds behind the ensemble
+    SPOIL_ZNODE = "spoil-znode"  # malformed data; `target`: which `Znode`, `other`: whose
+    DELETE_ZNODE = "delete-znode"  # of a session that lives
+    SET_BACK_EPOCH = "set-back-epoch"  # an older one is written, then a controller elected
+    RESTORE_ZOOKEEPER = "restore-zookeeper"  # a copy of `other` seconds ago; then all restart
     SPOIL_SETTINGS = "spoil-settings"  # malformed settings for all brokers
 
 
@@ -77,6 +84,31 @@ OF_TRANSACTIONS = (
     FaultKind.PAUSE_TRANSACTIONAL,
     FaultKind.ZOMBIE,
 )
+OF_CONNECTIONS = (FaultKind.LATE_FRAMES, FaultKind.CUT_CONTROLLER)
+OF_SESSIONS = (
+    FaultKind.EXPIRE,
+    FaultKind.LOSE_ZOOKEEPER_REQUEST,
+    FaultKind.LOSE_ZOOKEEPER_ANSWER,
+)
+OF_ZOOKEEPER = (
+    FaultKind.ZOOKEEPER_DOWN,
+    FaultKind.SPOIL_SETTINGS,
+    FaultKind.LAG_ZOOKEEPER,
+    FaultKind.SPOIL_ZNODE,
+    FaultKind.DELETE_ZNODE,
+    FaultKind.SET_BACK_EPOCH,
+)
+
+
+class Znode(StrEnum):
+    """What faults of znodes damage."""
+
+    REGISTRATION = "registration"  # of a broker
+    STATE = "state"  # of a partition
+    TOPIC = "topic"
+    TOPIC_CONFIG = "topic-config"
+    CONTROLLER = "controller"
+    CONTROLLER_EPOCH = "controller-epoch"
 
 
 @dataclass(frozen=True)

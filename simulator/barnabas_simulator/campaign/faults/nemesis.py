@@ -4,13 +4,11 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 
 from barnabas_broker.log.manager.offset_checkpoints import CLEAN_OFFSETS, RECOVERY_POINTS
 from barnabas_common.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 
 from barnabas_simulator.campaign import state
-from barnabas_simulator.campaign.faults import spoiling
 from barnabas_simulator.campaign.faults.budget import (
     folders_to_lose,
     isr_memberships_kept,
@@ -18,8 +16,18 @@ from barnabas_simulator.campaign.faults.budget import (
     last_epoch,
     may_forget,
 )
-from barnabas_simulator.campaign.faults.faults import OF_TRANSACTIONS, Fault, FaultKind
+from barnabas_simulator.campaign.faults.connection_faults import ConnectionFaults
+from barnabas_simulator.campaign.faults.faults import (
+    OF_CONNECTIONS,
+    OF_SESSIONS,
+    OF_TRANSACTIONS,
+    OF_ZOOKEEPER,
+    Fault,
+    FaultKind,
+)
 from barnabas_simulator.campaign.faults.network_faults import NetworkFaults
+from barnabas_simulator.campaign.faults.restored_copy import RestoredCopy
+from barnabas_simulator.campaign.faults.zookeeper_faults import ZooKeeperFaults
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants.durability_rules import CHECKPOINTS
 
@@ -52,9 +60,12 @@ class Nemesis:
         self.struck: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
         self.network = NetworkFaults(cluster, clients)
+        self._chance = random.Random("nemesis")
+        self._restored = RestoredCopy(cluster)
+        self._connections = ConnectionFaults(cluster, self.network, clients, self._resolve)
+        self._zookeeper = ZooKeeperFaults(cluster, self._resolve, self._chance)
         self._cluster = cluster
         self._strike_client = strike_client
-        self._chance = random.Random("nemesis")
         self._note = note
         self._down: Counter[int] = Counter()  # brokers that must not be started yet
         self._without_zookeeper: Counter[int] = Counter()
@@ -71,6 +82,7 @@ class Nemesis:
         """Strike each fault at its time, counted from now."""
         loop = asyncio.get_running_loop()
         began = loop.time()
+        self._restored.schedule(faults)
         for fault in faults:
             await asyncio.sleep(max(0.0, began + fault.at - loop.time()))
             await self._strike(fault)
@@ -105,10 +117,8 @@ class Nemesis:
         match fault.kind:
             case FaultKind.KILL_ALL:
                 undo = self._kill_all()
-            case FaultKind.ZOOKEEPER_DOWN:
-                undo = self._stop_zookeeper()
-            case FaultKind.SPOIL_SETTINGS:
-                undo = self._spoil_settings()
+            case FaultKind.RESTORE_ZOOKEEPER:
+                undo = await self._restore_zookeeper(fault)
             case FaultKind.RING:
                 undo = self.network.ring()
             case FaultKind.KILL_CLIENT | FaultKind.KILL_MEMBER | FaultKind.PAUSE_MEMBER:
@@ -117,6 +127,10 @@ class Nemesis:
                 undo = self._strike_client_now(fault)
             case kind if kind in OF_TRANSACTIONS:
                 undo = self._strike_client_now(fault)
+            case kind if kind in OF_ZOOKEEPER:
+                undo = self._noted(fault, self._zookeeper.strike_data(fault))
+            case kind if kind in OF_CONNECTIONS:
+                undo = self._noted(fault, self._connections.strike(fault))
             case _:
                 undo = self._strike_one(fault, self._resolve(fault.target))
         if undo is None:
@@ -124,7 +138,7 @@ class Nemesis:
             return
         self.struck[fault.kind] += 1
         self._felt_at[fault.kind] = asyncio.get_running_loop().time()
-        if fault.seconds:
+        if fault.seconds and fault.kind is not FaultKind.RESTORE_ZOOKEEPER:  # which has ended
             self._later(fault, undo)
         else:
             undo()
@@ -135,6 +149,11 @@ class Nemesis:
     def _strike_client_now(self, fault: Fault) -> Undo | None:
         self._note(str(fault))
         return self._strike_client(fault)
+
+    def _noted(self, fault: Fault, undo: Undo | None) -> Undo | None:
+        if undo is not None:
+            self._note(str(fault))
+        return undo
 
     def _strike_one(self, fault: Fault, victim: int | None) -> Undo | None:
         """Strike one broker; returns how to end the fault, or None if it is impossible now."""
@@ -153,12 +172,10 @@ class Nemesis:
             FaultKind.FAIL_FLUSH: self._fail_flush,
             FaultKind.DISK_FULL: self._fill_disk,
             FaultKind.SPOIL_CHECKPOINT: self._spoil_checkpoint,
-            FaultKind.EXPIRE: self._expire,
             FaultKind.PART_ZOOKEEPER: self._part_zookeeper,
-            FaultKind.LOSE_ZOOKEEPER_REQUEST: self._lose_zookeeper_request,
-            FaultKind.LOSE_ZOOKEEPER_ANSWER: self._lose_zookeeper_answer,
         }.get(fault.kind)
-        undo = self.network.strike(fault, victim) if act is None else act(victim)
+        others = self._zookeeper if fault.kind in OF_SESSIONS else self.network
+        undo = others.strike(fault, victim) if act is None else act(victim)
         if undo is not None:
             self._note(f"{fault} (broker {victim})")
         return undo
@@ -282,7 +299,7 @@ class Nemesis:
         unwell = [b for b, count in self._without_zookeeper.items() if count]
         disk = self._cluster.disks[victim]
         folders = folders_to_lose(disk)
-        if not may_forget(self._cluster, victim, unwell):
+        if self._zookeeper.znodes.spoilt or not may_forget(self._cluster, victim, unwell):
             return None
         if fault.kind is FaultKind.LOSE_FOLDER and not folders:
             return None
@@ -353,10 +370,6 @@ class Nemesis:
 
     # ---- ZooKeeper
 
-    def _expire(self, victim: int) -> Undo:
-        self._cluster.expire_session(victim)
-        return lambda: None
-
     def _part_zookeeper(self, victim: int) -> Undo:
         self._without_zookeeper[victim] += 1
         self._cluster.part_from_zookeeper(victim)
@@ -377,32 +390,14 @@ class Nemesis:
 
         return undo
 
-    def _lose_zookeeper_request(self, victim: int) -> Undo | None:
-        return self._break_zookeeper(victim, applied=False)
-
-    def _lose_zookeeper_answer(self, victim: int) -> Undo | None:
-        return self._break_zookeeper(victim, applied=True)
-
-    def _break_zookeeper(self, victim: int, applied: bool) -> Undo | None:
-        """The next request breaks the connection, before it was applied or after."""
-        if not self._cluster.lose_next_zookeeper_request(victim, applied):
+    async def _restore_zookeeper(self, fault: Fault) -> Undo | None:
+        """The operator mends everything else first."""
+        await self.heal()
+        if not await self._restored.until_covered(fault):
             return None
+        self._note(str(fault))
+        await self._restored.run(fault)
         return lambda: None
-
-    def _stop_zookeeper(self) -> Undo | None:
-        zookeeper = self._cluster.zookeeper
-        if not zookeeper.running:
-            return None
-        self._note("ZooKeeper down")
-        zookeeper.stop()
-        return zookeeper.start
-
-    def _spoil_settings(self) -> Undo | None:
-        if not self._cluster.zookeeper.running:
-            return None
-        self._note("malformed settings for all brokers")
-        spoiling.spoil_settings(self._cluster, self._chance)
-        return partial(spoiling.write_settings, self._cluster)
 
     # ---- permanent faults
 

@@ -76,6 +76,10 @@ class NetworkFaults:
         here = self._host(victim)
         return self._cut(_both_ways(here, self._others(victim) + self._clients))
 
+    def cut_between(self, links: Sequence[tuple[int, int]]) -> Undo:
+        """Cut links between brokers."""
+        return self._cut([(self._host(one), self._host(other)) for one, other in links])
+
     def _host(self, broker_id: int) -> str:
         return self._cluster.host(broker_id)
 

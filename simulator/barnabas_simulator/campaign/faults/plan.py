@@ -14,6 +14,7 @@ from barnabas_simulator.campaign.faults.faults import (
     Fault,
     FaultKind,
 )
+from barnabas_simulator.campaign.faults.more_plans import of_connections, of_zookeeper
 from barnabas_simulator.campaign.faults.steps import steps
 from barnabas_simulator.campaign.options import Mode, Options
 
@@ -85,6 +86,7 @@ def plan(options: Options) -> list[Fault]:
         chance = random.Random(f"transaction faults {options.seed}")
         faults = [_instead_of_leaders(chance, fault, "transactions") for fault in faults]
         faults += _of_transactional_clients(options, chance)
+    faults += [*of_connections(options), *of_zookeeper(options)]
     return sorted(faults, key=lambda fault: fault.at)
 
 

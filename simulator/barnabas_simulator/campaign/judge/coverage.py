@@ -16,9 +16,8 @@ ELSEWHERE = frozenset(
     {
         # A mistake in a controller's own code: its traceback is a violation of the run.
         EventKind.CONTROLLER_STANDS_ASIDE,
-        # ZooKeeper rolled back, descriptors used up, bit rot, unclean elections, old copies of a
-        # data directory: not drawn yet.
-        EventKind.ZOOKEEPER_BEHIND,
+        # Descriptors used up, bit rot, unclean elections, old copies of a data directory: not drawn
+        # yet.
         EventKind.DESCRIPTORS_EXHAUSTED,
         EventKind.DESCRIPTORS_FREED,
         EventKind.CONNECTION_LIMIT_REACHED,
@@ -26,10 +25,6 @@ ELSEWHERE = frozenset(
         EventKind.LOG_DAMAGED,
         EventKind.LOG_DIRECTORY_OUTDATED,
         EventKind.COMMITTED_RECORDS_TRUNCATED,
-        EventKind.EPOCH_RAISED,
-        # They need a cut between one leader and the controller that lasts.
-        EventKind.CONTROLLER_UNREACHABLE,
-        EventKind.CONTROLLER_REACHABLE,
         # Too few brokers, bit rot, groups and topics of groups that are deleted: not drawn yet.
         EventKind.OFFSETS_TOPIC_REFUSED,
         EventKind.TRANSACTION_TOPIC_REFUSED,
