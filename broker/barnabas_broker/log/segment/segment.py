@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from barnabas_common.record.batch import HEADER_SIZE, BatchHeader, parse_header
+from barnabas_common.record.batch import HEADER_SIZE, BatchHeader, CorruptBatch, parse_header
 
 from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.disk.disk import Buffer, Disk
@@ -25,6 +25,8 @@ CLEANED_SUFFIX = ".cleaned"
 """A segment that compaction is writing."""
 SWAP_SUFFIX = ".swap"
 """A whole segment that compaction is putting in the place of others."""
+UNFINISHED_SUFFIX = ".tmp"
+"""A file without its name yet; a start removes it."""
 
 
 class PlacedBatch(NamedTuple):
@@ -72,6 +74,7 @@ class Segment:
         self.is_deleted = False
         self._first_timestamp: int | None = None
         self._bytes_since_entry = 0
+        self._is_in_rebuild = False
 
     def create_indexes(self) -> None:
         """Create the indexes, empty."""
@@ -95,14 +98,47 @@ class Segment:
             valid = 0 < self.offset_index.last_entry().position < self.size
         if valid:
             self.largest = self.time_index.last_entry()
-        return valid
+        return valid and (len(self.time_index) > 0 or not self._begins_with_timestamp())
+
+    def _begins_with_timestamp(self) -> bool:
+        """Then the time index has an entry: one is added when the segment is sealed or closed."""
+        try:
+            return self.first_timestamp() >= 0
+        except CorruptBatch:
+            return True
 
     def check_transactions(self) -> None:
         """Clear the transaction index if it cannot belong to the log; it must be rebuilt then."""
         index = self.txn_index
         if index.is_stale or not index.is_valid(self.base_offset, self.next_offset):
+            self.begin_rebuild()
             index.create()
             index.is_stale = True
+
+    def begin_rebuild(self) -> None:
+        """Take the name of the offset index away, durably, before any index is changed.
+
+        A start rebuilds all indexes of a segment that has none. Without this, one after a crash
+        would take for complete what was rebuilt in part. The last segment does not need it: a start
+        after a crash always rebuilds its indexes.
+        """
+        if self._is_in_rebuild:
+            return
+        name = self.offset_index.path
+        if self._disk.exists(name):
+            self._disk.rename(name, name + UNFINISHED_SUFFIX, sync=False)
+            self._disk.sync_directory(self._directory)
+        self.offset_index.path = name + UNFINISHED_SUFFIX
+        self._is_in_rebuild = True
+
+    def end_rebuild(self) -> None:
+        """Give the name back, durably, once all indexes are saved and durable."""
+        if self._is_in_rebuild:
+            self.sync_indexes()
+            name = self.offset_index.path.removesuffix(UNFINISHED_SUFFIX)
+            self._disk.rename(self.offset_index.path, name)
+            self.offset_index.path = name
+            self._is_in_rebuild = False
 
     @property
     def size(self) -> int:
