@@ -29,6 +29,7 @@ from barnabas_broker.log.errors import DamagedLogError, MalformedCheckpoint
 from barnabas_broker.log.index import offset_index, time_index, transaction_index
 from barnabas_broker.log.recovery.compaction_files import settle_compaction
 from barnabas_broker.log.segment.batch_scan import verified_batches
+from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET
 from barnabas_broker.log.segment.segment import (
     DELETED_SUFFIX,
     LOG_SUFFIX,
@@ -250,12 +251,15 @@ def _recover(
     seal: bool,
 ) -> Fault | None:
     """Read the whole segment and rebuild its indexes; return why its end must go, or None."""
+    base_offset = segment.base_offset
+    end_offset = base_offset + MAX_RELATIVE_OFFSET + 1
     if seal:
         segment.begin_rebuild()
+        end_offset = min(end_offset, segment.next_offset)
     segment.reset()
     end, fault = 0, None
     try:
-        for position, header in verified_batches(segment.log, segment.base_offset):
+        for position, header in verified_batches(segment.log, base_offset, end_offset):
             placed = PlacedBatch(header.last_offset, header.size, header.max_timestamp)
             segment.note(placed, position, folder.config.index_interval_bytes)
             end = position + header.size
