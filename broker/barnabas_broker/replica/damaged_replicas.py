@@ -19,7 +19,7 @@ from barnabas_common.errors import CorruptMessageError, KafkaError, KafkaStorage
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind, EventLog
 from barnabas_common.messages.control import LeaderAndIsrPartition, UpdateMetadataPartition
-from barnabas_common.record.batch import Buffer, CorruptBatch, batches, check_crc
+from barnabas_common.record.batch import Buffer, CorruptBatch, batches, check_crc, in_order
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.replica.leader.leadership import Leadership
@@ -34,15 +34,18 @@ def first_damage(
     Checks `batch_limit` batches, or all. A reader that finds damage further on requests its offset.
     With `at_least_one` it is damage too if there is no whole batch: a length must be invalid.
     """
-    expected = start
+    expected, size = start, 0
+    found = in_order(batches(records), start, starts_inside=True)
     try:
-        for position, header in islice(batches(records), batch_limit):
+        for position, header in islice(found, batch_limit):
             check_crc(records, position, header)
-            expected = header.next_offset
+            expected, size = header.next_offset, position + header.size
     except CorruptBatch as error:
         return expected, str(error)
     if at_least_one and not records:
         return start, "no whole batch starts there"
+    if batch_limit is None and size < len(records):
+        return expected, f"the last {len(records) - size} bytes are not a whole batch"
     return None
 
 

@@ -266,6 +266,7 @@ class ProducerStateManager:
             segment.txn_index.is_stale = False
             segment.txn_index.save()
             segment.txn_index.sync()
+            segment.end_rebuild()
             if segment is not active:
                 segment.txn_index.forget()
 
