@@ -54,12 +54,13 @@ class Stored(Protocol):
     def flushed_size(self) -> int: ...
 
 
-def _files(node: Inode | Directory) -> Iterator[FaultyInode]:
-    if isinstance(node, FaultyInode):
-        yield node
-    elif isinstance(node, Directory):
-        for entry in node.entries.values():
-            yield from _files(entry)
+def _files(directory: Directory, end: str = "") -> Iterator[FaultyInode]:
+    """All files below a directory whose names have this end."""
+    for name, entry in directory.entries.items():
+        if isinstance(entry, Directory):
+            yield from _files(entry, end)
+        elif isinstance(entry, FaultyInode) and name.endswith(end):
+            yield entry
 
 
 def _lose_power(node: Inode | Directory, chance: random.Random) -> None:
@@ -230,10 +231,9 @@ class MemoryDisk(PageCacheDisk):
         """Whether a failed flush has left something in the page cache alone."""
         return any(any(file.unwritten) for file in _files(self._root))
 
-    @property
-    def is_rotten(self) -> bool:
-        """Whether a changed bit is still there."""
-        return any(file.rot for file in _files(self._root))
+    def is_rotten(self, end: str) -> bool:
+        """Whether a changed bit is still in a file whose name has this end."""
+        return any(file.rot for file in _files(self._root, end))
 
     def look_into(self, path: str) -> Mapping[str, Stored]:
         """The files of a directory as they are now, also on a disk that fails."""

@@ -43,6 +43,8 @@ def held(outcome: Outcome) -> Counter[str]:
             [EventKind.DESCRIPTORS_EXHAUSTED, EventKind.DESCRIPTORS_FREED],
         ),
         (FaultKind.EVICT, small(), [EventKind.LOG_RECOVERED]),
+        (FaultKind.ROT, small(), [EventKind.LOG_DAMAGED]),
+        (FaultKind.ROT_INDEX, small(index_interval_bytes=100), []),
         (FaultKind.ROT_CHECKPOINT, small(), [EventKind.CHECKPOINT_DAMAGED]),
     ],
 )
@@ -131,6 +133,7 @@ def test_every_kind_and_every_switch_is_drawn() -> None:
         "has_gate",
         "flushes_last_replica",
         "throttle_bytes",
+        "index_interval_bytes",
     ):
         assert len({getattr(options, name) for options, _ in runs}) > 1, name
 

@@ -269,6 +269,6 @@ def test_a_changed_bit_is_read_until_its_bytes_are_gone_and_observers_know_what_
     stored = disk.look_into("/d")["a"]
     assert (disk.read_file("/d/a"), bytes(stored.sound)) == (b"0133", b"0123")
     disk.crash(keep_unflushed=False)
-    assert (disk.read_file("/d/a"), disk.is_rotten) == (b"0133", True)
+    assert (disk.read_file("/d/a"), disk.is_rotten("a")) == (b"0133", True)
     disk.open("/d/a").truncate(2)
-    assert (bytes(stored.sound), disk.is_rotten) == (b"01", False)
+    assert (bytes(stored.sound), disk.is_rotten("a")) == (b"01", False)

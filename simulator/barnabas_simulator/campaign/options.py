@@ -109,6 +109,7 @@ class Options:
     has_gate: bool = True
     flushes_last_replica: bool = True
     throttle_bytes: int = 0
+    index_interval_bytes: int = 4_096
 
     @classmethod
     def draw(cls, seed: int, mode: Mode = Mode.SAFETY) -> "Options":
@@ -164,7 +165,11 @@ class Options:
             flushes_last_replica=pick([True] * 9 + [False]),
         )
         is_unclean = pick([True, False, False]) and not drawn.flush_all
-        return replace(drawn, unclean_elections=is_unclean and drawn.may_lose_records)
+        return replace(
+            drawn,
+            unclean_elections=is_unclean and drawn.may_lose_records,
+            index_interval_bytes=pick([4_096, 100]),
+        )
 
     def _with_groups(self, chance: random.Random) -> "Options":
         """Draw the consumer groups: none in four of nine runs."""
@@ -296,11 +301,12 @@ class Options:
 
     @property
     def _disk_config(self) -> dict[str, str]:
-        """Return what differs from the defaults, so that old runs stay what they were."""
+        """Return settings of logs and replicas; old runs have the defaults."""
         rate = str(self.throttle_bytes)
         return {
             **({"log.dirs": "/data,/data-2"} if self.log_dirs > 1 else {}),
             **({"log.flush.interval.messages": "1"} if self.flush_all else {}),
+            "log.index.interval.bytes": str(self.index_interval_bytes),
             "replica.truncation.lookup": self.truncation_lookup,
             "failure.detection": self.failure_detection,
             "eligible.leader.replicas.enable": str(self.has_eligible_replicas).lower(),

@@ -14,6 +14,7 @@ from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
 from barnabas_broker.log.errors import MalformedCheckpoint
 from barnabas_broker.log.manager.log_directory import FLUSH_FAILED
 from barnabas_broker.log.manager.offset_checkpoints import HIGH_WATERMARKS
+from barnabas_broker.log.segment.segment import LOG_SUFFIX
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.eligibility.eligible_leader_replicas import may_have_lost_records
 from barnabas_controller.store import znodes
@@ -72,7 +73,7 @@ def is_sound(cluster: SimulatedCluster, broker_id: int) -> bool:
         disk.fail_next_flush
         or disk.failing
         or disk.no_descriptors
-        or disk.is_rotten
+        or disk.is_rotten(LOG_SUFFIX)
         or any(disk.exists(f"{root}/{FLUSH_FAILED}") for root in disk.roots)
         or has_lost_directory(cluster, broker_id)
     )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
+from barnabas_broker.log.index import offset_index
 from barnabas_broker.log.manager.log_folders import parse_folder_name
 from barnabas_broker.log.manager.offset_checkpoints import CLEAN_OFFSETS, RECOVERY_POINTS
 from barnabas_broker.log.segment.segment import LOG_SUFFIX
@@ -50,7 +51,7 @@ class DiskFaults:
             case FaultKind.FAIL_WRITE:
                 disk.fail_next_write = True
             case FaultKind.FAIL_FLUSH:
-                if disk.is_rotten:  # what is written again would be damaged for good
+                if self.is_damaged(victim):  # what is written again would be damaged for good
                     return None
                 disk.fail_next_flush = True
             case FaultKind.DISK_FULL:
@@ -63,6 +64,8 @@ class DiskFaults:
                 disk.failing.add(self._chance.choice(disk.roots))
             case FaultKind.ROT:
                 return self._rot(victim)
+            case FaultKind.ROT_INDEX:
+                return self._rot_index(victim)
             case _:
                 raise ValueError(f"not a fault of a disk: {fault}")
         self._held[victim] += 1
@@ -85,7 +88,7 @@ class DiskFaults:
 
     def is_damaged(self, victim: int) -> bool:
         """Whether a bit of a log is wrong, which another fault might make lasting."""
-        return self._cluster.disks[victim].is_rotten
+        return self._cluster.disks[victim].is_rotten(LOG_SUFFIX)
 
     async def failed_flush(self, victim: int, seconds: float) -> bool:
         """Let the next flush of a log fail, and wait for it; whether it came."""
@@ -134,6 +137,22 @@ class DiskFaults:
 
     # ---- bit rot
 
+    def _rot_index(self, victim: int) -> Undo | None:
+        """Change a bit of an offset index that is in use."""
+        disk = self._cluster.disks[victim]
+        found = [
+            (f"{root}/{folder}/{name}", len(file.data))
+            for root in disk.roots
+            for folder in disk.directories(root)
+            for name, file in disk.look_into(f"{root}/{folder}").items()
+            if name.endswith(offset_index.SUFFIX) and file.data
+        ]
+        if not found:
+            return None
+        path, size = self._chance.choice(found)
+        disk.flip(path, self._chance.randrange(size), self._chance.randrange(8))
+        return _nothing
+
     def _rot(self, victim: int) -> Undo | None:
         """Change a bit of a batch below the high watermark that the checkpoint names.
 
@@ -164,7 +183,7 @@ class DiskFaults:
         disk.flip(path, position + self._chance.choice(where), self._chance.randrange(8))
         offsets = range(header.base_offset, header.last_offset + 1)
         self._cluster.damage.append((partition, offsets))
-        return lambda: None
+        return _nothing
 
     def _has_sound_member(self, partition: TopicPartition, victim: int) -> bool:
         """Whether both are in the ISR: the victim, and another one that is well."""
@@ -181,6 +200,10 @@ class DiskFaults:
                 for other in found.state.isr
             )
         )
+
+
+def _nothing() -> None:
+    """End a fault that has no duration."""
 
 
 def _end(disk: MemoryDisk, kind: FaultKind) -> None:

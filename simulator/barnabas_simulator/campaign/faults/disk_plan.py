@@ -9,7 +9,9 @@ Their random stream is their own, so that the other faults of a seed stay what t
 - Bits change only there too, because a group and a compacted log read their damaged records in
   other ways, and not where elections may be unclean: a sound replica might give way to a damaged
   one. Damage is found when it is read, and heals once another member of the ISR leads. So it may
-  not heal in a core that has no other member, and is not drawn for liveness.
+  not heal in a core that has no other member, and is not drawn for liveness. An index needs no
+  other replica. The indexes of times and of transactions stay whole: retention and readers believe
+  them, as in Kafka.
 """
 
 import random
@@ -56,6 +58,7 @@ def _weights(options: Options) -> dict[FaultKind, int]:
         FaultKind.NO_DESCRIPTORS: 2,
         FaultKind.EVICT: 2,
         FaultKind.ROT: 3 * may_rot,
+        FaultKind.ROT_INDEX: 1,
         FaultKind.ROT_CHECKPOINT: 1,
         FaultKind.CUT_POWER: 2 * (options.flush_all or is_plain),
     }
@@ -66,7 +69,7 @@ def _weights(options: Options) -> dict[FaultKind, int]:
 
 def _seconds(chance: random.Random, kind: FaultKind) -> float:
     """A bit changes in a moment; a disk may fail for longer than everything else waits."""
-    if kind is FaultKind.ROT:
+    if kind in (FaultKind.ROT, FaultKind.ROT_INDEX):
         return 0.0
     longest = [60.0] if kind is FaultKind.FAIL_DIRECTORY else []
     return round(chance.choice([1.0, 4.0, 10.0, *longest]) * chance.uniform(0.2, 1.2), 3)

@@ -58,6 +58,7 @@ class FaultKind(StrEnum):
     NO_DESCRIPTORS = "no-descriptors"  # nothing can be opened
     EVICT = "evict"  # a flush fails, and the page cache forgets what it did not write
     ROT = "rot"  # a bit of a stored batch changes
+    ROT_INDEX = "rot-index"  # a bit of an offset index changes
     ROT_CHECKPOINT = "rot-checkpoint"  # a bit of a checkpoint changes, while its broker is down
     CUT_POWER = "cut-power"  # of all machines at once
 
@@ -88,6 +89,7 @@ OF_DISKS = (
     FaultKind.NO_DESCRIPTORS,
     FaultKind.EVICT,
     FaultKind.ROT,
+    FaultKind.ROT_INDEX,
     FaultKind.ROT_CHECKPOINT,
     FaultKind.CUT_POWER,
 )

@@ -30,6 +30,7 @@ OF_ONE_DISK = (
     FaultKind.NO_DESCRIPTORS,
     FaultKind.FAIL_DIRECTORY,
     FaultKind.ROT,
+    FaultKind.ROT_INDEX,
 )
 
 Undo = Callable[[], None]
@@ -332,7 +333,8 @@ class Nemesis:
 
     def _cut_power(self) -> Undo | None:
         """All machines lose power at once, those of brokers that do not run too."""
-        if self._stopping:
+        is_damaged = any(self.disks.is_damaged(b) for b in self._cluster.broker_ids)
+        if self._stopping or is_damaged:  # a start after it cuts a log at the damage
             return None
         self._note("cut the power of all machines")
         for broker_id in self._cluster.broker_ids:
