@@ -190,9 +190,14 @@ class UnifiedLog(ReadableLog):
             self._context.host.rolled(self)
         self.flush_if_due()
 
+    @property
+    def is_flush_due(self) -> bool:
+        """Whether `flush.messages` unflushed records require a flush."""
+        return self.log_end_offset - self.recovery_point >= self.config.flush_messages
+
     def flush_if_due(self) -> None:
-        """Flush if `flush.messages` unflushed records require it. Raises KafkaStorageError."""
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+        """Flush if `flush.messages` requires it. Raises KafkaStorageError."""
+        if self.is_flush_due:
             with self._guard.io("flush"):
                 self.flush()
 
