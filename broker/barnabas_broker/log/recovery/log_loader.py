@@ -273,6 +273,7 @@ def _recover(
         segment.seal()
     else:
         segment.save_indexes()
+    segment.is_verified = True  # up to where it may be cut
     if fault is None:
         return None
     removed = f"{segment.size - end} bytes of segment {segment.base_offset} removed"

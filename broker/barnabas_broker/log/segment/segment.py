@@ -49,7 +49,8 @@ class Segment:
     """`largest` is the largest timestamp, with the last offset of its batch.
 
     `next_offset` follows the last batch; in a sealed segment that was not scanned it is the base of
-    the next segment. `suffix` follows the names of all files.
+    the next segment. `is_verified`: recovery has just read it and its checksums. `suffix` follows
+    the names of all files.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Segment:
         self.created_ms = 0
         self.jitter_ms = 0
         self.is_deleted = False
+        self.is_verified = False
         self._first_timestamp: int | None = None
         self._bytes_since_entry = 0
         self._is_in_rebuild = False
