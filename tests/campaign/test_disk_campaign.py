@@ -65,6 +65,32 @@ def test_no_shortage_of_descriptors_takes_a_directory_out_of_use() -> None:
     assert not counts["broker exited by itself"]
 
 
+# ---- a disk has lost data, and its broker still has its places
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds", "waits"),
+    [(FaultKind.KILL, 1.0, False), (FaultKind.KILL, 9.0, True), (FaultKind.UNPLUG, 1.0, True)],
+)
+def test_a_fault_follows_at_once_if_it_is_short_enough(
+    kind: FaultKind, seconds: float, waits: bool
+) -> None:
+    """The machine is silent, so that its broker keeps its places until its session ends."""
+    faults = [
+        Fault(3.0, FaultKind.LOSE_POWER, "leader", seconds=12.0),
+        Fault(3.5, kind, "follower", seconds=seconds),
+    ]
+    options = small(failure_detection="session", elr_wait_ms=10_000)
+    outcome = run_schedule(options, faults, tell=True)
+    held(outcome)
+    struck_after = _time_of(outcome, f"*** {kind}") - _time_of(outcome, "*** lose-power")
+    assert (struck_after > 2.0) is waits
+
+
+def _time_of(outcome: Outcome, text: str) -> float:
+    return next(float(line.split()[0]) for line in outcome.story if text in line)
+
+
 # ---- all machines lose power at once
 
 POWER = [Fault(5.0 + 6.0 * n, FaultKind.CUT_POWER, seconds=1.0) for n in range(2)]
