@@ -80,7 +80,8 @@ async def load_directory(
             return
         result.logs.append(log)
         if log.cut_at_start or log.log_end_offset < checkpoint.recovery_point:
-            # Cut now, or by a start that died. Else what is appended would count as flushed up to the old recovery point.
+            # Cut now, or by a start that died. What is appended would count as flushed up to the
+            # old recovery point.
             directory.checkpoints.lower(name, log.log_end_offset)
         directory.checkpoints.log_ends_at(name, log.log_end_offset)
         if not log.epoch_file.is_durable:

@@ -13,7 +13,7 @@ from barnabas_common.record.batch import HEADER_SIZE, BatchHeader, CorruptBatch,
 from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.disk.disk import Buffer, Disk
 from barnabas_broker.log.index import offset_index, time_index, transaction_index
-from barnabas_broker.log.index.offset_index import OffsetIndex
+from barnabas_broker.log.index.offset_index import OffsetIndex, OffsetPosition
 from barnabas_broker.log.index.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from barnabas_broker.log.index.transaction_index import TransactionIndex
 from barnabas_broker.log.segment.batch_scan import PLACE_SIZE, cut_to_whole_batches, headers
@@ -265,7 +265,7 @@ class Segment:
         A batch whose own offsets are wrong is found where it stands: after the one before it, and
         before the next one.
         """
-        entry = self.offset_index.lookup(offset)
+        entry = self._entry_for(offset)
         expected = self.base_offset
         doubted: tuple[int, BatchHeader] | None = None
         for position, header in headers(self.log, entry.position, self.size):
@@ -291,10 +291,25 @@ class Segment:
         is_below = expected <= doubted[1].base_offset <= doubted[1].last_offset < offset
         return None if is_below else doubted
 
+    def _entry_for(self, offset: int) -> OffsetPosition:
+        """Where to look for `offset`: at an index entry, if its batch is there, or at the start.
+
+        An index has no checksum. A wrong entry must not make a sound log seem damaged.
+        """
+        entry = self.offset_index.lookup(offset)
+        if entry.position:
+            try:
+                header = parse_header(self.log.read(entry.position, HEADER_SIZE))
+            except CorruptBatch:
+                header = None
+            if header is None or header.last_offset != entry.offset:
+                return OffsetPosition(self.base_offset, 0)
+        return entry
+
     def end_below(self, offset: int) -> int | None:
         """Where the last batch ends that is entirely below `offset`; None if there is none."""
         end = None
-        start = self.offset_index.lookup(offset - 1).position
+        start = self._entry_for(offset - 1).position
         for _, header in headers(self.log, start, self.size):
             if header.last_offset >= offset:
                 break
