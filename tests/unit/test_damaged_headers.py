@@ -172,3 +172,21 @@ def test_bytes_that_are_no_whole_batch_are_refused_by_a_follower() -> None:
     with pytest.raises(CorruptMessageError, match="not one whole batch"):
         log.append_as_follower(produced(b"a")[:-1])
     assert log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("bit", range(0, 64, 3))
+def test_a_wrong_index_entry_damages_nothing(bit: int) -> None:
+    world, log = written(interval=0, is_sealed=True)
+    path = f"{FOLDER}/{0:020}.index"
+    for entry in range(BATCHES - 1):
+        data = bytearray(world.disk.read_file(path))
+        assert len(data) == 8 * (BATCHES - 1)
+        before = bytes(data)
+        data[entry * 8 + 7 - bit // 8] ^= 1 << bit % 8
+        world.disk.write_file(path, bytes(data))
+        for offset in range(END):
+            read = log.read(offset, 1, log.high_watermark)
+            assert b"%d" % offset in values_in(read)
+            assert first_damage(read, offset, at_least_one=True) is None
+            log._local._positions.clear()
+        world.disk.write_file(path, before)

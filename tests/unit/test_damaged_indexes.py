@@ -3,7 +3,10 @@
 An index has no checksum, so an entry counts only where its batch is.
 """
 
+from pathlib import Path
+
 import pytest
+from barnabas_broker.disk.posix_disk import PosixDisk
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_simulator.disk import MemoryDisk
 
@@ -15,17 +18,21 @@ ENTRY_BYTES = 8
 BITS = [(byte, bit) for byte in range(ENTRY_BYTES) for bit in range(8)]
 
 
-def sealed() -> tuple[LogWorld, MemoryDisk, UnifiedLog]:
-    """A log with a sealed segment of batches of different sizes, each with an index entry."""
-    disk = MemoryDisk()
-    world = LogWorld(disk=disk)
+def written(world: LogWorld) -> UnifiedLog:
+    """Write a sealed segment of batches of different sizes, each with an index entry."""
     log = world.open(index_interval_bytes=1)
     for number in range(RECORDS):
         world.append(log, b"%d" % number + b"-" * (17 * (number % 3)))
     log.roll()
     world.append(log, b"next")
     log.flush()
-    return world, disk, log
+    return log
+
+
+def sealed() -> tuple[LogWorld, MemoryDisk, UnifiedLog]:
+    disk = MemoryDisk()
+    world = LogWorld(disk=disk)
+    return world, disk, written(world)
 
 
 def wrong(log: UnifiedLog) -> list[tuple[int, bytes]]:
@@ -58,3 +65,14 @@ def test_nor_after_the_next_start(entry: int) -> None:
         disk.flip(INDEX, entry * ENTRY_BYTES + byte, bit)
         log = world.reopen_clean(log)
         assert wrong(log) == []
+
+
+def test_a_position_below_the_file_is_no_failure_of_the_disk(tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    world = LogWorld(disk=PosixDisk(), folder=str(folder))
+    log = written(world)
+    index = folder / f"{0:020d}.index"
+    data = bytearray(index.read_bytes())
+    data[4] ^= 1 << 7
+    index.write_bytes(data)
+    assert wrong(log) == []

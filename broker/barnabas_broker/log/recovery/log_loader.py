@@ -126,7 +126,17 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
         for segment in segments:
             segment.close()
         raise
-    if segments and segments[-1].next_offset < checkpoint.log_start_offset:
+    is_above_end = bool(segments) and segments[-1].next_offset < checkpoint.log_start_offset
+    if is_above_end and (checkpoint.is_clean or checkpoint.is_unbroken):
+        # A log start is never above what is committed, and nothing was lost: the number is wrong.
+        logger.error(
+            "%s: its log start offset %d in the checkpoint is above its end %d, and is not used",
+            folder.topic_partition,
+            checkpoint.log_start_offset,
+            segments[-1].next_offset,
+        )
+        checkpoint = replace(checkpoint, log_start_offset=0)
+    elif is_above_end:
         logger.warning(
             "%s: ends at %d, below its log start offset %d; starting there",
             folder.topic_partition,

@@ -265,7 +265,7 @@ class Segment:
         A batch whose own offsets are wrong is found where it stands: after the one before it, and
         before the next one.
         """
-        entry = self._place_before(offset)
+        entry = self._entry_for(offset)
         expected = self.base_offset
         doubted: tuple[int, BatchHeader] | None = None
         for position, header in headers(self.log, entry.position, self.size):
@@ -291,7 +291,7 @@ class Segment:
         is_below = expected <= doubted[1].base_offset <= doubted[1].last_offset < offset
         return None if is_below else doubted
 
-    def _place_before(self, offset: int) -> OffsetPosition:
+    def _entry_for(self, offset: int) -> OffsetPosition:
         """The highest index entry for an offset whose batch is there, or the start of the segment.
 
         An index has no checksum, and a wrong entry would lead past the records asked for.
@@ -313,7 +313,7 @@ class Segment:
     def end_below(self, offset: int) -> int | None:
         """Where the last batch ends that is entirely below `offset`; None if there is none."""
         end = None
-        start = self._place_before(offset - 1).position
+        start = self._entry_for(offset - 1).position
         for _, header in headers(self.log, start, self.size):
             if header.last_offset >= offset:
                 break
