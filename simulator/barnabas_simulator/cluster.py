@@ -36,6 +36,7 @@ from barnabas_common.runtime import (
     Runtime,
     Service,
 )
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.disk import MemoryDisk
 from barnabas_simulator.loop import NODE, VirtualClock, VirtualLoop
@@ -95,6 +96,8 @@ class SimulatedCluster:
         self._started_count = 0
         self.exits: list[tuple[int, str]] = []
         """Brokers whose process ended by itself, and why."""
+        self.damage: list[tuple[TopicPartition, range]] = []
+        """Partitions and offsets of the batches of which some replica had a changed bit."""
         self.observers: dict[Service, Observer] = {}
         self.event_logs: dict[str, EventLog] = {}
         """The events that each incarnation of each broker has recorded, ended ones included."""

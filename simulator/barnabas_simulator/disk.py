@@ -7,34 +7,45 @@ may have reached the disk without its bytes, which then read as zeros, each sect
 independently. Names that no `sync_directory` made durable are undone.
 
 `free_bytes`, `read_only` and `broken` make the next writes fail as a full, a read-only and a broken
-disk do; `fail_next_write` and `fail_next_flush` fail once with EIO. After a failed flush Linux
-counts the pages as clean: they can be read, no later flush writes them, and a power loss or an
-`evict` loses them.
+disk do, `failing` only those below some directories, each of which is a disk of its own;
+`fail_next_write` and `fail_next_flush` fail once with EIO. After a failed flush Linux counts the
+pages as clean: they can be read, no later flush writes them, and a power loss or an `evict` loses
+them. With `no_descriptors` every call fails that opens a file or a directory; what is open works.
+
+`flip` changes a bit of what is stored, as a disk does in time. Observers see what
+was there before.
 """
 
 import errno
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from barnabas_broker.disk.disk import Lock, flush_failed
-from barnabas_broker.disk.page_cache import Directory, Inode, PageCacheDisk, disk_error
+from barnabas_broker.disk.disk import Buffer, Lock, flush_failed
+from barnabas_broker.disk.page_cache import (
+    CachedFile,
+    Directory,
+    Inode,
+    PageCacheDisk,
+    disk_error,
+)
 
-Change = bytes | int
-"""A write since the last flush: bytes appended, or the size the file was cut to."""
+from barnabas_simulator.faulty_inode import FaultyInode
 
-SECTOR = 512
 NONSENSE = b"nonsense\n"
 """What a damaged file contains."""
 
 
 class Stored(Protocol):
-    """What an observer sees of a file: `data` until the next `cuts` only grows. So many of its
-    first bytes as `flushed_size` survive a power loss."""
+    """What an observer sees of a file: `data` until the next `cuts` only grows, `sound` is without
+    the bits that have changed by themselves. So many of its first bytes as `flushed_size` survive a
+    power loss."""
 
     @property
     def data(self) -> bytearray: ...
+
+    @property
+    def sound(self) -> bytearray: ...
 
     @property
     def cuts(self) -> int: ...
@@ -43,92 +54,13 @@ class Stored(Protocol):
     def flushed_size(self) -> int: ...
 
 
-@dataclass(eq=False)
-class FaultyInode(Inode):
-    """A file that keeps its unflushed writes apart, because a power loss may keep some of them."""
-
-    changes: list[Change] = field(default_factory=list)
-    unwritten: list[range] = field(default_factory=list)  # what a failed flush left behind
-
-    @property
-    def flushed_size(self) -> int:
-        return min([self.common, *(lost.start for lost in self.unwritten if lost)])
-
-    def append(self, data: bytes) -> None:
-        super().append(data)
-        self.changes.append(data)
-
-    def cut(self, size: int) -> None:
-        super().cut(size)
-        self.changes.append(size)
-        self.unwritten = [range(r.start, min(r.stop, size)) for r in self.unwritten]
-
-    def flush(self) -> None:
-        super().flush()
-        self.changes.clear()
-        for lost in self.unwritten:
-            _zero(self.flushed, lost)
-
-    def fail_to_flush(self) -> None:
-        """Count the pages as clean, although only the file's length is on the disk."""
-        self.unwritten.append(range(self.common, len(self.data)))
-        self.flush()
-
-    def evict(self) -> None:
-        """Read from the disk again what a failed flush left behind."""
-        for lost in self.unwritten:
-            _zero(self.data, lost)
-        self.cuts += 1
-
-    def lose_power(self, chance: random.Random) -> None:
-        data = bytearray(self.flushed)
-        survivors = chance.randrange(len(self.changes) + 1)
-        for change in self.changes[:survivors]:
-            _apply(data, change)
-        if survivors < len(self.changes):
-            _apply(data, _torn(self.changes[survivors], chance))
-        if chance.random() < 0.5:
-            _lose_sectors(data, self.common, self.flushed, chance)
-        self.data, self.flushed, self.common = data, bytearray(data), len(data)
-        self.changes.clear()
-        self.unwritten.clear()
-        self.cuts += 1
-
-
-def _zero(data: bytearray, lost: range) -> None:
-    data[lost.start : lost.stop] = bytes(len(data[lost.start : lost.stop]))
-
-
-def _apply(data: bytearray, change: Change) -> None:
-    if isinstance(change, int):
-        del data[change:]
-    else:
-        data += change
-
-
-def _torn(change: Change, chance: random.Random) -> Change:
-    """A part of a write; one of its ends is as likely to be zeros as to be missing."""
-    if isinstance(change, int):
-        return b""
-    kept = chance.randrange(len(change) + 1)
-    zeros = chance.choice([0, chance.randrange(len(change) - kept + 1)])
-    return change[:kept] + bytes(zeros)
-
-
-def _lose_sectors(data: bytearray, first: int, flushed: bytearray, chance: random.Random) -> None:
-    """The disk writes sectors in an order of its own: some of the changed ones are missing."""
-    for start in range(first - first % SECTOR, len(data), SECTOR):
-        if chance.random() < 0.5:
-            end = min(start + SECTOR, len(data))
-            data[start:end] = flushed[start:end].ljust(end - start, b"\0")
-
-
-def _evict(node: Inode | Directory) -> None:
-    if isinstance(node, FaultyInode):
-        node.evict()
-    elif isinstance(node, Directory):
-        for entry in node.entries.values():
-            _evict(entry)
+def _files(directory: Directory, end: str = "") -> Iterator[FaultyInode]:
+    """All files below a directory whose names have this end."""
+    for name, entry in directory.entries.items():
+        if isinstance(entry, Directory):
+            yield from _files(entry, end)
+        elif isinstance(entry, FaultyInode) and name.endswith(end):
+            yield entry
 
 
 def _lose_power(node: Inode | Directory, chance: random.Random) -> None:
@@ -138,6 +70,37 @@ def _lose_power(node: Inode | Directory, chance: random.Random) -> None:
         node.entries = dict(node.durable)
         for name in sorted(node.entries):
             _lose_power(node.entries[name], chance)
+
+
+class MemoryFile(CachedFile):
+    """An open file on a disk of which a part may fail."""
+
+    __slots__ = ("_memory", "_path")
+
+    def __init__(self, disk: "MemoryDisk", inode: Inode, path: str) -> None:
+        super().__init__(disk, inode)
+        self._memory = disk
+        self._path = path
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        self._memory.reach(self._path)
+        return super().append(buffers)
+
+    def read(self, position: int, length: int) -> bytes:
+        self._memory.reach(self._path)
+        return super().read(position, length)
+
+    def truncate(self, size: int) -> None:
+        self._memory.reach(self._path)
+        super().truncate(size)
+
+    def flush(self) -> None:
+        self._memory.reach(self._path)
+        failing = self._memory.fail_flush_of
+        is_dirty = self.inode.common < len(self.inode.data)
+        if failing and is_dirty and self._path.endswith(failing):
+            self._memory.fail_flush_of, self._memory.fail_next_flush = "", True
+        super().flush()
 
 
 class MemoryLock:
@@ -165,6 +128,11 @@ class MemoryDisk(PageCacheDisk):
         self.broken = False
         self.fail_next_write = False
         self.fail_next_flush = False
+        self.failing: set[str] = set()
+        """Directories in the root whose disk fails."""
+        self.no_descriptors = False
+        self.fail_flush_of = ""
+        """The end of a name: the next flush fails that has something of such a file to write."""
         self.on_rename: Callable[[str], None] = lambda _: None
         """Called with the new path after every rename."""
         self._boots = 0
@@ -184,7 +152,9 @@ class MemoryDisk(PageCacheDisk):
 
     def evict(self) -> None:
         """Drop all clean pages from the page cache; what a failed flush lost is then seen."""
-        _evict(self._root)
+        self.losses += self.has_unwritten
+        for file in _files(self._root):
+            file.evict()
 
     def wipe(self) -> None:
         """Put a new, empty disk in its place; only while its owner does not run."""
@@ -209,10 +179,26 @@ class MemoryDisk(PageCacheDisk):
         inode.append(NONSENSE)
         inode.flush()
 
+    def flip(self, path: str, position: int, bit: int) -> None:
+        """Change one stored bit of a file."""
+        inode = self._find(path)
+        assert isinstance(inode, FaultyInode)
+        inode.flip(position, bit)
+
     def repair(self) -> None:
         """No write fails any more."""
         self.free_bytes, self.read_only, self.broken = None, False, False
         self.fail_next_write = self.fail_next_flush = False
+        self.fail_flush_of = ""
+        self.failing.clear()
+        self.no_descriptors = False
+
+    def reach(self, path: str, descriptors: int = 0) -> None:
+        """Raise if the directory fails that the path is in, or if descriptors are missing."""
+        if self.failing and any(_is_below(path, root) for root in self.failing):
+            raise disk_error(errno.EIO, path)
+        if descriptors and self.no_descriptors:
+            raise disk_error(errno.EMFILE, path)
 
     def before_read(self) -> None:
         if self.broken:
@@ -240,6 +226,15 @@ class MemoryDisk(PageCacheDisk):
 
     # ---- for observers
 
+    @property
+    def has_unwritten(self) -> bool:
+        """Whether a failed flush has left something in the page cache alone."""
+        return any(any(file.unwritten) for file in _files(self._root))
+
+    def is_rotten(self, end: str) -> bool:
+        """Whether a changed bit is still in a file whose name has this end."""
+        return any(file.rot for file in _files(self._root, end))
+
     def look_into(self, path: str) -> Mapping[str, Stored]:
         """The files of a directory as they are now, also on a disk that fails."""
         entries = self._entries(path).items()
@@ -266,11 +261,35 @@ class MemoryDisk(PageCacheDisk):
         directory = self._find(path)
         return directory.entries if isinstance(directory, Directory) else {}
 
+    @property
+    def roots(self) -> list[str]:
+        """The directories in the root: data directories, each with the files of one disk."""
+        return [f"/{name}" for name in self.directories("/")]
+
     # ---- Disk
 
+    def _open(self, path: str, create: bool = False) -> CachedFile:
+        self.reach(path, descriptors=1)
+        return MemoryFile(self, super()._open(path, create).inode, path)
+
     def rename(self, old: str, new: str, *, sync: bool = True) -> None:
-        super().rename(old, new, sync=sync)
+        self.reach(new)
+        super().rename(old, new, sync=sync and not self.no_descriptors)
         self.on_rename(new)
+        if sync:
+            self.reach(new, descriptors=1)
+
+    def remove(self, path: str) -> None:
+        self.reach(path)
+        super().remove(path)
+
+    def modified_ms(self, path: str) -> int:
+        self.reach(path)
+        return super().modified_ms(path)
+
+    def sync_directory(self, path: str) -> None:
+        self.reach(path, descriptors=1)
+        super().sync_directory(path)
 
     def new_inode(self) -> Inode:
         return FaultyInode(modified_ms=self.now_ms())
@@ -279,6 +298,7 @@ class MemoryDisk(PageCacheDisk):
         return isinstance(self._find(path), Directory)
 
     def list(self, path: str) -> list[str]:
+        self.reach(path, descriptors=1)
         self.before_read()
         return sorted(self.directory(path).entries)
 
@@ -287,21 +307,24 @@ class MemoryDisk(PageCacheDisk):
         for name in _names(path):
             node = directory.entries.get(name)
             if node is None:
+                self.reach(path)
                 self.before_write()
                 node = directory.entries[name] = Directory()
+                self.reach(path, descriptors=1)
                 directory.sync()
             if not isinstance(node, Directory):
                 raise disk_error(errno.ENOTDIR)
             directory = node
 
     def remove_tree(self, path: str) -> None:
+        self.reach(path, descriptors=1)
         directory, name = self._place(path)
         if name in directory.entries:
             self.before_write()
             del directory.entries[name]
 
     def boot_id(self) -> str:
-        return f"boot-{self._boots}"
+        return "" if self.no_descriptors else f"boot-{self._boots}"
 
     def lock(self, path: str) -> Lock:
         if path in self.locks:
@@ -325,3 +348,7 @@ class MemoryDisk(PageCacheDisk):
 
 def _names(path: str) -> list[str]:
     return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(f"{root}/")

@@ -4,7 +4,8 @@ import errno
 
 import pytest
 from barnabas_broker.disk.disk import FlushFailed
-from barnabas_simulator.disk import SECTOR, MemoryDisk
+from barnabas_simulator.disk import MemoryDisk
+from barnabas_simulator.faulty_inode import SECTOR
 
 SEEDS = range(600)
 
@@ -163,3 +164,111 @@ def test_a_directory_that_was_removed_is_gone_and_no_power_was_lost() -> None:
     disk.crash(keep_unflushed=False)
     assert disk.directories("/data") == ["flights-1"]
     assert (disk.losses, disk.boot_id() != boot) == (2, True)
+
+
+def test_one_directory_of_several_fails_and_comes_back_with_its_files() -> None:
+    disk = MemoryDisk()
+    for root in ("/one", "/one-more"):
+        disk.make_directory(root)
+        disk.write_file(f"{root}/a", b"1")
+    file, other = disk.open("/one/a"), disk.open("/one-more/a")
+    disk.failing.add("/one")
+    for call in (
+        lambda: file.read(0, 1),
+        lambda: file.append([b"2"]),
+        file.flush,
+        lambda: disk.open("/one/a"),
+        lambda: disk.list("/one"),
+        lambda: disk.rename("/one/a", "/one/b"),
+        lambda: disk.remove("/one/a"),
+        lambda: disk.make_directory("/one/folder"),
+        lambda: disk.sync_directory("/one"),
+    ):
+        with pytest.raises(OSError) as error:
+            call()
+        assert error.value.errno == errno.EIO
+    other.append([b"2"])
+    assert other.read(0, 2) == b"12"
+    disk.repair()
+    assert file.read(0, 9) == b"1"
+
+
+def test_without_descriptors_nothing_can_be_opened_and_what_is_open_works() -> None:
+    disk = MemoryDisk()
+    disk.make_directory("/d")
+    file = disk.open("/d/a", create=True)
+    disk.no_descriptors = True
+    file.append([b"1"])
+    file.flush()
+    for call in (
+        lambda: disk.open("/d/a"),
+        lambda: disk.read_file("/d/a"),
+        lambda: disk.write_file("/d/b", b"2"),
+        lambda: disk.list("/d"),
+        lambda: disk.lock("/d/.lock"),
+        lambda: disk.sync_directory("/d"),
+    ):
+        with pytest.raises(OSError) as error:
+            call()
+        assert error.value.errno == errno.EMFILE
+    disk.no_descriptors = False
+    assert disk.read_file("/d/a") == b"1"
+    assert not disk.exists("/d/b")
+
+
+def test_a_name_that_was_changed_without_descriptors_is_not_durable() -> None:
+    disk = MemoryDisk()
+    disk.make_directory("/d")
+    disk.write_file("/d/old", b"1")
+    disk.no_descriptors = True
+    with pytest.raises(OSError):
+        disk.rename("/d/old", "/d/new")
+    assert disk.exists("/d/new")
+    disk.repair()
+    disk.crash(keep_unflushed=False)
+    assert disk.list("/d") == ["old"]
+
+
+def test_a_flush_of_one_kind_of_file_fails_and_the_eviction_shows_what_is_lost() -> None:
+    disk = MemoryDisk()
+    disk.make_directory("/d")
+    log, index = disk.open("/d/a.log", create=True), disk.open("/d/a.index", create=True)
+    for file in (log, index):
+        file.append([b"kept"])
+        file.flush()
+        file.append([b"more"])
+    disk.fail_flush_of = ".log"
+    index.flush()
+    with pytest.raises(FlushFailed):
+        log.flush()
+    assert disk.fail_flush_of == ""
+    assert disk.has_unwritten
+    assert disk.read_file("/d/a.log") == b"keptmore"
+    disk.evict()
+    assert disk.read_file("/d/a.log") == b"kept\0\0\0\0"
+    assert disk.read_file("/d/a.index") == b"keptmore"
+    assert (disk.losses, disk.has_unwritten) == (1, False)
+
+
+def test_an_eviction_of_what_is_on_the_disk_loses_nothing() -> None:
+    disk = MemoryDisk()
+    disk.make_directory("/d")
+    disk.open("/d/a", create=True).append([b"dirty"])
+    disk.evict()
+    assert (disk.read_file("/d/a"), disk.losses) == (b"dirty", 0)
+
+
+def test_a_changed_bit_is_read_until_its_bytes_are_gone_and_observers_know_what_was_there() -> None:
+    disk = MemoryDisk()
+    disk.make_directory("/d")
+    file = disk.open("/d/a", create=True)
+    file.append([b"0123"])
+    file.flush()
+    disk.sync_directory("/d")
+    disk.flip("/d/a", 2, 0)
+    stored = disk.look_into("/d")["a"]
+    assert (disk.read_file("/d/a"), bytes(stored.sound)) == (b"0133", b"0123")
+    disk.crash(keep_unflushed=False)
+    assert (disk.read_file("/d/a"), disk.is_rotten("a")) == (b"0133", True)
+    disk.open("/d/a").truncate(2)
+    assert (bytes(stored.sound), disk.is_rotten("a")) == (b"01", False)

@@ -20,9 +20,10 @@ class Writer:
         self.epoch = epoch
         self.sequence = 0
 
-    def batch(self, *values: bytes) -> bytes:
+    def batch(self, *values: bytes, timestamp: int = NOW) -> bytes:
         batch = sent(
             *values,
+            timestamp=timestamp,
             producer_id=self.producer_id,
             epoch=self.epoch,
             sequence=self.sequence,
@@ -31,9 +32,14 @@ class Writer:
         self.sequence += len(values)
         return batch
 
-    def send(self, *values: bytes, guard: VerificationGuard | None = NOT_NEEDED) -> int:
+    def send(
+        self,
+        *values: bytes,
+        guard: VerificationGuard | None = NOT_NEEDED,
+        timestamp: int = NOW,
+    ) -> int:
         """Append a batch of the transaction; returns its first offset."""
-        records = self.batch(*values or (b"v",))
+        records = self.batch(*values or (b"v",), timestamp=timestamp)
         return self.log.append_as_leader(records, 0, NOW, guard=guard).first_offset
 
     def end(self, commit: bool, coordinator_epoch: int = 0) -> int:

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 import pytest
+from barnabas_broker.log.recovery.log_loader import LogCheckpoint
 from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.log_manager_world import ManagerWorld, append
+from tests.support.log_world import LogWorld, read_all
 
 Damage = Callable[[bytes], bytes]
 
@@ -72,3 +74,16 @@ async def test_damaged_epochs_are_read_from_the_batches_again(damage: str) -> No
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (2, 5, 5)
     await manager.stop()
     assert world.disk.read_file(path) == before
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_log_start_above_the_end_removes_nothing_where_nothing_was_lost(is_clean: bool) -> None:
+    world = LogWorld()
+    log = world.open()
+    for number in range(5):
+        world.append(log, b"%d" % number)
+    log.flush()
+    log.close()
+    again = world.open(LogCheckpoint(5, 5_000, 5, is_clean, is_unbroken=True))
+    assert (again.log_start_offset, again.log_end_offset) == (0, 5)
+    assert len(read_all(again)) == again.size_bytes > 0

@@ -37,7 +37,7 @@ class World:
 
 
 def state(*isr: int) -> Any:
-    return SimpleNamespace(topic="t", partition=0, in_sync_replicas=list(isr))
+    return SimpleNamespace(topic="t", partition=0, leader_epoch=4, in_sync_replicas=list(isr))
 
 
 def test_with_another_member_the_controller_is_asked_once() -> None:
@@ -53,6 +53,22 @@ def test_the_only_living_member_goes_on(isr: tuple[int, ...], alive: tuple[int, 
     assert world.found() == ErrorCode.CORRUPT_MESSAGE
     assert world.asked == 0
     assert world.told() == [EventKind.LOG_DAMAGED]
+
+
+def test_a_leader_whose_isr_has_changed_asks_again() -> None:
+    """The others died before they could lead, and have come back."""
+    world = World((1, 2))
+    world.found()
+    for isr, code in (((1,), ErrorCode.CORRUPT_MESSAGE), ((1, 3), ErrorCode.KAFKA_STORAGE_ERROR)):
+        world.leadership.isr.committed = isr
+        assert world.found() == code
+    assert world.asked == 2
+
+
+def test_who_has_only_asked_does_not_return() -> None:
+    world = World((1, 2))
+    world.found()
+    assert not world.damaged.may_return([state(2)])
 
 
 def test_damage_further_down_is_told_of_too() -> None:
@@ -81,7 +97,8 @@ def test_it_asks_for_its_role_again_when_the_isr_has_changed(
     world.found()
     resigned: list[ErrorCode] = []
     world.damaged.step_down(
-        SimpleNamespace(topic_partition=KEY, resign=resigned.append)  # type: ignore[arg-type]
+        SimpleNamespace(topic_partition=KEY, resign=resigned.append),  # type: ignore[arg-type]
+        state(1, 2),
     )
     assert resigned == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert world.damaged.may_return([state(*isr)]) is again

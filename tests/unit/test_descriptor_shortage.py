@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from barnabas_broker.disk.disk import FlushFailed, is_out_of_descriptors
 from barnabas_broker.log.errors import OutOfDescriptorsError
+from barnabas_broker.log.index.transaction_index import AbortedTxn, TransactionIndex
 from barnabas_broker.log.manager import descriptor_shortage, log_background_work
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.producers.snapshot_file import SUFFIX
@@ -31,7 +32,7 @@ from barnabas_simulator.disk import MemoryDisk
 
 from tests.support.idempotent import sent
 from tests.support.log_manager_world import ManagerWorld, append
-from tests.support.log_world import LogWorld, produced, read_all, values_in
+from tests.support.log_world import FOLDER, LogWorld, produced, read_all, values_in
 from tests.support.scarce_disk import ScarceDisk
 
 T0 = TopicPartition("t", 0)
@@ -236,6 +237,22 @@ def test_a_retry_is_not_answered_before_it_is_flushed() -> None:
     assert log.recovery_point == log.log_end_offset == 10
 
 
+def test_the_name_of_an_index_that_could_not_be_made_durable_is_later() -> None:
+    memory = MemoryDisk()
+    disk = ScarceDisk(memory)
+    disk.make_directory(FOLDER)
+    index = TransactionIndex(disk, f"{FOLDER}/0.txnindex")  # type: ignore[arg-type]
+    index.add(AbortedTxn(1, 0, 1, 0))
+    index.save()
+    disk.left = 1  # for the file, not for its directory
+    with pytest.raises(OSError):
+        index.sync()
+    disk.left = None
+    index.sync()
+    memory.crash(keep_unflushed=False)
+    assert memory.exists(index.path)
+
+
 @pytest.mark.parametrize("left", range(8))
 def test_a_log_that_could_not_start_again_knows_its_producers(left: int) -> None:
     world, disk, log = three_segments()
@@ -305,6 +322,20 @@ async def test_no_directory_fails_and_all_is_done_later() -> None:
     assert log.recovery_point == 1
     assert "t 0 1" in world.text("/data/replication-offset-checkpoint")
     append(await world.open(manager, "new"), b"b")
+    await manager.stop()
+
+
+async def test_what_flush_messages_requires_is_flushed_when_it_can_be() -> None:
+    world = World()
+    manager = await world.start()
+    log = await world.open(manager, flush_messages="1")
+    world.scarce.left = 0
+    with pytest.raises(OutOfDescriptorsError):
+        append(log, b"a")
+    assert (log.log_end_offset, log.recovery_point) == (1, 0)
+    world.scarce.left = None
+    await world.until_over()
+    assert log.recovery_point == 1, "without another append"
     await manager.stop()
 
 

@@ -2,11 +2,13 @@
 
 import pytest
 from barnabas_broker.log.errors import DamagedLogError
+from barnabas_broker.log.producers.snapshot_file import SUFFIX as SNAPSHOT
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.damaged_replicas import first_damage
 from barnabas_common.record.batch import batches
 
+from tests.support.log_transactions import Writer
 from tests.support.log_world import FOLDER, LogWorld, read_all
 
 SEGMENT = f"{FOLDER}/{0:020}.log"
@@ -85,3 +87,33 @@ def test_damage_is_found_in_what_was_read() -> None:
     assert first_damage(data, 0, at_least_one=True, batch_limit=4) is None
     assert first_damage(b"", 7, at_least_one=False) is None
     assert first_damage(b"", 7, at_least_one=True) == (7, "no whole batch starts there")
+
+
+@pytest.mark.parametrize("bit", [0, 3, 7])
+def test_damage_that_a_start_meets_while_it_reads_the_producers_is_kept_for_the_replica(
+    bit: int,
+) -> None:
+    """No snapshot is left, so a segment below the recovery point is read too."""
+    world = LogWorld()
+    log = world.open()
+    writer = Writer(log, 1)
+    for _ in range(3):
+        writer.send(b"v")
+        writer.end(commit=True)
+    log.roll()
+    writer.send(b"v")
+    writer.end(commit=True)
+    log.flush()
+    for name in world.names():
+        if name.endswith(SNAPSHOT):
+            world.disk.remove(f"{FOLDER}/{name}")
+    data = bytearray(world.disk.read_file(SEGMENT))
+    marker = next(p for p, h in batches(data) if h.last_offset == 3)
+    data[marker + 50] ^= 1 << bit  # in its producer id
+    world.disk.write_file(SEGMENT, bytes(data))
+    again = world.open(LogCheckpoint(8, 0, 8, is_unbroken=True))
+    assert again.damaged_at_start is not None
+    assert again.damaged_at_start.offset == 3 and "CRC" in again.damaged_at_start.fault
+    assert world.disk.read_file(SEGMENT) == data, "nothing is cut before the role is known"
+    again.truncate_to(again.data_end_below(3))
+    assert (again.log_end_offset, again.producers.transactions.first_unstable_offset) == (3, 2)

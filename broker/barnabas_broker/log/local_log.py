@@ -23,7 +23,7 @@ from barnabas_broker.log.segment.empty_batch import empty_batch_at
 from barnabas_broker.log.segment.position_cache import PositionCache
 from barnabas_broker.log.segment.replacement import Replacement
 from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET, Incoming, reason_to_roll
-from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
+from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment, start_of
 from barnabas_broker.log.segment.segment_list import SegmentList
 
 logger = logging.getLogger(__name__)
@@ -119,7 +119,7 @@ class LocalLog:
             if following is None:
                 return b""
             segment, position = following, 0
-        piece = segment.read(position, max_bytes, end_offset, min_one)
+        piece = segment.read(position, offset, max_bytes, end_offset, min_one)
         if piece.data:
             self._positions.remember(piece.next_offset, segment, piece.next_position)
         return piece.data
@@ -134,14 +134,16 @@ class LocalLog:
     def border_at(self, offset: int) -> Border:
         """Where to truncate for `offset`, which is below the log's end. Batches stay whole."""
         found = self.segments.holding(offset).locate(offset)
-        end = offset if found is None else min(offset, found[1].base_offset)
-        data_end = self.segments.first.base_offset
-        for segment in reversed([one for one in self.segments if one.base_offset < end]):
-            found_end = segment.end_below(end)
-            if found_end is not None:
-                data_end = found_end
-                break
-        return Border(end, is_in_gap=data_end < end)
+        end = offset if found is None else start_of(found[1], offset)
+        return Border(end, is_in_gap=self.data_end_below(end) < end)
+
+    def data_end_below(self, offset: int) -> int:
+        """Where the last batch ends that is entirely below `offset`, or the start of the log."""
+        for segment in reversed([one for one in self.segments if one.base_offset < offset]):
+            end = segment.end_below(offset)
+            if end is not None:
+                return end
+        return self.segments.first.base_offset
 
     def truncate_to(
         self, border: Border, config: LogConfig, last_epoch: int | None

@@ -56,6 +56,14 @@ class ReadableLog:
         with self._guard.io("read"):
             return self._local.read(offset, max_bytes, end_offset, min_one_batch)
 
+    def data_end_below(self, offset: int) -> int:
+        """Where the last batch ends that is entirely below `offset`, or the start of the log.
+
+        Raises CorruptMessageError if the batches there are malformed, and KafkaStorageError.
+        """
+        with self._guard.io("read"):
+            return self._local.data_end_below(offset)
+
     def aborted_transactions(self, offset: int, records: bytes) -> list[AbortedTxn]:
         """Those that may have batches in `records`, which were read from `offset` on."""
         segments = self._local.segments.from_offset(offset)

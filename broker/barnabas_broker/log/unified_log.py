@@ -80,7 +80,9 @@ class UnifiedLog(ReadableLog):
         self._durable_names = 0
         self._guard = StorageGuard(self, context.host)
         self.producers = ProducerStateManager(folder.disk, folder.path, folder.topic_partition)
-        self.producers.load(loaded.segments, self.log_end_offset, checkpoint.is_clean)
+        damaged = self.producers.load(loaded.segments, self.log_end_offset, checkpoint.is_clean)
+        is_readable = damaged is not None and damaged.offset >= self.log_start_offset
+        self.damaged_at_start = damaged if is_readable else None
         self.producers.transactions.high_watermark_moved(self.high_watermark)
 
     def __repr__(self) -> str:
@@ -190,9 +192,14 @@ class UnifiedLog(ReadableLog):
             self._context.host.rolled(self)
         self.flush_if_due()
 
+    @property
+    def is_flush_due(self) -> bool:
+        """Whether `flush.messages` unflushed records require a flush."""
+        return self.log_end_offset - self.recovery_point >= self.config.flush_messages
+
     def flush_if_due(self) -> None:
-        """Flush if `flush.messages` unflushed records require it. Raises KafkaStorageError."""
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+        """Flush if `flush.messages` requires it. Raises KafkaStorageError."""
+        if self.is_flush_due:
             with self._guard.io("flush"):
                 self.flush()
 

@@ -93,7 +93,7 @@ def check_replicated(records: Buffer, log_end_offset: int) -> list[CheckedBatch]
     """Check a leader's batches, which are appended unchanged; an incomplete last one is left out.
 
     Raises:
-        CorruptMessageError: a bad checksum or length, or offsets that do not rise.
+        CorruptMessageError: a bad checksum or length, offsets that do not rise, or no whole batch.
         UnexpectedAppendOffset: the first offset is below the end of the log.
     """
     view = memoryview(records)
@@ -107,6 +107,8 @@ def check_replicated(records: Buffer, log_end_offset: int) -> list[CheckedBatch]
             checked.append(CheckedBatch(header, view[position : position + header.size]))
             expected = header.next_offset
         else:
+            if len(view) and not checked:  # else the same fetch would be repeated forever
+                raise CorruptBatch(f"{len(view)} bytes, and not one whole batch")
             return checked
     except CorruptBatch as error:
         raise CorruptMessageError(str(error)) from error

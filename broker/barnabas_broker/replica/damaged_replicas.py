@@ -1,27 +1,29 @@
-"""Leaders that find a damaged batch in their own log.
+"""Replicas that find a damaged batch in their own log.
 
 Bytes on a disk can change after they were written and checked. The leader detects that while it
-serves a fetch. The other replicas then have a valid copy, because each wrote its own.
+serves a fetch, any replica while it reads what its log says of producers at its start. The other
+replicas then have a valid copy, because each wrote its own.
 
 If the ISR has another member, the leader has the controller send its roles again and refuses this
-one, exactly as if the log's disk had failed. The controller then elects that member and removes
-this replica from the ISR. The error code says that the log is damaged, so the replica does not
-become eligible (KIP-966). Then the replica truncates its log at the damage and fetches the rest
-again. The only member of an ISR continues to lead, truncates nothing, and answers CORRUPT_MESSAGE
-where the damage is.
+one, exactly as if the log's disk had failed; a replica that has just started refuses its first
+role. The controller then elects another member and removes this replica from the ISR. The error
+code says that the log is damaged, so the replica does not become eligible (KIP-966). Then the
+replica truncates its log at the damage and fetches the rest again. The only member of an ISR
+continues to lead, truncates nothing, and answers CORRUPT_MESSAGE where the damage is.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
 from barnabas_common.errors import CorruptMessageError, KafkaError, KafkaStorageError
 from barnabas_common.errors.error_code import ErrorCode
-from barnabas_common.events import EventKind, EventLog
+from barnabas_common.events import EventKind, EventLog, Value
 from barnabas_common.messages.control import LeaderAndIsrPartition, UpdateMetadataPartition
-from barnabas_common.record.batch import Buffer, CorruptBatch, batches, check_crc
+from barnabas_common.record.batch import Buffer, CorruptBatch, batches, check_crc, in_order
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.leader.leadership import Leadership
 from barnabas_broker.replica.partition.partition import Partition
 
@@ -34,23 +36,31 @@ def first_damage(
     Checks `batch_limit` batches, or all. A reader that finds damage further on requests its offset.
     With `at_least_one` it is damage too if there is no whole batch: a length must be invalid.
     """
-    expected = start
+    expected, size = start, 0
+    found = in_order(batches(records), start, starts_inside=True)
     try:
-        for position, header in islice(batches(records), batch_limit):
+        for position, header in islice(found, batch_limit):
             check_crc(records, position, header)
-            expected = header.next_offset
+            expected, size = header.next_offset, position + header.size
     except CorruptBatch as error:
         return expected, str(error)
     if at_least_one and not records:
         return start, "no whole batch starts there"
+    if batch_limit is None and size < len(records):
+        return expected, f"the last {len(records) - size} bytes are not a whole batch"
     return None
 
 
 @dataclass
 class _Damage:
-    """The first damaged offset. `handing_over`: this broker has asked for its roles again."""
+    """The first damaged offset and the fault there. `is_reported`: an event has been recorded.
+    `asked`: under which leader epoch and ISR this broker has asked for its roles again.
+    `handing_over`: it has refused a role with this log."""
 
     offset: int
+    fault: str
+    is_reported: bool = False
+    asked: tuple[object, ...] = ()
     handing_over: bool = False
 
 
@@ -72,30 +82,35 @@ class DamagedReplicas:
 
     def found(self, leadership: Leadership, offset: int, fault: str) -> KafkaError:
         """Note that the leader cannot serve `offset`; return the error for the reader."""
-        key = leadership.topic_partition
-        others = self._others(leadership.isr.committed)
+        key, in_sync = leadership.topic_partition, leadership.isr.committed
+        others = self._others(in_sync)
         damage = self._damaged.get(key)
         if damage is None or offset < damage.offset:
-            damage = self._damaged[key] = _Damage(offset)
-            self._report(leadership, offset, fault, others)
+            damage = self._damaged[key] = _Damage(offset, fault)
+        self._report_as_leader(damage, leadership)
         if not others:
             return CorruptMessageError(
                 f"{key}: offset {offset} is damaged on broker {self._broker_id}, the only member"
                 f" of the ISR: {fault}"
             )
-        if not damage.handing_over:
-            damage.handing_over = True
+        if damage.asked != (leadership.epoch, in_sync):
+            damage.asked = (leadership.epoch, in_sync)
             self._ask_for_roles()
         return KafkaStorageError(
             f"{key}: offset {offset} is damaged here; waiting for another leader"
         )
 
+    def note_start(self, log: UnifiedLog) -> None:
+        """Note what was found when the log was opened; the first role decides what follows."""
+        found, log.damaged_at_start = log.damaged_at_start, None
+        if found is not None and log.topic_partition not in self._damaged:
+            self._damaged[log.topic_partition] = _Damage(*found)
+
     def _others(self, in_sync: Iterable[int]) -> list[int]:
         return [b for b in in_sync if b != self._broker_id and self._is_alive(b)]
 
-    def _report(
-        self, leadership: Leadership, offset: int, fault: str, others: Sequence[int]
-    ) -> None:
+    def _report_as_leader(self, damage: _Damage, leadership: Leadership) -> None:
+        others = self._others(leadership.isr.committed)
         if others:
             then = (
                 f"brokers {others} are in sync: one of them will lead, then this log is truncated"
@@ -105,17 +120,23 @@ class DamagedReplicas:
                 "no other replica is in sync, so nothing is truncated; readers can seek past it,"
                 " and a replica outside the ISR may have a valid copy"
             )
-        self._events.record(
-            EventKind.LOG_DAMAGED,
-            f"{fault}; {then}",
+        self._report(
+            damage,
             leadership.topic_partition,
-            offset=offset,
+            then,
             leader_epoch=leadership.epoch,
             high_watermark=leadership.log.high_watermark,
             isr=leadership.isr.committed,
         )
 
-    # ---- requests of the controller
+    def _report(self, damage: _Damage, key: TopicPartition, then: str, **details: Value) -> None:
+        """Record the event once, with what is done about the damage."""
+        if not damage.is_reported:
+            damage.is_reported = True
+            cause = f"{damage.fault}; {then}"
+            self._events.record(EventKind.LOG_DAMAGED, cause, key, offset=damage.offset, **details)
+
+    # ---- roles
 
     def refuses(self, partition_state: LeaderAndIsrPartition) -> bool:
         """Whether to leave the ISR rather than take a role with this log."""
@@ -123,10 +144,26 @@ class DamagedReplicas:
         in_sync = partition_state.in_sync_replicas
         return key in self._damaged and self._broker_id in in_sync and len(in_sync) > 1
 
-    def step_down(self, partition: Partition) -> None:
+    def step_down(self, partition: Partition, partition_state: LeaderAndIsrPartition) -> None:
         """Serve nothing more of a partition whose role is refused."""
-        self._damaged[partition.topic_partition].handing_over = True
+        damage = self._damaged[partition.topic_partition]
+        damage.handing_over = True
+        in_sync = partition_state.in_sync_replicas
+        self._report(
+            damage,
+            partition.topic_partition,
+            f"this replica refuses its role and leaves the ISR {list(in_sync)}, then its log is"
+            " truncated",
+            leader_epoch=partition_state.leader_epoch,
+            isr=tuple(in_sync),
+        )
         partition.resign(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def leads(self, leadership: Leadership) -> None:
+        """The replica leads all the same, because no other is in sync."""
+        damage = self._damaged.get(leadership.topic_partition)
+        if damage is not None:
+            self._report_as_leader(damage, leadership)
 
     def may_return(self, partition_states: Iterable[UpdateMetadataPartition]) -> bool:
         """Whether a replica that stepped down can have a role again.
@@ -153,12 +190,16 @@ class DamagedReplicas:
 
     def mend(self, partition: Partition) -> None:
         """Truncate a follower's log at the damage, once there is a leader to fetch from."""
-        damage = self._damaged.get(partition.topic_partition)
+        key = partition.topic_partition
+        damage = self._damaged.get(key)
         if damage is None or partition.leader_id < 0:
             return
+        leader = partition.leader_id
+        then = f"broker {leader} leads and has the rest, so this log is truncated"
+        self._report(damage, key, then, leader=leader)
         cause = f"offset {damage.offset} was damaged here; the leader has the rest"
         try:
             partition.truncate_damaged(damage.offset, cause)
         except CorruptMessageError:  # where the batches start is unknown
             partition.truncate_fully(partition.follower_log().log_start_offset, cause)
-        del self._damaged[partition.topic_partition]
+        del self._damaged[key]

@@ -167,10 +167,7 @@ class Roles:
             logger.error("%s: the controller sent topic id %s, the log here has %s", *names)
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if self._context.damaged.refuses(partition_state):
-            self._fetchers.stop([partition.topic_partition])
-            self._context.damaged.step_down(partition)
-            self._listeners.stopped(partition.topic_partition)
-            return ErrorCode.CORRUPT_MESSAGE
+            return self._step_down(partition, partition_state)
         if (
             partition_state.leader_epoch <= partition.leader_epoch
             or partition_state.partition_epoch < partition.partition_epoch
@@ -181,6 +178,13 @@ class Roles:
                 )
             return ErrorCode.STALE_CONTROLLER_EPOCH
         return ErrorCode.NONE
+
+    def _step_down(self, partition: Partition, partition_state: LeaderAndIsrPartition) -> ErrorCode:
+        """Refuse a role because the log is damaged and other members of the ISR have the rest."""
+        self._fetchers.stop([partition.topic_partition])
+        self._context.damaged.step_down(partition, partition_state)
+        self._listeners.stopped(partition.topic_partition)
+        return ErrorCode.CORRUPT_MESSAGE
 
     def _report_fenced(
         self, partition_state: LeaderAndIsrPartition, leader_epoch: int, why: str
@@ -297,10 +301,15 @@ class Roles:
         if partition is None:
             partition = Partition(key, context.environment)
             self._partitions.add(partition)
+        context.damaged.note_start(log)
+        if context.damaged.refuses(partition_state):
+            return self._step_down(partition, partition_state)
         self._fetchers.stop([key])
         try:
             if leads:
                 partition.become_leader(partition_state, log)
+                if partition.leadership is not None:
+                    context.damaged.leads(partition.leadership)
             else:
                 partition.become_follower(partition_state, log)
                 context.damaged.mend(partition)

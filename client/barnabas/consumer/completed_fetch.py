@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from barnabas_common.errors import CorruptMessageError
 from barnabas_common.record.aborted import AbortedBatches
-from barnabas_common.record.batch import BatchHeader, CorruptBatch, batches
+from barnabas_common.record.batch import BatchHeader, CorruptBatch, batches, in_order
 from barnabas_common.record.reader import Columns, read_batch_as, read_columns
 
 from barnabas.consumer.record import ConsumerRecord
@@ -22,6 +22,23 @@ def advice(broker_id: int) -> str:
         f"in the replica of broker {broker_id}, others may have a valid copy:"
         " poll again, or seek past it to go on"
     )
+
+
+def before_damage(records: bytes, start: int, end: int) -> tuple[bytes, BatchHeader | None, str]:
+    """The whole batches from offset `start` on that are in order, up to the first that is not; the
+    last of their headers; and what is wrong with the first, if it is None.
+
+    The next fetch begins at the damage, where the leader notices it. `end` is the leader's high
+    watermark, -1 if it is unknown.
+    """
+    size, last, fault = 0, None, "no whole batch from the requested offset was returned"
+    limit = end if end >= 0 else None
+    try:
+        for position, header in in_order(batches(records), start, limit, starts_inside=True):
+            size, last = position + header.size, header
+    except CorruptBatch as error:
+        fault = str(error)
+    return records[:size], last, fault
 
 
 class CompletedFetch:

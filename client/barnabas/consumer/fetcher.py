@@ -18,13 +18,12 @@ from barnabas_common.messages.fetch import (
     FetchRequest,
     FetchResponse,
 )
-from barnabas_common.record.batch import CorruptBatch, batches
 from barnabas_common.runtime import Service, TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster import Cluster
 from barnabas.consumer.buffer import FetchBuffer
-from barnabas.consumer.completed_fetch import CompletedFetch, advice
+from barnabas.consumer.completed_fetch import CompletedFetch, advice, before_damage
 from barnabas.consumer.config import ConsumerConfig
 from barnabas.consumer.subscription_state import (
     RESET_TIMESTAMPS,
@@ -123,19 +122,12 @@ class Fetcher:
         state.failures = 0
         if not answer.records:
             return
-        try:
-            headers = [header for _, header in batches(answer.records)]
-        except CorruptBatch as error:
-            self._corrupt(asked, str(error))
-            return
-        last = headers[-1] if headers else None
-        if last is None or last.next_offset <= state.fetch_offset:
-            self._corrupt(asked, "no whole batch from the requested offset was returned")
+        records, last, fault = before_damage(answer.records, asked.offset, answer.high_watermark)
+        if last is None:
+            self._corrupt(asked, fault)
             return
         aborted = [(one.producer_id, one.first_offset) for one in answer.aborted_transactions]
-        chunk = CompletedFetch(
-            state, answer.records, self.config.check_crcs, asked.broker_id, aborted
-        )
+        chunk = CompletedFetch(state, records, self.config.check_crcs, asked.broker_id, aborted)
         state.fetched(last.next_offset, last.partition_leader_epoch, chunk.size)
         self.buffer.add(chunk)
 

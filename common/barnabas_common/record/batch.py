@@ -28,7 +28,7 @@ The log, the replica fetcher, the producer and the consumer use this module. It 
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -171,6 +171,50 @@ def batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
             return
         yield position, header
         position += header.size
+
+
+def in_order(
+    found: Iterable[tuple[int, BatchHeader]],
+    start: int,
+    end: int | None = None,
+    starts_inside: bool = False,
+) -> Iterator[tuple[int, BatchHeader]]:
+    """The batches of a log, from offset `start` on and below `end`, while their offsets rise.
+
+    The checksum does not cover a batch's offset. One that leaves a gap before it, as compaction
+    does, counts only if the next one follows it: otherwise it may be its own offset that is wrong.
+    With `starts_inside`, the first batch may begin below `start`.
+
+    Raises:
+        CorruptBatch: offsets go back, or beyond `end`.
+    """
+    expected, held = start, None
+    for position, header in found:
+        if starts_inside:
+            expected, starts_inside = min(start, header.base_offset), False
+            goes_back = header.last_offset < start
+        else:
+            goes_back = header.base_offset < (expected if held is None else held[1].next_offset)
+        if (
+            goes_back
+            or header.last_offset_delta < 0
+            or (end is not None and header.last_offset >= end)
+        ):
+            raise CorruptBatch(
+                f"batch at byte {position} has offsets {header.base_offset} to"
+                f" {header.last_offset} where {expected} was expected"
+            )
+        if held is not None:
+            expected = held[1].next_offset
+            yield held
+            held = None
+        if header.base_offset > expected:
+            held = position, header
+        else:
+            yield position, header
+            expected = header.next_offset
+    if held is not None:
+        yield held
 
 
 def next_offset(buffer: Buffer) -> int | None:

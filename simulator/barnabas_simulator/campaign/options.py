@@ -26,6 +26,8 @@ ORDERS, COPIES = "orders", "copies"
 the second."""
 COPIERS = "copiers"
 
+SIDES = ("leader", "follower")
+
 ASSIGNORS = (
     "range",
     "roundrobin",
@@ -46,6 +48,9 @@ class Options:
     `groups` is how many consumer groups read the topic, each with `members`, of which the first
     `static_members` are static. `order_producers` write transactions, and `copiers` copy them;
     `abort_chance` is the part of the transactions that they abort.
+
+    `flush_all`: no append of any topic is answered before it is flushed. `throttle_bytes`: per
+    second to and from replicas that are not in sync; 0 is no limit.
     """
 
     seed: int
@@ -71,7 +76,6 @@ class Options:
     late_chance: float = 0.0
     delete_topics: bool = True
     elr_wait_ms: int = 30_000
-    failure_detection: str = "evidence"
     rebalance_check_seconds: int = 15
     cleanup_policy: str = "delete"
     keys: int = 0
@@ -103,6 +107,16 @@ class Options:
     transaction_pause: float = 0.2
     transaction_timeout_ms: int = 6_000
     state_partitions: int = 1
+    log_dirs: int = 1
+    flush_all: bool = False
+    unclean_elections: bool = False
+    truncation_lookup: str = "fetch"
+    failure_detection: str = "evidence"
+    has_eligible_replicas: bool = True
+    has_gate: bool = True
+    flushes_last_replica: bool = True
+    throttle_bytes: int = 0
+    index_interval_bytes: int = 4_096
 
     @classmethod
     def draw(cls, seed: int, mode: Mode = Mode.SAFETY) -> "Options":
@@ -142,7 +156,29 @@ class Options:
         policy = pick(["delete", "delete", "delete", "compact", "compact,delete"])
         drawn = drawn if policy == "delete" else drawn._compacted(policy, chance)
         drawn = drawn._with_groups(random.Random(f"groups {seed}"))
-        return drawn._with_transactions(random.Random(f"transactions {seed}"))
+        drawn = drawn._with_transactions(random.Random(f"transactions {seed}"))
+        return drawn._with_disks(random.Random(f"{seed}/disks"))
+
+    def _with_disks(self, chance: random.Random) -> "Options":
+        """Draw data directories, what is flushed, and the switches that Kafka has otherwise."""
+        pick = chance.choice
+        drawn = replace(
+            self,
+            log_dirs=pick([1, 1, 2]),
+            flush_all=pick([True, False, False, False, False]),
+            truncation_lookup=pick(["fetch", "fetch", "offsets-for-leader-epoch"]),
+            failure_detection=pick(["evidence", "evidence", "session"]),
+            throttle_bytes=pick([0, 0, 0, 10_000, 50_000]),
+            has_eligible_replicas=pick([True] * 9 + [False]),
+            has_gate=pick([True] * 9 + [False]),
+            flushes_last_replica=pick([True] * 9 + [False]),
+        )
+        is_unclean = pick([True, False, False]) and not drawn.flush_all
+        return replace(
+            drawn,
+            unclean_elections=is_unclean and drawn.may_lose_records,
+            index_interval_bytes=pick([4_096, 100]),
+        )
 
     @classmethod
     def _of_steps(cls, seed: int) -> "Options":
@@ -247,6 +283,17 @@ class Options:
         return [f"copier-{number}" for number in range(self.copiers)]
 
     @property
+    def keeps_last_replica(self) -> bool:
+        """Whether a broker's power may fail: the rules of the last replica standing hold."""
+        return self.has_eligible_replicas and self.has_gate and self.flushes_last_replica
+
+    @property
+    def may_lose_records(self) -> bool:
+        """Whether the judge can tell what an excused loss has cost: it knows all that depends on
+        the records, which groups, transactions and compaction make more."""
+        return not (self.groups or self.has_transactions or self.is_compacted)
+
+    @property
     def broker_config(self) -> dict[str, str]:
         """Return the additions to every broker's settings."""
         throttle = {
@@ -276,6 +323,26 @@ class Options:
             **(throttle if self.cleaner_bytes_per_second else {}),
             **(self._group_config if self.groups or self.copiers else {}),
             **(self._transaction_config if self.has_transactions else {}),
+            **self._disk_config,
+        }
+
+    @property
+    def _disk_config(self) -> dict[str, str]:
+        """Return settings of logs and replicas; old runs have the defaults."""
+        rate = str(self.throttle_bytes)
+        return {
+            **({"log.dirs": "/data,/data-2"} if self.log_dirs > 1 else {}),
+            **({"log.flush.interval.messages": "1"} if self.flush_all else {}),
+            "log.index.interval.bytes": str(self.index_interval_bytes),
+            "replica.truncation.lookup": self.truncation_lookup,
+            "eligible.leader.replicas.enable": str(self.has_eligible_replicas).lower(),
+            "high.watermark.min.isr.gate.enable": str(self.has_gate).lower(),
+            "last.replica.fsync.enable": str(self.flushes_last_replica).lower(),
+            **(
+                {f"{side}.replication.throttled.rate": rate for side in SIDES}
+                if rate != "0"
+                else {}
+            ),
         }
 
     @property
@@ -293,7 +360,15 @@ class Options:
     @property
     def topic_config(self) -> dict[str, str]:
         flush = {"flush.messages": str(self.flush_messages)} if self.flush_messages else {}
-        return {"min.insync.replicas": str(self.min_isr), **flush, **self._compaction_config}
+        unclean = {"unclean.leader.election.enable": "true"} if self.unclean_elections else {}
+        throttled = {f"{side}.replication.throttled.replicas": "*" for side in SIDES}
+        return {
+            "min.insync.replicas": str(self.min_isr),
+            **flush,
+            **unclean,
+            **(throttled if self.throttle_bytes else {}),
+            **self._compaction_config,
+        }
 
     @property
     def _compaction_config(self) -> dict[str, str]:

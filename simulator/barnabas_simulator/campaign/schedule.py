@@ -31,6 +31,7 @@ from barnabas_simulator.campaign.state import partition_states
 from barnabas_simulator.campaign.story import Story
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import Invariants, InvariantViolation
+from barnabas_simulator.invariants.truth import FaultBudget
 from barnabas_simulator.loop import run
 from barnabas_simulator.network import NetworkConditions
 
@@ -139,7 +140,8 @@ class _Schedule:
         cluster.network.links.on_frame = self._digest
         cluster.network.links.conditions = NetworkConditions(late_chance=options.late_chance)
         retention = {TOPIC: options.delete_retention_ms} if options.is_compacted else {}
-        invariants = Invariants(cluster, delete_retention_ms=retention)
+        budget = FaultBudget(power_cuts=options.may_lose_records and not options.flush_all)
+        invariants = Invariants(cluster, budget, retention)
         invariants.install()
         if self._story.tell:
             self._story.watch_starts()
@@ -148,7 +150,8 @@ class _Schedule:
         workload = Workload(cluster, options, invariants, self._story.note)
         await workload.start()
         await asyncio.sleep(WARM_UP_SECONDS)
-        nemesis = Nemesis(cluster, workload.hosts, workload.strike, self._story.fault)
+        waits = options.elr_wait_ms / 1000
+        nemesis = Nemesis(cluster, workload.hosts, workload.strike, self._story.fault, waits)
         counts = self.outcome.counts
         invariants.watchers.append(States(counts, TOPIC, nemesis.present, workload.unanswered))
         try:
@@ -174,11 +177,17 @@ class _Schedule:
         finally:
             nemesis.close()
             self._count(nemesis, workload)
+            counts.update({f"excused: {what}": n for what, n in invariants.excused.items()})
         committed = invariants.committed() if options.is_compacted else None
+        lost = invariants.lost()
         assert_delivered(
-            workload.histories, workload.seen, records, committed, self.options.idempotent
+            workload.histories, workload.seen, records, committed, options.idempotent, lost
         )
-        promise = Promise(compacted=options.is_compacted, idempotent=options.idempotent)
+        promise = Promise(
+            clean_elections=not lost,
+            compacted=options.is_compacted,
+            idempotent=options.idempotent,
+        )
         assert_promise_kept(workload.operations, promise)
         if options.has_transactions:
             transactional = workload.transactional

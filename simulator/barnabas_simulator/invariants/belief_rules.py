@@ -197,5 +197,5 @@ class BeliefChecks:
 
 
 def _is_excused(truth: Truth) -> bool:
-    """Logs may differ: a loss was excused, or an unclean leader has not started yet."""
-    return truth.forked or truth.unclean_epoch is not None
+    """Logs may differ: a loss was excused, or a leader has not started yet that may lack some."""
+    return truth.forked or truth.dark or truth.unclean_epoch is not None

@@ -28,6 +28,7 @@ from barnabas_simulator.invariants import control_rules, durability_rules, liven
 from barnabas_simulator.invariants.belief_rules import BeliefChecks
 from barnabas_simulator.invariants.compaction.checks import CompactionChecks
 from barnabas_simulator.invariants.controller_requests import ControllerRequests
+from barnabas_simulator.invariants.excuses import Excuses
 from barnabas_simulator.invariants.findings import Broken, Findings
 from barnabas_simulator.invariants.groups.checks import GroupChecks
 from barnabas_simulator.invariants.log_rules import Held, log_matching, strong_isr
@@ -35,12 +36,12 @@ from barnabas_simulator.invariants.logs.image import Images, LogImage
 from barnabas_simulator.invariants.producer_rules import check_producers
 from barnabas_simulator.invariants.reports import ClientReports
 from barnabas_simulator.invariants.restored import accept_copy, look_at
-from barnabas_simulator.invariants.seen import Seen
 from barnabas_simulator.invariants.truth import FaultBudget, Truth
 from barnabas_simulator.invariants.view import (
     ClusterView,
     Replica,
     Running,
+    Seen,
     StateChange,
     View,
     Watcher,
@@ -84,6 +85,7 @@ class Invariants(ClientReports):
         self._beliefs = BeliefChecks(
             self._view, self.findings, self._images, self._losses, self.budget
         )
+        self._excuses = Excuses(self.findings, self._images, self.budget, self.excused)
         self._forgot_at: dict[int, int] = {}
         self._healed_at: float | None = None
         self._next_sample = SAMPLE_SECONDS
@@ -152,21 +154,22 @@ class Invariants(ClientReports):
         self._incarnations = incarnations
         for key in [key for key in self._seen if key[0] not in incarnations]:
             del self._seen[key]
-        for broker_id, disk in self._view.disks.items():
-            if disk.losses != self._losses.get(broker_id, 0):
-                self._losses[broker_id] = disk.losses
-                self._disk_forgot(broker_id)
+        losses = {broker_id: disk.losses for broker_id, disk in self._view.disks.items()}
+        forgot = [b for b, count in losses.items() if count != self._losses.get(b, 0)]
+        if forgot:
+            self._losses.update(losses)
+            self._disks_forgot(forgot)
 
-    def _disk_forgot(self, broker_id: int) -> None:
-        self.findings.note(f"the disk of broker {broker_id} forgot what was not flushed")
-        self._forgot_at[broker_id] = self._view.zxid
-        disk = self._view.disks[broker_id]
-        for root in disk.directories("/"):
-            for path in [f"/{root}", *(f"/{root}/{name}" for name in disk.directories(f"/{root}"))]:
-                self._hold(None, durability_rules.checkpoints_parse, disk, path)
+    def _disks_forgot(self, brokers: list[int]) -> None:
+        for broker_id in brokers:
+            self.findings.note(f"the disk of broker {broker_id} forgot what was not flushed")
+            self._forgot_at[broker_id] = self._view.zxid
+            disk = self._view.disks[broker_id]
+            for root in disk.roots:
+                for path in [root, *(f"{root}/{name}" for name in disk.directories(root))]:
+                    self._hold(None, durability_rules.checkpoints_parse, disk, path)
+        self._excuses.forgot(brokers, self.truths)
         for truth in self.truths.values():
-            if broker_id in (*truth.state.isr, *truth.state.eligible):
-                truth.lapsed.add(broker_id)
             self._check_global_loss(truth)
 
     def _renamed(self, broker_id: int, path: str) -> None:
@@ -183,7 +186,7 @@ class Invariants(ClientReports):
         self._hold(None, durability_rules.recovery_points_are_flushed, path, offsets, images)
 
     def _check_global_loss(self, truth: Truth) -> None:
-        if not self.budget.unsynced_leader and truth.unclean_epoch is None:
+        if not (self.budget.unsynced_leader or truth.dark) and truth.unclean_epoch is None:
             stored = self._images.stored(truth.partition)
             self._hold(truth.partition, durability_rules.no_global_loss, stored, truth)
 
@@ -210,15 +213,14 @@ class Invariants(ClientReports):
         if truth is None:
             keyed = self._compaction.keyed(partition.topic)
             truth = self.truths[partition] = Truth(partition, state, replicas, keyed=keyed)
-        if control_rules.is_unclean(before, state):
-            self.excused["unclean elections"] += 1
-            truth.unclean_epoch, truth.forked = state.leader_epoch, True
         if state.leader != NO_LEADER:
             truth.elected[state.leader_epoch] = state.leader
             if before is not None and before.leader != state.leader:
                 truth.leader_changes.append(self.findings.now())
         truth.state, truth.replicas, truth.topic_id = state, replicas, topic_id
         truth.let_lapse(before, state, self._forgot_at)
+        if control_rules.is_unclean(before, state):
+            self._excuses.is_unclean(truth)
         for running in self._view.running():
             seen = self._seen_of(running, partition)
             if seen is not None and seen.replica is not None:
@@ -258,8 +260,8 @@ class Invariants(ClientReports):
             self._check_global_loss(truth)
 
     def _check_candidate(self, truth: Truth, replica: Replica) -> None:
-        is_sure = truth.unclean_epoch is None and not truth.is_in_doubt
-        if is_sure and replica.broker_id not in truth.lapsed:
+        is_excused = truth.dark or truth.is_in_doubt or truth.unclean_epoch is not None
+        if not is_excused and replica.broker_id not in truth.lapsed:
             self._hold(
                 truth.partition,
                 durability_rules.candidate_completeness,
@@ -278,24 +280,22 @@ class Invariants(ClientReports):
         if epoch != truth.state.leader_epoch:
             return  # already deposed; a later epoch has been elected
         image = self._image(replica.broker_id, partition)
-        unsynced = replica.broker_id in truth.lapsed and self.budget.unsynced_leader
-        if truth.unclean_epoch is not None or unsynced:
-            lost = truth.cut_to(image, replica.log_start)
-            if lost:
-                self.excused["records lost beyond the promise"] += lost
-                truth.forked = True
-            truth.unclean_epoch = None
-            truth.lapsed.discard(replica.broker_id)
+        self._excuses.leads(truth, replica, image)
         self._hold(key, durability_rules.leader_completeness, replica, image, truth)
         check_producers(self.findings, replica, partition, image)
 
     def _exposed(self, truth: Truth, replica: Replica, partition: Partition) -> None:
-        """Take over the high watermark of the legitimate leader as the true one."""
-        if (
-            replica.led_epoch != truth.state.leader_epoch
-            or replica.high_watermark <= truth.high_watermark
-            or truth.unclean_epoch is not None
-        ):
+        """Take over the high watermark of the legitimate leader as the true one. It is legitimate
+        until a leader has started that was elected uncleanly."""
+        epoch = replica.led_epoch
+        assert epoch is not None
+        is_legitimate = epoch == truth.state.leader_epoch and truth.unclean_epoch is None
+        if truth.unclean_epoch is not None:
+            is_legitimate = epoch < truth.unclean_epoch and epoch == max(truth.led, default=epoch)
+        if not is_legitimate and truth.unclean:
+            image = self._image(replica.broker_id, partition)
+            self._excuses.deposed_exposed(truth, replica, image)
+        if not is_legitimate or replica.high_watermark <= truth.high_watermark:
             return
         image, known = self._image(replica.broker_id, partition), truth.high_watermark
         truth.expose(image, replica.high_watermark)
@@ -331,6 +331,7 @@ class Invariants(ClientReports):
         for truth in self.truths.values():
             held = self._held(truth)
             look_at(truth, [one.replica for one in held])
+            self._excuses.look_whether_agreed(truth, held)
             for index, one in enumerate(held):
                 self._compaction.look_at(truth, one.replica.broker_id)
                 self._hold(

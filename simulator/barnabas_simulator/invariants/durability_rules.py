@@ -126,7 +126,7 @@ def checkpoints_parse(disk: MemoryDisk, directory: str) -> str | None:
     truncated."""
     for name, stored in disk.look_into(directory).items():
         if name in CHECKPOINTS:
-            data = bytes(stored.data)
+            data = bytes(stored.sound)
             if data == NONSENSE:  # written by a fault, and reported at the broker's next start
                 continue
             try:

@@ -21,6 +21,10 @@ class ClientReports:
         """Record that a producer has sent a value: `acked` or `refused` must follow (L3)."""
         self._unresolved.setdefault(partition, {})[value] = None
 
+    def lost(self) -> dict[TopicPartition, set[tuple[int, bytes]]]:
+        """Return the offsets and labels whose loss was excused."""
+        return {partition: truth.lost for partition, truth in self.truths.items() if truth.lost}
+
     def refused(self, partition: TopicPartition, value: bytes) -> None:
         """Record that the producer has reported an error for a value."""
         self._unresolved.get(partition, {}).pop(value, None)
@@ -44,6 +48,8 @@ class ClientReports:
         self.transactions.read(partition, offset)
 
     def _client_saw(self, truth: Truth, known: dict[int, bytes], offset: int, value: bytes) -> None:
+        if (offset, value) in truth.lost:  # told before, and heard now
+            return
         rule = durability_rules.consistent_read
         self.findings.hold(truth.partition, rule, truth, offset, value)
         known[offset] = value

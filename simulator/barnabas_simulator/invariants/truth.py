@@ -26,10 +26,12 @@ class FaultBudget:
 
     `unsynced_leader`: the disks of a whole ISR may lose data, so that the last member of the ISR
     must lead although it lost records with its power (it is in `Truth.lapsed`). `vanished_replica`:
-    replicas may be removed behind the controller's back.
+    replicas may be removed behind the controller's back. `power_cuts`: all machines may lose power
+    at once, and with it what no disk had flushed.
     """
 
     unsynced_leader: bool = False
+    power_cuts: bool = False
     vanished_replica: bool = False
 
 
@@ -44,8 +46,11 @@ class Truth:
     excused, so logs may differ until all is healed. `elected` and `led`: the leader of each epoch,
     by ZooKeeper and in fact. `unsettled`: records that clients have seen
     and no legitimate leader has exposed yet. `claimed`: the highest high watermark of any replica,
-    and `claimed_by` which one. `topic_id`: None if unknown. `keyed`: the committed records by key,
-    None unless the partition is compacted.
+    and `claimed_by` which one. `dark`: none is left that may lead and has lost nothing; `left`: the
+    first committed offset that the disk of each lacked right after its loss. `unclean`: the epochs
+    of unclean elections, each with the offset where its log began to be the truth. `lost`: offsets
+    and labels whose loss was excused. `topic_id`: None if unknown. `keyed`: the committed records
+    by key, None unless the partition is compacted.
     """
 
     partition: TopicPartition
@@ -66,6 +71,10 @@ class Truth:
     leader_changes: list[float] = field(default_factory=list)
     claimed: int = 0
     claimed_by: str = ""
+    dark: bool = False
+    left: dict[int, int] = field(default_factory=dict)
+    unclean: dict[int, int] = field(default_factory=dict)
+    lost: set[tuple[int, bytes]] = field(default_factory=set)
     topic_id: str | None = None
     keyed: KeyedRecords | None = None
 
@@ -101,6 +110,7 @@ class Truth:
             self.committed.append(leader.batches[index])
             for record in leader.entries(index):
                 self.values[record.offset] = record.label
+                self.lost.discard((record.offset, record.label))
                 self.told(record.offset, record.label)
         self.high_watermark = high_watermark
 
@@ -159,5 +169,5 @@ class Truth:
         for known in (self.values, self.acked, self.consumed, self.unsettled):
             for offset in [o for o in known if o >= self.high_watermark]:
                 if image.label_at(offset) != known[offset]:
-                    del known[offset]
+                    self.lost.add((offset, known.pop(offset)))
         return lost

@@ -42,6 +42,7 @@ class IndexFile:
         with closing(self._disk.open(self.path, create=True)) as file:
             file.truncate(0)
         self._saved_size = 0
+        self._is_durable = False
 
     def open_sealed(self) -> bool:
         """Open the file of a sealed segment; False if its size cannot be that of an index."""

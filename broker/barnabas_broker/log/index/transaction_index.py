@@ -112,11 +112,14 @@ class TransactionIndex(IndexFile):
 
     def sync(self) -> None:
         """fsync what was saved, and the name of a new file: an index without one is valid too."""
-        if not self._is_durable and (len(self) or self._disk.exists(self.path)):
+        if not (self._is_durable and self._has_durable_name) and self._has_file():
             super().sync()
             if not self._has_durable_name:
                 self._disk.sync_directory(posixpath.dirname(self.path))
                 self._has_durable_name = True
+
+    def _has_file(self) -> bool:
+        return len(self) > 0 or self._disk.exists(self.path)
 
     def _unsealed(self) -> bytearray:
         if self._buffer is None and not self._saved_size:

@@ -1,7 +1,7 @@
 """Loading all logs of a data directory at the start of a broker, with limited concurrency."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from barnabas_common.runtime import Offload
@@ -17,7 +17,6 @@ from barnabas_broker.log.manager.log_folders import (
     is_kept_aside,
     parse_folder_name,
 )
-from barnabas_broker.log.manager.offset_checkpoints import StoredOffsets
 from barnabas_broker.log.manager.run_limited import run_limited
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder
 from barnabas_broker.log.recovery.lost_logs import LostLog
@@ -80,6 +79,10 @@ async def load_directory(
             result.damaged[name] = LostLog(directory.path, checkpoint.high_watermark, str(error))
             return
         result.logs.append(log)
+        if log.cut_at_start or log.log_end_offset < checkpoint.recovery_point:
+            # Cut now, or by a start that died. What is appended would count as flushed up to the
+            # old recovery point.
+            directory.checkpoints.lower(name, log.log_end_offset)
         directory.checkpoints.log_ends_at(name, log.log_end_offset)
         if not log.epoch_file.is_durable:
             context.host.epochs_changed(log)
@@ -93,19 +96,21 @@ async def load_directory(
         )
     await run_limited(load, names, config[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR])
     result.logs.sort(key=lambda log: log.topic_partition)
-    foreign = _foreign_clean_offsets(stored, result, names)
+    foreign = _foreign_clean_offsets(directory.checkpoints.clean_offsets, result, names)
     await offload.run(directory.checkpoints.leave_out_clean_offsets, foreign)
     return result
 
 
 def _foreign_clean_offsets(
-    stored: StoredOffsets, result: LoadedDirectory, names: Sequence[TopicPartition]
+    clean_offsets: Mapping[TopicPartition, int],
+    result: LoadedDirectory,
+    names: Sequence[TopicPartition],
 ) -> dict[TopicPartition, str]:
     """The clean offsets that cannot belong to the logs here, and why. They would keep a log from
     being compacted."""
     ends = {log.topic_partition: log.log_end_offset for log in result.logs}
     foreign = {}
-    for name, offset in stored.clean_offsets.items():
+    for name, offset in clean_offsets.items():
         if name in ends and offset > ends[name]:
             foreign[name] = f"clean offset {offset} is above the log end offset {ends[name]}"
         elif name not in names and name not in result.named:

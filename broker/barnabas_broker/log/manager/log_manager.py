@@ -71,15 +71,15 @@ class LogManager:
             LogDirectory(disk, path.rstrip("/") or "/") for path in config.log_directories
         ]
         self._background = LogBackgroundWork(runtime, disk, self.directories, self.directory_failed)
+        self._periodic = PeriodicLogTasks(config, runtime.clock, self._background, self)
         self._shortage = DescriptorShortage(
             runtime.offload,
             disk,
             lambda: (self._live_log_dirs() or self.directories)[0].lock_path,
-            self._checkpoint_everything,
+            self._periodic.catch_up,
             on_descriptors,
         )
         self._context = LogContext(disk, runtime.clock, runtime.randomness, self._background)
-        self._periodic = PeriodicLogTasks(config, runtime.clock, self._background, self)
         self.cleaner = LogCleaner(config, runtime, disk, self, on_compaction)
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._home: dict[TopicPartition, LogDirectory] = {}
@@ -398,10 +398,6 @@ class LogManager:
         for directory in self._live_log_dirs():
             if directory.loaded:
                 await self.checkpoint_offsets(directory)
-
-    async def _checkpoint_everything(self) -> None:
-        await self.checkpoint_all_offsets()
-        await self.checkpoint_high_watermarks()
 
     async def checkpoint_offsets(self, directory: LogDirectory) -> None:
         """Write the recovery points and log start offsets of one directory."""

@@ -29,6 +29,8 @@ class Logs(Protocol):
 
     async def checkpoint_all_offsets(self) -> None: ...
 
+    async def checkpoint_high_watermarks(self) -> None: ...
+
 
 class PeriodicLogTasks:
     """Started and closed by the log manager."""
@@ -62,6 +64,12 @@ class PeriodicLogTasks:
     def settings_changed(self) -> None:
         """Compute the next flush again: a log's `flush.ms` may have changed."""
         self._settings_changed.set()
+
+    async def catch_up(self) -> None:
+        """Do what could not be done while no file descriptor was left."""
+        await self._flush_due()
+        await self._logs.checkpoint_all_offsets()
+        await self._logs.checkpoint_high_watermarks()
 
     def _every(self, interval_ms: int, name: str, work: Callable[[], Awaitable[None]]) -> None:
         first = self._config[keys.LOG_INITIAL_TASK_DELAY_MS] / 1000
@@ -110,5 +118,6 @@ class PeriodicLogTasks:
         now_ms = self._clock.wall_ms()
         for log in self._logs.logs():
             waited = now_ms - log.last_flush_ms
-            if waited >= log.config.flush_ms and log.recovery_point < log.log_end_offset:
+            is_late = waited >= log.config.flush_ms and log.recovery_point < log.log_end_offset
+            if is_late or log.is_flush_due:  # the latter if the flush of an append has failed
                 await self._background.flush(log)

@@ -9,9 +9,10 @@ the end of a truncated log is removed, durably, before anything is written there
 """
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from barnabas_common.errors import OutOfOrderSequenceNumberError
 from barnabas_common.record.batch import BatchHeader, CorruptBatch
@@ -50,10 +51,17 @@ from barnabas_broker.log.producers.verification import (
     VerificationGuard,
     Verifications,
 )
-from barnabas_broker.log.segment.batch_scan import headers
+from barnabas_broker.log.segment.batch_scan import headers, verified_batches
 from barnabas_broker.log.segment.segment import Segment
 
 logger = logging.getLogger(__name__)
+
+
+class DamagedBatch(NamedTuple):
+    """Where a batch should start that is damaged, and what is wrong with it."""
+
+    offset: int
+    fault: str
 
 
 @dataclass(eq=False)
@@ -243,9 +251,14 @@ class ProducerStateManager:
 
     # ---- reading them
 
-    def load(self, segments: Sequence[Segment], end_offset: int, is_clean: bool) -> None:
-        """Read the newest snapshot and what follows it. A log that was closed cleanly and has never
-        had a snapshot is from a time without idempotent producers."""
+    def load(
+        self, segments: Sequence[Segment], end_offset: int, is_clean: bool
+    ) -> DamagedBatch | None:
+        """Read the newest snapshot and what follows it, and return the first damaged batch of that.
+
+        A log that was closed cleanly and has never had a snapshot is from a time without idempotent
+        producers.
+        """
         first, last = segments[0].base_offset, segments[-1].base_offset
         names = offsets_in(self._disk.list(self._directory))
         self._snapshots = list(names)
@@ -256,9 +269,12 @@ class ProducerStateManager:
         self._remove(offset for offset in strays if offset not in newest)
         self._sync_removals()
         stale = [segment for segment in segments if segment.txn_index.is_stale]
+        damaged = None
         if names or stale or not is_clean:
-            self._read(segments, end_offset, stale[0].base_offset if stale else end_offset)
+            start_by = stale[0].base_offset if stale else end_offset
+            damaged = self._read(segments, end_offset, start_by, verify=True)
         self._complete_indexes(stale, segments[-1])
+        return damaged
 
     def _complete_indexes(self, stale: Sequence[Segment], active: Segment) -> None:
         """Make the rebuilt indexes durable: below the recovery point no start rebuilds them."""
@@ -266,12 +282,20 @@ class ProducerStateManager:
             segment.txn_index.is_stale = False
             segment.txn_index.save()
             segment.txn_index.sync()
+            segment.end_rebuild()
             if segment is not active:
                 segment.txn_index.forget()
 
-    def _read(self, segments: Sequence[Segment], end_offset: int, start_by: int) -> None:
+    def _read(
+        self, segments: Sequence[Segment], end_offset: int, start_by: int, verify: bool
+    ) -> DamagedBatch | None:
         """Set the entries to what snapshots and log say. A snapshot above `start_by` is not used:
-        from there on, transaction indexes are rebuilt too."""
+        from there on, transaction indexes are rebuilt too.
+
+        With `verify`, the batches are read whole, with their checksums: a wrong header could leave
+        a transaction open forever. The first damaged one is returned. From there on nothing of its
+        segment is used.
+        """
         start = segments[0].base_offset
         self.entries, self._changed_up_to = {}, 0
         for offset in reversed([one for one in self._snapshots if one <= start_by]):
@@ -281,24 +305,40 @@ class ProducerStateManager:
                 self._changed_up_to = offset if entries else 0
                 break
         self.transactions = TransactionTable.of(self.entries.values())
+        damaged: DamagedBatch | None = None
         for segment in segments:
             if segment.next_offset <= start or segment.base_offset >= end_offset:
                 continue
+            expected = segment.base_offset
             try:
-                self._read_segment(segment, start)
-            except CorruptBatch as error:  # readers will meet it; the rest can still be used
+                for end in self._read_segment(segment, start, verify):
+                    expected = end
+            except CorruptBatch as error:
                 logger.error("%s: producers of %s: %s", self._name, segment.path, error)
+                damaged = damaged or DamagedBatch(expected, str(error))
+        return damaged
 
-    def _read_segment(self, segment: Segment, start: int) -> None:
-        for position, header in headers(segment.log, 0, segment.size):
-            if header.base_offset < start or header.producer_id < 0:
-                continue
-            marker = None
-            if header.is_control and header.record_count:
-                marker = marker_in(segment.log.read(position, header.size))
-            aborted = self.note(header, marker)
-            if aborted is not None and segment.txn_index.is_stale:
-                segment.txn_index.add(aborted)
+    def _read_segment(self, segment: Segment, start: int, verify: bool) -> Iterator[int]:
+        """Yield where each batch ends."""
+        base, end = segment.base_offset, segment.next_offset
+        whole = verify and not segment.is_verified
+        found = (
+            verified_batches(segment.log, base, end)
+            if whole
+            else headers(segment.log, 0, segment.size)
+        )
+        for position, header in found:
+            if header.base_offset >= start and header.producer_id >= 0:
+                self._note_stored(segment, position, header)
+            yield header.next_offset
+
+    def _note_stored(self, segment: Segment, position: int, header: BatchHeader) -> None:
+        marker = None
+        if header.is_control and header.record_count:
+            marker = marker_in(segment.log.read(position, header.size))
+        aborted = self.note(header, marker)
+        if aborted is not None and segment.txn_index.is_stale:
+            segment.txn_index.add(aborted)
 
     def _read_snapshot(self, offset: int) -> dict[int, bytes] | None:
         try:
@@ -322,7 +362,7 @@ class ProducerStateManager:
     def end_truncation(self, segments: Sequence[Segment], end_offset: int) -> None:
         """Forget the batches that were removed."""
         if self._changed_up_to > end_offset:
-            self._read(segments, end_offset, end_offset)
+            self._read(segments, end_offset, end_offset, verify=False)
 
     def clear(self) -> None:
         """Forget everything: the log begins at another offset, and has no snapshots any more."""

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from barnabas_common.record.batch import CorruptBatch
 from barnabas_common.topic_partition import TopicPartition
@@ -28,6 +29,7 @@ from barnabas_broker.log.errors import DamagedLogError, MalformedCheckpoint
 from barnabas_broker.log.index import offset_index, time_index, transaction_index
 from barnabas_broker.log.recovery.compaction_files import settle_compaction
 from barnabas_broker.log.segment.batch_scan import verified_batches
+from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET
 from barnabas_broker.log.segment.segment import (
     DELETED_SUFFIX,
     LOG_SUFFIX,
@@ -43,6 +45,13 @@ _BASE_DIGITS = 20
 
 # The segments that are kept, and what was removed behind them and why; empty: nothing.
 Opened = tuple[list[Segment], str]
+
+
+class Fault(NamedTuple):
+    """Why a log must end in a segment, and after how many bytes of it."""
+
+    reason: str
+    end: int
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,17 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
         for segment in segments:
             segment.close()
         raise
-    if segments and segments[-1].next_offset < checkpoint.log_start_offset:
+    is_above_end = bool(segments) and segments[-1].next_offset < checkpoint.log_start_offset
+    if is_above_end and (checkpoint.is_clean or checkpoint.is_unbroken):
+        # A log start is never above what is committed, and nothing was lost: the number is wrong.
+        logger.error(
+            "%s: its log start offset %d in the checkpoint is above its end %d, and is not used",
+            folder.topic_partition,
+            checkpoint.log_start_offset,
+            segments[-1].next_offset,
+        )
+        checkpoint = replace(checkpoint, log_start_offset=0)
+    elif is_above_end:
         logger.warning(
             "%s: ends at %d, below its log start offset %d; starting there",
             folder.topic_partition,
@@ -162,9 +181,9 @@ def _open_clean(
                 segment.base_offset,
             )
             is_last = segment is segments[-1]
-            reason = _recover(folder, segment, epochs, checkpoint, seal=not is_last)
-            if reason is not None:
-                return _cut_after(folder, segments, number, reason)
+            fault = _recover(folder, segment, epochs, checkpoint, seal=not is_last)
+            if fault is not None:
+                return _cut_after(folder, segments, number, fault)
     return segments, ""
 
 
@@ -210,8 +229,9 @@ def _open_after_crash(
             # A power loss can remove the unflushed end of a segment at the border of a batch. A log
             # with a gap would differ from its replicas forever; one that ends early fetches again.
             reason = f"segment {segment.base_offset} does not continue it"
-            _check_may_end(segments[number - 1].next_offset, checkpoint, reason)
-            return _cut_after(folder, segments, number - 1, reason)
+            before = segments[number - 1]
+            _check_may_end(before.next_offset, checkpoint, reason)
+            return _cut_after(folder, segments, number - 1, Fault(reason, before.size))
         is_last = segment is segments[-1]
         fault = _recover(folder, segment, epochs, checkpoint, seal=not is_last)
         if fault is not None:
@@ -239,12 +259,17 @@ def _recover(
     epochs: LeaderEpochCache,
     checkpoint: LogCheckpoint,
     seal: bool,
-) -> str | None:
-    """Read the whole segment and rebuild its indexes; return why its end was removed, or None."""
+) -> Fault | None:
+    """Read the whole segment and rebuild its indexes; return why its end must go, or None."""
+    base_offset = segment.base_offset
+    end_offset = base_offset + MAX_RELATIVE_OFFSET + 1
+    if seal:
+        segment.begin_rebuild()
+        end_offset = min(end_offset, segment.next_offset)
     segment.reset()
     end, fault = 0, None
     try:
-        for position, header in verified_batches(segment.log, segment.base_offset):
+        for position, header in verified_batches(segment.log, base_offset, end_offset):
             placed = PlacedBatch(header.last_offset, header.size, header.max_timestamp)
             segment.note(placed, position, folder.config.index_interval_bytes)
             end = position + header.size
@@ -254,21 +279,24 @@ def _recover(
     except CorruptBatch as error:
         fault = str(error)
         _check_may_end(segment.next_offset, checkpoint, fault)
-    if end < segment.size:
-        fault = f"{fault}; {segment.size - end} bytes of segment {segment.base_offset} removed"
-        segment.log.truncate(end)
-        segment.log.flush()
     if seal:
         segment.seal()
     else:
         segment.save_indexes()
-    return fault
+    segment.is_verified = True  # up to where it may be cut
+    if fault is None:
+        return None
+    removed = f"{segment.size - end} bytes of segment {segment.base_offset} removed"
+    return Fault(f"{fault}; {removed}", end)
 
 
-def _cut_after(folder: LogFolder, segments: list[Segment], number: int, reason: str) -> Opened:
-    """Make segment `number` the last one, because of a fault in or after it."""
+def _cut_after(folder: LogFolder, segments: list[Segment], number: int, fault: Fault) -> Opened:
+    """Make segment `number` the last one, because of a fault in or after it.
+
+    Its end goes last: if the broker dies before, the next start finds the same fault.
+    """
     kept, lost = segments[: number + 1], segments[number + 1 :]
-    lost_bytes = sum(segment.size for segment in lost)
+    lost_bytes, reason = sum(segment.size for segment in lost), fault.reason
     logger.error(
         "%s: CORRUPT, the log now ends at offset %d: %s; %d later segments with %d bytes removed",
         folder.topic_partition,
@@ -278,6 +306,9 @@ def _cut_after(folder: LogFolder, segments: list[Segment], number: int, reason: 
         lost_bytes,
     )
     _remove(folder, lost)
+    if fault.end < kept[-1].size:
+        kept[-1].log.truncate(fault.end)
+        kept[-1].log.flush()
     kept[-1].unseal_indexes()
     if lost:
         reason += f"; {len(lost)} later segments with {lost_bytes} bytes removed"

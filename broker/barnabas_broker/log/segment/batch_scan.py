@@ -11,9 +11,11 @@ from typing import NamedTuple
 from barnabas_common.record.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
+    MAGIC,
     BatchHeader,
     CorruptBatch,
     check_crc,
+    in_order,
     parse_header,
 )
 
@@ -22,16 +24,17 @@ from barnabas_broker.disk.disk import File
 _LOOKUP_BYTES = 8 * 1024
 _RECOVERY_BYTES = 4 * 1024 * 1024
 
-_PLACE = struct.Struct(">qi11xi")
-"""The start of a header, as far as readers need it: base offset, length, last offset delta."""
+_PLACE = struct.Struct(">qi4xb6xi")
+"""The start of a header, as far as readers need it: base offset, length, magic, last offset
+delta."""
 PLACE_SIZE = _PLACE.size
 
 
 class Cut(NamedTuple):
     """The first `size` bytes are whole batches; the batch after them starts at `next_offset`.
 
-    `size` is 0 if not even one batch fits; `first_size` is the size of the first one, or 0 if it is
-    above the wanted offsets or unknown.
+    `size` is 0 if not even one batch fits; then so many bytes as `first_size` are needed, 0 if the
+    first batch is above the wanted offsets.
     """
 
     size: int
@@ -39,27 +42,44 @@ class Cut(NamedTuple):
     first_size: int
 
 
-def cut_to_whole_batches(data: bytes, end_offset: int) -> Cut:
-    """Find the whole batches in `data` below `end_offset`, up to the first invalid length.
+def cut_to_whole_batches(data: bytes, offset: int, end_offset: int, at_end: bool) -> Cut:
+    """Find the whole batches in `data`, from the one that holds `offset`, below `end_offset`.
+
+    Ends before a batch that cannot be right; a reader asks for that one next. Offsets and lengths
+    are not under the checksum. A batch that leaves a gap before it, as compaction does, counts only
+    if the next one follows it. `at_end`: the segment has no bytes after `data`.
 
     Raises:
-        CorruptBatch: the first has a length that no batch can have.
+        CorruptBatch: the first one cannot be right.
     """
-    position, next_offset, length = 0, -1, len(data)
+    position, expected, length = 0, offset, len(data)
+    certain = Cut(0, offset, 0)
     while position + PLACE_SIZE <= length:
-        base_offset, batch_length, last_offset_delta = _PLACE.unpack_from(data, position)
-        if batch_length < HEADER_SIZE - LOG_OVERHEAD:
-            if position:
-                break
-            raise CorruptBatch(f"length {batch_length} where offset {next_offset} should start")
-        if base_offset + last_offset_delta >= end_offset:
-            break
+        base_offset, batch_length, magic, delta = _PLACE.unpack_from(data, position)
         end = position + LOG_OVERHEAD + batch_length
+        goes_back = base_offset < expected if position else base_offset + delta < offset
+        is_wrong = batch_length < HEADER_SIZE - LOG_OVERHEAD or magic != MAGIC or delta < 0
+        if is_wrong or goes_back or (at_end and end > length):
+            if certain.size:
+                return certain
+            raise CorruptBatch(
+                f"length {batch_length}, format v{magic}, offsets {base_offset} to"
+                f" {base_offset + delta} where {expected} was expected"
+            )
+        certain = Cut(position, expected, 0)
+        if base_offset + delta >= end_offset:
+            return certain
         if end > length:
-            return Cut(position, next_offset, 0 if position else end)
-        position = end
-        next_offset = base_offset + last_offset_delta + 1
-    return Cut(position, next_offset, 0)
+            return certain if position else Cut(0, offset, end)
+        has_gap = base_offset > expected
+        position, expected = end, base_offset + delta + 1
+        if not has_gap:
+            certain = Cut(position, expected, 0)
+    if at_end:
+        if not position:
+            raise CorruptBatch(f"{length} bytes, fewer than a header, where {offset} was expected")
+        return Cut(position, expected, 0)
+    return certain if certain.size else Cut(0, offset, position + PLACE_SIZE)
 
 
 def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -79,12 +99,19 @@ def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHea
         position += header.size
 
 
-def verified_batches(file: File, expected_offset: int) -> Iterator[tuple[int, BatchHeader]]:
+def verified_batches(
+    file: File, expected_offset: int, end_offset: int | None = None
+) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of every batch of a file; checksums are verified.
 
     Raises:
-        CorruptBatch: at the first one that is incomplete, damaged, or goes back in offsets.
+        CorruptBatch: at the first one that is incomplete, damaged, or whose offsets cannot be
+            right, see `in_order`.
     """
+    return in_order(_verified(file), expected_offset, end_offset)
+
+
+def _verified(file: File) -> Iterator[tuple[int, BatchHeader]]:
     position, end = 0, file.size()
     chunk, start = b"", 0
     while position < end:
@@ -99,11 +126,5 @@ def verified_batches(file: File, expected_offset: int) -> Iterator[tuple[int, Ba
             chunk = file.read(position, max(_RECOVERY_BYTES, header.size))
             start = position
         check_crc(chunk, position - start, header)
-        if header.base_offset < expected_offset or header.last_offset_delta < 0:
-            raise CorruptBatch(
-                f"batch at byte {position} has offsets {header.base_offset} to"
-                f" {header.last_offset} where {expected_offset} was expected"
-            )
         yield position, header
         position += header.size
-        expected_offset = header.next_offset

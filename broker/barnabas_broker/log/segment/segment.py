@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from barnabas_common.record.batch import HEADER_SIZE, BatchHeader, parse_header
+from barnabas_common.record.batch import HEADER_SIZE, BatchHeader, CorruptBatch, parse_header
 
 from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.disk.disk import Buffer, Disk
 from barnabas_broker.log.index import offset_index, time_index, transaction_index
-from barnabas_broker.log.index.offset_index import OffsetIndex
+from barnabas_broker.log.index.offset_index import OffsetIndex, OffsetPosition
 from barnabas_broker.log.index.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from barnabas_broker.log.index.transaction_index import TransactionIndex
-from barnabas_broker.log.segment.batch_scan import PLACE_SIZE, Cut, cut_to_whole_batches, headers
+from barnabas_broker.log.segment.batch_scan import PLACE_SIZE, cut_to_whole_batches, headers
 from barnabas_broker.log.segment.roll import ActiveSegment
 
 LOG_SUFFIX = ".log"
@@ -25,6 +25,8 @@ CLEANED_SUFFIX = ".cleaned"
 """A segment that compaction is writing."""
 SWAP_SUFFIX = ".swap"
 """A whole segment that compaction is putting in the place of others."""
+UNFINISHED_SUFFIX = ".tmp"
+"""A file without its name yet; a start removes it."""
 
 
 class PlacedBatch(NamedTuple):
@@ -47,7 +49,8 @@ class Segment:
     """`largest` is the largest timestamp, with the last offset of its batch.
 
     `next_offset` follows the last batch; in a sealed segment that was not scanned it is the base of
-    the next segment. `suffix` follows the names of all files.
+    the next segment. `is_verified`: recovery has just read it and its checksums. `suffix` follows
+    the names of all files.
     """
 
     def __init__(
@@ -70,8 +73,10 @@ class Segment:
         self.created_ms = 0
         self.jitter_ms = 0
         self.is_deleted = False
+        self.is_verified = False
         self._first_timestamp: int | None = None
         self._bytes_since_entry = 0
+        self._is_in_rebuild = False
 
     def create_indexes(self) -> None:
         """Create the indexes, empty."""
@@ -95,14 +100,47 @@ class Segment:
             valid = 0 < self.offset_index.last_entry().position < self.size
         if valid:
             self.largest = self.time_index.last_entry()
-        return valid
+        return valid and (len(self.time_index) > 0 or not self._begins_with_timestamp())
+
+    def _begins_with_timestamp(self) -> bool:
+        """Then the time index has an entry: one is added when the segment is sealed or closed."""
+        try:
+            return self.first_timestamp() >= 0
+        except CorruptBatch:
+            return True
 
     def check_transactions(self) -> None:
         """Clear the transaction index if it cannot belong to the log; it must be rebuilt then."""
         index = self.txn_index
         if index.is_stale or not index.is_valid(self.base_offset, self.next_offset):
+            self.begin_rebuild()
             index.create()
             index.is_stale = True
+
+    def begin_rebuild(self) -> None:
+        """Take the name of the offset index away, durably, before any index is changed.
+
+        A start rebuilds all indexes of a segment that has none. Without this, one after a crash
+        would take for complete what was rebuilt in part. The last segment does not need it: a start
+        after a crash always rebuilds its indexes.
+        """
+        if self._is_in_rebuild:
+            return
+        name = self.offset_index.path
+        if self._disk.exists(name):
+            self._disk.rename(name, name + UNFINISHED_SUFFIX, sync=False)
+            self._disk.sync_directory(self._directory)
+        self.offset_index.path = name + UNFINISHED_SUFFIX
+        self._is_in_rebuild = True
+
+    def end_rebuild(self) -> None:
+        """Give the name back, durably, once all indexes are saved and durable."""
+        if self._is_in_rebuild:
+            self.sync_indexes()
+            name = self.offset_index.path.removesuffix(UNFINISHED_SUFFIX)
+            self._disk.rename(self.offset_index.path, name)
+            self.offset_index.path = name
+            self._is_in_rebuild = False
 
     @property
     def size(self) -> int:
@@ -175,7 +213,7 @@ class Segment:
         found = self.locate(offset)
         if found is not None:
             position, header = found
-            offset = min(offset, header.base_offset)
+            offset = start_of(header, offset)
             self.log.truncate(position)
             # Flush before new batches overwrite the removed ones: a power loss may keep the older
             # of two writes to a sector, and the checksum of a batch covers neither its offset nor
@@ -222,37 +260,83 @@ class Segment:
     # ---- reading
 
     def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
-        """Position and header of the batch that holds `offset`, or of the next one, or None."""
-        start = self.offset_index.lookup(offset).position
-        for position, header in headers(self.log, start, self.size):
+        """Position and header of the batch that holds `offset`, or of the next one, or None.
+
+        A batch whose own offsets are wrong is found where it stands: after the one before it, and
+        before the next one.
+        """
+        entry = self._entry_for(offset)
+        expected = self.base_offset
+        doubted: tuple[int, BatchHeader] | None = None
+        for position, header in headers(self.log, entry.position, self.size):
+            if position == entry.position > 0:
+                expected = entry.offset - header.last_offset_delta
+            if doubted is not None:
+                before = doubted[1]
+                if expected <= before.base_offset < before.next_offset <= header.base_offset:
+                    found, expected = before.last_offset >= offset, before.next_offset
+                else:
+                    found, expected = header.base_offset > offset, header.base_offset
+                if found:
+                    return doubted
+                doubted = None
+            if header.base_offset != expected or header.last_offset_delta < 0:
+                doubted = position, header
+                continue
             if header.last_offset >= offset:
                 return position, header
-        return None
+            expected = header.next_offset
+        if doubted is None:
+            return None
+        is_below = expected <= doubted[1].base_offset <= doubted[1].last_offset < offset
+        return None if is_below else doubted
+
+    def _entry_for(self, offset: int) -> OffsetPosition:
+        """The highest index entry for an offset whose batch is there, or the start of the segment.
+
+        An index has no checksum, and a wrong entry would lead past the records asked for.
+        """
+        entry = self.offset_index.lookup(offset)
+        while entry.position and not self._is_at(entry):
+            entry = self.offset_index.lookup(entry.offset - 1)
+        return entry
+
+    def _is_at(self, entry: OffsetPosition) -> bool:
+        if not 0 < entry.position <= self.size - HEADER_SIZE:
+            return False
+        try:
+            header = parse_header(self.log.read(entry.position, HEADER_SIZE))
+        except CorruptBatch:
+            return False
+        return header.last_offset == entry.offset
 
     def end_below(self, offset: int) -> int | None:
         """Where the last batch ends that is entirely below `offset`; None if there is none."""
         end = None
-        start = self.offset_index.lookup(offset - 1).position
+        start = self._entry_for(offset - 1).position
         for _, header in headers(self.log, start, self.size):
             if header.last_offset >= offset:
                 break
-            end = header.next_offset
+            end = header.next_offset if end is None else max(end, header.next_offset)
         return end
 
-    def read(self, position: int, max_bytes: int, end_offset: int, min_one: bool) -> Piece:
-        """Whole batches from the one at `position`, all below `end_offset`.
+    def read(
+        self, position: int, offset: int, max_bytes: int, end_offset: int, min_one: bool
+    ) -> Piece:
+        """Whole batches from the one at `position`, which holds `offset`, all below `end_offset`.
 
         With `min_one`, the first is read even if it is larger than `max_bytes`.
+
+        Raises:
+            CorruptBatch: the first cannot be right.
         """
+        end_offset = min(end_offset, self.next_offset)
         left = self.size - position
         data = self.log.read(position, min(max(max_bytes, PLACE_SIZE), left))
-        if end_offset >= self.next_offset and len(data) == left:
-            cut = Cut(left, self.next_offset, 0)
-        else:
-            cut = cut_to_whole_batches(data, end_offset)
+        cut = cut_to_whole_batches(data, offset, end_offset, len(data) == left)
         if cut.size == 0 and cut.first_size and min_one:
-            data = self.log.read(position, cut.first_size)
-            cut = cut_to_whole_batches(data, end_offset)
+            data = self.log.read(position, min(cut.first_size + PLACE_SIZE, left))
+            cut = cut_to_whole_batches(data, offset, end_offset, len(data) == left)
         if cut.size < len(data):
             data = data[: cut.size]
         return Piece(data, cut.next_offset, position + cut.size)
@@ -318,6 +402,11 @@ class Segment:
 
     def _paths(self) -> tuple[str, ...]:
         return self.path, self.offset_index.path, self.time_index.path, self.txn_index.path
+
+
+def start_of(header: BatchHeader, offset: int) -> int:
+    """Where the batch begins that was located for `offset`; `offset` if it does not hold it."""
+    return header.base_offset if header.base_offset <= offset <= header.last_offset else offset
 
 
 def new_segment(

@@ -199,8 +199,13 @@ class Partition:
         log.truncate_to(offset)
 
     def truncate_damaged(self, offset: int, cause: str) -> None:
-        """Truncate the log to `offset` because it is damaged there and the leader has the rest."""
+        """Truncate the log at `offset` because it is damaged there and the leader has the rest.
+
+        At the end of the last batch below it: the damaged one may begin earlier than it claims, and
+        what is not a gap of compaction must not become one.
+        """
         log = self.follower_log()
+        offset = log.data_end_below(offset)
         if offset < log.log_end_offset:
             self._report_truncation(log, offset, "damage", cause)
         log.truncate_to(offset)

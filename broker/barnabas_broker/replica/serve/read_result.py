@@ -28,7 +28,8 @@ def read_records(
         records = leadership.log.read(offset, limit, end, at_least_one)
     except CorruptMessageError as error:
         raise damaged.found(leadership, offset, error.message) from error
-    damage = first_damage(records, offset, at_least_one, checked) if checked != 0 else None
+    must_look = checked != 0 or (at_least_one and not records)
+    damage = first_damage(records, offset, at_least_one, checked) if must_look else None
     if damage is not None:
         raise damaged.found(leadership, *damage)
     return records

@@ -3,8 +3,9 @@
 Any number of processes may be killed or paused, any link may be cut, any session may expire. But a
 disk may lose data only while each partition for which its broker could be elected has another
 in-sync member that is well. A folder is lost only if a checkpoint names it: the next start notices
-no other loss (`docs/failures.md`). No other fault follows until the broker has lost its ISR
-memberships. A broker whose flush has failed, or is about to fail, counts as one that loses data.
+no other loss (`docs/failures.md`). Until the broker has lost its ISR memberships, only faults
+follow that leave the other members within reach (`disturbs`). A broker whose flush has failed, or
+is about to fail, counts as one that loses data, and so does one that cannot reach all its logs.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,10 +14,17 @@ from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
 from barnabas_broker.log.errors import MalformedCheckpoint
 from barnabas_broker.log.manager.log_directory import FLUSH_FAILED
 from barnabas_broker.log.manager.offset_checkpoints import HIGH_WATERMARKS
+from barnabas_broker.log.segment.segment import LOG_SUFFIX
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.eligibility.eligible_leader_replicas import may_have_lost_records
 from barnabas_controller.store import znodes
 
+from barnabas_simulator.campaign.faults.faults import (
+    OF_MEMBERS,
+    OF_TRANSACTIONS,
+    Fault,
+    FaultKind,
+)
 from barnabas_simulator.campaign.state import partition_states, registered
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.disk import MemoryDisk
@@ -31,7 +39,7 @@ def may_forget(cluster: SimulatedCluster, victim: int, unwell: Collection[int] =
         and broker_id not in unwell
         and cluster.is_serving(broker_id)
         and not cluster.is_paused(broker_id)
-        and not _has_failed_flush(cluster, broker_id)
+        and is_sound(cluster, broker_id)
     }
     return all(
         any(m in well and not may_have_lost_records(found.state, well[m]) for m in found.state.isr)
@@ -61,19 +69,42 @@ def keeps_what_is_committed(
 
 
 def folders_to_lose(disk: MemoryDisk) -> list[str]:
-    """The folders of partitions that the checkpoint of high watermarks names."""
-    checkpoint = disk.look_into("/data").get(HIGH_WATERMARKS)
+    """The folders of partitions that the checkpoint of high watermarks beside them names."""
+    found = []
+    for root in disk.roots:
+        named = {str(partition) for partition in known_high_watermarks(disk, root)}
+        found += [f"{root}/{name}" for name in disk.directories(root) if name in named]
+    return found
+
+
+def known_high_watermarks(disk: MemoryDisk, root: str) -> dict[TopicPartition, int]:
+    """What the checkpoint in a data directory says."""
+    checkpoint = disk.look_into(root).get(HIGH_WATERMARKS)
     try:
-        named = {} if checkpoint is None else decode_offsets(bytes(checkpoint.data))
+        return {} if checkpoint is None else decode_offsets(bytes(checkpoint.data))
     except MalformedCheckpoint:
-        return []
-    names = {str(topic_partition) for topic_partition in named}
-    return [name for name in disk.directories("/data") if name in names]
+        return {}
 
 
-def _has_failed_flush(cluster: SimulatedCluster, broker_id: int) -> bool:
+def is_sound(cluster: SimulatedCluster, broker_id: int) -> bool:
+    """Whether a broker has all its logs, can open and flush them, and none has been damaged."""
     disk = cluster.disks[broker_id]
-    return disk.fail_next_flush or disk.exists(f"/data/{FLUSH_FAILED}")
+    return not (
+        disk.fail_next_flush
+        or disk.failing
+        or disk.no_descriptors
+        or disk.is_rotten(LOG_SUFFIX)
+        or any(disk.exists(f"{root}/{FLUSH_FAILED}") for root in disk.roots)
+        or has_lost_directory(cluster, broker_id)
+    )
+
+
+def has_lost_directory(cluster: SimulatedCluster, broker_id: int) -> bool:
+    """Whether a broker runs without one of its data directories."""
+    if broker_id not in cluster.running_brokers or not cluster.is_serving(broker_id):
+        return False
+    manager = cluster.broker(broker_id).log_manager
+    return len(manager.live_log_dirs()) < len(manager.directories)
 
 
 def last_epoch(cluster: SimulatedCluster) -> int:
@@ -93,3 +124,32 @@ def isr_memberships_kept(cluster: SimulatedCluster, victim: int, last: int) -> l
         if (victim in found.state.isr and found.state.proved_at.get(victim, last) <= last)
         or (victim in found.state.eligible and is_registered)
     ]
+
+
+HARMLESS = frozenset(
+    {
+        FaultKind.SKEW,
+        FaultKind.KILL_CLIENT,
+        FaultKind.CUT_CLIENTS,
+        FaultKind.RESET,
+        FaultKind.LOSE_ANSWER,
+        FaultKind.FLAKY,
+        FaultKind.SLOW,
+        *OF_MEMBERS,
+        *OF_TRANSACTIONS,
+    }
+)
+SHORT = frozenset({FaultKind.KILL, FaultKind.KILL_ALL, FaultKind.PAUSE, FaultKind.EXPIRE})
+SHARE = 4
+"""What a fault may take of the time for which an election waits for better replicas."""
+
+
+def disturbs(fault: Fault, since: float, wait_seconds: float) -> bool:
+    """Whether a fault might keep away all that have everything for as long as an election waits.
+
+    After that, a member of the ISR that has lost data may lead; it lost them `since` seconds ago.
+    """
+    if fault.kind in HARMLESS:
+        return False
+    most = wait_seconds / SHARE
+    return fault.kind not in SHORT or fault.seconds > most or since > most

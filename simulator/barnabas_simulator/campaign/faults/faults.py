@@ -58,6 +58,13 @@ class FaultKind(StrEnum):
     DISK_FULL = "disk-full"
     SPOIL_CHECKPOINT = "spoil-checkpoint"  # a checkpoint is overwritten while its broker is down
     LOSE_FOLDER = "lose-folder"  # a partition's folder is removed while its broker is down
+    FAIL_DIRECTORY = "fail-directory"  # one of several data directories
+    NO_DESCRIPTORS = "no-descriptors"  # nothing can be opened
+    EVICT = "evict"  # a flush fails, and the page cache forgets what it did not write
+    ROT = "rot"  # a bit of a stored batch changes
+    ROT_INDEX = "rot-index"  # a bit of an offset index changes
+    ROT_CHECKPOINT = "rot-checkpoint"  # a bit of a checkpoint changes, while its broker is down
+    CUT_POWER = "cut-power"  # of all machines at once
 
     # ZooKeeper
     EXPIRE = "expire"
@@ -109,6 +116,18 @@ class Znode(StrEnum):
     TOPIC_CONFIG = "topic-config"
     CONTROLLER = "controller"
     CONTROLLER_EPOCH = "controller-epoch"
+
+
+OF_DISKS = (
+    FaultKind.FAIL_DIRECTORY,
+    FaultKind.NO_DESCRIPTORS,
+    FaultKind.EVICT,
+    FaultKind.ROT,
+    FaultKind.ROT_INDEX,
+    FaultKind.ROT_CHECKPOINT,
+    FaultKind.CUT_POWER,
+)
+"""Drawn by `disk_plan`, of a random stream of their own."""
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,19 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
-from barnabas_broker.log.manager.offset_checkpoints import CLEAN_OFFSETS, RECOVERY_POINTS
 from barnabas_common.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 
 from barnabas_simulator.campaign import state
 from barnabas_simulator.campaign.faults.budget import (
     folders_to_lose,
-    isr_memberships_kept,
     keeps_what_is_committed,
     last_epoch,
     may_forget,
 )
 from barnabas_simulator.campaign.faults.connection_faults import ConnectionFaults
+from barnabas_simulator.campaign.faults.disk_faults import DiskFaults
 from barnabas_simulator.campaign.faults.faults import (
     OF_CONNECTIONS,
     OF_SESSIONS,
@@ -25,20 +25,27 @@ from barnabas_simulator.campaign.faults.faults import (
     Fault,
     FaultKind,
 )
+from barnabas_simulator.campaign.faults.lapse import Lapse
 from barnabas_simulator.campaign.faults.network_faults import NetworkFaults
 from barnabas_simulator.campaign.faults.restored_copy import RestoredCopy
 from barnabas_simulator.campaign.faults.zookeeper_faults import ZooKeeperFaults
 from barnabas_simulator.cluster import SimulatedCluster
-from barnabas_simulator.invariants.durability_rules import CHECKPOINTS
 
-ISR_MEMBERSHIP_SECONDS = 60.0
 SUPERVISOR_SECONDS = 0.5
 STOP_SECONDS = 20.0
 LATELY_SECONDS = 5.0
-FULL_DISK_BYTES = 200
 SKEWS_MS = (-3_000_000, -90_000, -300, 300, 90_000, 3_000_000)  # less than any retention
 
-DESTROYING = (FaultKind.LOSE_POWER, FaultKind.WIPE, FaultKind.LOSE_FOLDER)
+DESTROYING = (FaultKind.LOSE_POWER, FaultKind.WIPE, FaultKind.LOSE_FOLDER, FaultKind.EVICT)
+OF_ONE_DISK = (
+    FaultKind.FAIL_WRITE,
+    FaultKind.FAIL_FLUSH,
+    FaultKind.DISK_FULL,
+    FaultKind.NO_DESCRIPTORS,
+    FaultKind.FAIL_DIRECTORY,
+    FaultKind.ROT,
+    FaultKind.ROT_INDEX,
+)
 
 Undo = Callable[[], None]
 
@@ -47,7 +54,7 @@ class Nemesis:
     """`note` is called with each action as text; `struck` and `skipped` count the kinds.
 
     A fault is skipped if it has no target now, or if it would destroy more than the promise of
-    durability covers (`budget.py`).
+    durability covers (`budget.py`). `election_waits` seconds for a replica that lost nothing.
     """
 
     def __init__(
@@ -56,6 +63,7 @@ class Nemesis:
         clients: Sequence[str],
         strike_client: Callable[[Fault], Undo | None],
         note: Callable[[str], None],
+        election_waits: float = 0.0,
     ) -> None:
         self.struck: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
@@ -64,6 +72,7 @@ class Nemesis:
         self._restored = RestoredCopy(cluster)
         self._connections = ConnectionFaults(cluster, self.network, clients, self._resolve)
         self._zookeeper = ZooKeeperFaults(cluster, self._resolve, self._chance)
+        self.disks = DiskFaults(cluster, random.Random("disks"))
         self._cluster = cluster
         self._strike_client = strike_client
         self._note = note
@@ -73,8 +82,8 @@ class Nemesis:
         self._felt_at: dict[FaultKind, float] = {}
         self._numbers = 0
         self._for_ever: list[Undo] = []
-        self._forgetful: tuple[int, int] | None = None
         self._power_cycled_at: dict[int, int] = {}  # the zxid, by broker
+        self._lapse = Lapse(cluster, election_waits)
         self._stopping: dict[int, asyncio.Task[None]] = {}
         self._supervisor = asyncio.get_running_loop().create_task(self._supervise())
 
@@ -85,7 +94,9 @@ class Nemesis:
         self._restored.schedule(faults)
         for fault in faults:
             await asyncio.sleep(max(0.0, began + fault.at - loop.time()))
+            await self._lapse.before(fault)
             await self._strike(fault)
+        await self._lapse.over()
 
     async def heal(self) -> None:
         """End every fault now, so that every broker is started."""
@@ -94,6 +105,7 @@ class Nemesis:
             self._end(number)
         for disk in self._cluster.disks.values():
             disk.repair()
+        self._restart_after_repair()
         self._cluster.network.links.lose_nothing_more()
         for stopping in list(self._stopping.values()):
             await stopping
@@ -119,6 +131,10 @@ class Nemesis:
                 undo = self._kill_all()
             case FaultKind.RESTORE_ZOOKEEPER:
                 undo = await self._restore_zookeeper(fault)
+            case FaultKind.CUT_POWER:
+                undo = self._cut_power()
+            case FaultKind.EVICT:
+                undo = await self._evict(fault, self._resolve(fault.target))
             case FaultKind.RING:
                 undo = self.network.ring()
             case FaultKind.KILL_CLIENT | FaultKind.KILL_MEMBER | FaultKind.PAUSE_MEMBER:
@@ -142,9 +158,6 @@ class Nemesis:
             self._later(fault, undo)
         else:
             undo()
-        if self._forgetful is not None:
-            await self._until_isr_memberships_are_lost(*self._forgetful)
-            self._forgetful = None
 
     def _strike_client_now(self, fault: Fault) -> Undo | None:
         self._note(str(fault))
@@ -161,21 +174,26 @@ class Nemesis:
             return None
         if fault.kind in DESTROYING:
             return self._destroy(fault, victim)
-        act = {
+        acts: dict[FaultKind, Callable[[int], Undo | None]] = {
             FaultKind.KILL: self._kill,
             FaultKind.STOP: self._stop,
             FaultKind.PAUSE: self._pause,
             FaultKind.SKEW: self._skew,
             FaultKind.UNPLUG: self._unplug,
-            FaultKind.FAIL_WRITE: self._fail_write,
             FaultKind.POWER_CYCLE: self._power_cycle,
-            FaultKind.FAIL_FLUSH: self._fail_flush,
-            FaultKind.DISK_FULL: self._fill_disk,
             FaultKind.SPOIL_CHECKPOINT: self._spoil_checkpoint,
+            FaultKind.ROT_CHECKPOINT: partial(self._spoil_checkpoint, bit=True),
             FaultKind.PART_ZOOKEEPER: self._part_zookeeper,
-        }.get(fault.kind)
-        others = self._zookeeper if fault.kind in OF_SESSIONS else self.network
-        undo = others.strike(fault, victim) if act is None else act(victim)
+        }
+        act = acts.get(fault.kind)
+        if act is not None:
+            undo = act(victim)
+        elif fault.kind in OF_ONE_DISK:
+            undo = self.disks.strike(fault, victim)
+        elif fault.kind in OF_SESSIONS:
+            undo = self._zookeeper.strike(fault, victim)
+        else:
+            undo = self.network.strike(fault, victim)
         if undo is not None:
             self._note(f"{fault} (broker {victim})")
         return undo
@@ -222,6 +240,14 @@ class Nemesis:
             for broker_id in self._cluster.broker_ids:
                 if broker_id not in self._cluster.running_brokers:
                     self._start(broker_id)
+            self._restart_after_repair()
+
+    def _restart_after_repair(self) -> None:
+        """A directory that has failed is used again from the next start on."""
+        for broker_id in self.disks.to_restart():
+            if broker_id not in self._stopping:
+                self._note(f"restart broker {broker_id}, whose directory has recovered")
+                self._cluster.kill(broker_id)
 
     def _start(self, broker_id: int) -> None:
         running_brokers = broker_id in self._cluster.running_brokers or broker_id in self._stopping
@@ -304,7 +330,7 @@ class Nemesis:
         if fault.kind is FaultKind.LOSE_FOLDER and not folders:
             return None
         self._note(f"{fault} (broker {victim})")
-        self._forgetful = victim, last_epoch(self._cluster)
+        self._lapse.begin(victim)
         if fault.kind is FaultKind.LOSE_POWER:
             self._cluster.lose_power(victim)
         else:
@@ -312,7 +338,7 @@ class Nemesis:
         if fault.kind is FaultKind.WIPE:
             disk.wipe()
         elif fault.kind is FaultKind.LOSE_FOLDER:
-            disk.lose_directory(f"/data/{self._chance.choice(folders)}")
+            disk.lose_directory(self._chance.choice(folders))
         return self._keep_down(victim)
 
     def _power_cycle(self, victim: int) -> Undo | None:
@@ -322,51 +348,42 @@ class Nemesis:
         self._cluster.kill(victim, keep_unflushed=False)
         return self._keep_down(victim)
 
-    async def _until_isr_memberships_are_lost(self, victim: int, last: int) -> None:
-        loop = asyncio.get_running_loop()
-        deadline, looked_at = loop.time() + ISR_MEMBERSHIP_SECONDS, -1
-        while True:
-            now = last_epoch(self._cluster)
-            if now != looked_at:  # otherwise ZooKeeper has committed nothing since
-                kept = isr_memberships_kept(self._cluster, victim, last)
-            if not kept:
-                return
-            assert loop.time() < deadline, (
-                f"broker {victim} lost data, and {ISR_MEMBERSHIP_SECONDS:g} s later it is still"
-                f" in the ISR of {[str(partition) for partition in kept]}, or eligible"
-            )
-            looked_at = now
-            await asyncio.sleep(0.005)
+    async def _evict(self, fault: Fault, victim: int | None) -> Undo | None:
+        """Kill a broker whose flush has just failed, and drop its page cache."""
+        if victim is None or self.disks.is_damaged(victim):
+            return None
+        if not await self.disks.failed_flush(victim, fault.seconds):
+            return None
+        unwell = [b for b, count in self._without_zookeeper.items() if count]
+        if not may_forget(self._cluster, victim, unwell):
+            return None
+        self._note(f"{fault} (broker {victim})")
+        self._lapse.begin(victim)
+        if victim in self._cluster.running_brokers and victim not in self._stopping:
+            self._cluster.kill(victim)
+        self._cluster.disks[victim].evict()
+        return self._keep_down(victim)
 
-    # ---- disks
+    def _cut_power(self) -> Undo | None:
+        """All machines lose power at once, those of brokers that do not run too."""
+        is_damaged = any(self.disks.is_damaged(b) for b in self._cluster.broker_ids)
+        if self._stopping or is_damaged:  # a start after it cuts a log at the damage
+            return None
+        self._note("cut the power of all machines")
+        for broker_id in self._cluster.broker_ids:
+            if broker_id in self._cluster.running_brokers:
+                self._cluster.lose_power(broker_id)
+            else:
+                self._cluster.disks[broker_id].crash(keep_unflushed=False)
+        self._lapse.end()  # all have lost something
+        return self._keep_down(*self._cluster.broker_ids)
 
-    def _fail_write(self, victim: int) -> Undo:
-        self._cluster.disks[victim].fail_next_write = True
-        return self._repair(victim)
-
-    def _fail_flush(self, victim: int) -> Undo:
-        self._cluster.disks[victim].fail_next_flush = True
-        return self._repair(victim)
-
-    def _fill_disk(self, victim: int) -> Undo:
-        self._cluster.disks[victim].free_bytes = FULL_DISK_BYTES
-        return self._repair(victim)
-
-    def _spoil_checkpoint(self, victim: int) -> Undo | None:
-        disk = self._cluster.disks[victim]
-        names = [name for name in disk.look_into("/data") if name in CHECKPOINTS]
-        if CLEAN_OFFSETS in names:
-            # Without recovery points the gaps of a compacted log look like lost records, and the
-            # replica is refused. That is a lost log, which the budget of this fault does not cover.
-            names = [name for name in names if name != RECOVERY_POINTS]
-        if not names:
+    def _spoil_checkpoint(self, victim: int, bit: bool = False) -> Undo | None:
+        if not self.disks.has_checkpoints(victim):
             return None
         undo = self._kill(victim)
-        disk.spoil(f"/data/{self._chance.choice(names)}")
+        self.disks.spoil_checkpoint(victim, bit)
         return undo
-
-    def _repair(self, victim: int) -> Undo:
-        return self._cluster.disks[victim].repair
 
     # ---- ZooKeeper
 

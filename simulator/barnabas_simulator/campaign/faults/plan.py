@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from barnabas_simulator.campaign.faults.disk_plan import disk_faults, without_destruction
 from barnabas_simulator.campaign.faults.faults import (
     OF_MEMBERS,
     OF_TRANSACTIONS,
@@ -86,7 +87,9 @@ def plan(options: Options) -> list[Fault]:
         chance = random.Random(f"transaction faults {options.seed}")
         faults = [_instead_of_leaders(chance, fault, "transactions") for fault in faults]
         faults += _of_transactional_clients(options, chance)
-    faults += [*of_connections(options), *of_zookeeper(options)]
+    faults += [*of_connections(options), *of_zookeeper(options), *disk_faults(options)]
+    if not options.keeps_last_replica:
+        faults = without_destruction(faults)
     return sorted(faults, key=lambda fault: fault.at)
 
 

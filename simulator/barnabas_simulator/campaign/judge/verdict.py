@@ -1,7 +1,7 @@
 """The final check of a run: compares what was acknowledged or seen with what is read at the end."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from barnabas_common.history.checker import check
 from barnabas_common.history.operations import Commit, End, Operation, Send, Stage
@@ -23,6 +23,7 @@ def assert_delivered(
     records: Records,
     committed: Mapping[TopicPartition, Mapping[int, bytes]] | None = None,
     once: bool = True,
+    excused: Mapping[TopicPartition, Collection[tuple[int, bytes]]] | None = None,
 ) -> None:
     """Raise AssertionError with the first findings.
 
@@ -33,8 +34,11 @@ def assert_delivered(
 
     `committed`: all records that were, if the topic is compacted. Those that a later one of their
     key has superseded may be gone, and tombstones. `once`: the producers were idempotent, so no
-    record may be there twice.
+    record may be there twice. `excused`: the offsets and labels that the checker has found to be
+    lost by what the promise does not cover.
     """
+    gone = excused or {}
+    histories = {name: _without(by, gone) for name, by in histories.items()}
     appended = {
         partition: sorted({*found, *(committed or {}).get(partition, {}).items()})
         for partition, found in records.items()
@@ -64,10 +68,30 @@ def assert_delivered(
         there = dict(found)
         lost = {
             (offset, label)
-            for offset, label in seen[partition].items() - there.items()
+            for offset, label in seen[partition].items()
+            - there.items()
+            - set(gone.get(partition, ()))
             if offset in there or not may_have_gone(partition, offset, label)
         }
         assert not lost, f"{partition}: a consumer had read what is lost now: {sorted(lost)[:5]}"
+
+
+def _without(
+    by_partition: Mapping[TopicPartition, History],
+    gone: Mapping[TopicPartition, Collection[tuple[int, bytes]]],
+) -> dict[TopicPartition, History]:
+    """What was acknowledged at an offset where its loss is not excused."""
+    return {
+        partition: History(
+            history.sent,
+            {
+                label: offset
+                for label, offset in history.acked.items()
+                if (offset, label) not in gone.get(partition, ())
+            },
+        )
+        for partition, history in by_partition.items()
+    }
 
 
 def assert_promise_kept(operations: Iterable[Operation], promise: Promise) -> None:

@@ -88,7 +88,7 @@ class _Content:
 
     def read_on(self) -> None:
         """Read to the end of the last whole batch."""
-        data = self.file.data
+        data = self.file.sound
         while self._read < len(data):
             try:
                 header = parse_header(data, self._read)
@@ -117,7 +117,7 @@ class _Content:
     def entries(self, index: int) -> list[Entry]:
         found = self._entries.get(index)
         if found is None:
-            records = read_batch(self.file.data, self.positions[index])
+            records = read_batch(self.file.sound, self.positions[index])
             found = [Entry(r.offset, label_of(r), r.timestamp) for r in records]
             self._entries[index] = found
         return found
@@ -293,7 +293,7 @@ class LogImage:
     def records(self, index: int) -> list[Record]:
         """The records of one batch as they are, read from the file at each call."""
         content, number = self._places[index]
-        return read_batch(content.file.data, content.positions[number])
+        return read_batch(content.file.sound, content.positions[number])
 
     def entries_between(self, start: int, end: int) -> Iterator[Entry]:
         """The records from `start` to `end`, exclusive."""

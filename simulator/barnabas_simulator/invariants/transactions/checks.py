@@ -109,7 +109,10 @@ class TransactionChecks:
         known_to = max(self._snapshot_of(replica, log, image), highest)
         stable = log.last_stable_offset
         self._hold(key, rules.stable_offset_is_the_logs, replica, found, stable, known_to)
-        entries = [entry for index in indexes for entry in index.entries()]
+        try:
+            entries = [entry for index in indexes for entry in index.entries()]
+        except OSError:
+            return  # a fault of the disk keeps everyone from reading it
         start = image.batches[0].base_offset
         self._hold(key, rules.index_is_the_logs, replica, found, start, entries)
 
