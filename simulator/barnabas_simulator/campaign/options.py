@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from barnabas_simulator.campaign.plain_data import from_plain
+from barnabas_simulator.campaign.workload_options import WorkloadOptions, draw_workload
 
 
 class Mode(StrEnum):
@@ -32,7 +33,7 @@ ASSIGNORS = (
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(WorkloadOptions):
     """All but the faults. Seconds are virtual; `pause` is the mean time between two sends.
 
     `idempotent`: no retry of a producer may write a record twice. `tombstones` is the part of the
@@ -132,7 +133,8 @@ class Options:
         policy = pick(["delete", "delete", "delete", "compact", "compact,delete"])
         drawn = drawn if policy == "delete" else drawn._compacted(policy, chance)
         drawn = drawn._with_groups(random.Random(f"groups {seed}"))
-        return drawn._with_transactions(random.Random(f"transactions {seed}"))
+        drawn = drawn._with_transactions(random.Random(f"transactions {seed}"))
+        return replace(drawn, **draw_workload(seed))
 
     def _with_groups(self, chance: random.Random) -> "Options":
         """Draw the consumer groups: none in four of nine runs."""

@@ -19,6 +19,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.campaign.clients.admin_work import AdminWork
 from barnabas_simulator.campaign.clients.group_work import GroupRun, GroupWork
+from barnabas_simulator.campaign.clients.growth import Growth
 from barnabas_simulator.campaign.clients.processes import kill, run_as
 from barnabas_simulator.campaign.clients.recording import as_records, recorder, text_of
 from barnabas_simulator.campaign.clients.transactions.run import TransactionRun
@@ -73,13 +74,14 @@ class Workload:
         )
         self.transactional = TransactionRun(cluster, options, invariants, self.errors, note)
         self._transactional = TransactionalWork(self.transactional)
+        self._growth = Growth(cluster, options, TOPIC, self.errors, note, self._grown)
         self._group_members = [n for g in options.group_ids for n in options.member_names(g)]
 
     @property
     def hosts(self) -> list[str]:
         """Return the hosts of all clients, including the one that reads at the end."""
         plain = [*self.producers, *self.consumers, "admin", "judge", *self._group_members]
-        return [*plain, *self._transactional.hosts]
+        return [*plain, *self._transactional.hosts, *self._growth.hosts]
 
     @property
     def acked(self) -> int:
@@ -110,6 +112,8 @@ class Workload:
         if options.has_admin:
             work = AdminWork(self._cluster, options, partitions, self.errors, self._note)
             self._others.append(run_as("admin", work.run(self._calm)))
+        if options.growth:
+            self._others.append(run_as(self._growth.hosts[0], self._growth.run(self._calm)))
         async with asyncio.timeout(START_SECONDS):
             while self.acked < len(partitions):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
@@ -131,6 +135,15 @@ class Workload:
             if task.done():
                 task.result()
             task.cancel()
+
+    def _grown(self, count: int) -> None:
+        """The topic has so many partitions now: they are used from now on."""
+        for number in range(len(self.partitions), count):
+            partition = TopicPartition(TOPIC, number)
+            self.partitions.append(partition)
+            self.seen[partition] = {}
+            for history in self.histories.values():
+                history[partition] = History()
 
     async def _create_topic(self) -> None:
         options = self._options
@@ -187,7 +200,8 @@ class Workload:
             self._connected[history.client] = producer
             await self._know_topic(producer)
             while not self._stop.is_set():
-                for partition in self.partitions:
+                known = await producer.partitions_for(TOPIC)  # it hears of new ones later
+                for partition in self.partitions[:known]:
                     label = self._label(b"%s/%d" % (sender.encode(), number), chance)
                     histories[partition].sent.append(label)
                     self._invariants.sent(partition, label)
@@ -278,9 +292,10 @@ class Workload:
 
     async def _read_along(self, name: str, history: Recorder) -> None:
         async with self._consumer(name) as consumer:
-            consumer.assign(self.partitions)
-            history.note(Assign, partitions=[str(partition) for partition in self.partitions])
             while True:
+                if len(consumer.assignment()) < len(self.partitions):
+                    consumer.assign(self.partitions)
+                    history.note(Assign, partitions=[str(one) for one in self.partitions])
                 polled = await consumer.poll(timeout_ms=500)
                 history.note(Poll, records=as_records(polled))
                 for record in polled:
