@@ -134,7 +134,8 @@ class Options(WorkloadOptions):
         drawn = drawn if policy == "delete" else drawn._compacted(policy, chance)
         drawn = drawn._with_groups(random.Random(f"groups {seed}"))
         drawn = drawn._with_transactions(random.Random(f"transactions {seed}"))
-        return replace(drawn, **draw_workload(seed))
+        deletes = drawn.delete_topics and mode is Mode.SAFETY
+        return replace(drawn, **draw_workload(seed, deletes))
 
     def _with_groups(self, chance: random.Random) -> "Options":
         """Draw the consumer groups: none in four of nine runs."""
@@ -234,6 +235,7 @@ class Options(WorkloadOptions):
             "replica.fetch.max.bytes": str(self.replica_fetch_max_bytes),
             "log.segment.bytes": str(self.segment_bytes),
             "log.segment.delete.delay.ms": "2000",
+            **({"log.retention.check.interval.ms": "1000"} if self.expiring else {}),
             "log.initial.task.delay.ms": "3000",
             "log.flush.scheduler.interval.ms": "2000",
             "replica.high.watermark.checkpoint.interval.ms": "2000",

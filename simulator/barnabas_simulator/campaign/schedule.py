@@ -19,6 +19,7 @@ from barnabas_simulator.campaign.faults.faults import Fault
 from barnabas_simulator.campaign.faults.nemesis import Nemesis
 from barnabas_simulator.campaign.judge.core import can_progress, choose_core
 from barnabas_simulator.campaign.judge.states import States
+from barnabas_simulator.campaign.judge.varied import assert_varied
 from barnabas_simulator.campaign.judge.verdict import (
     assert_copied,
     assert_delivered,
@@ -168,6 +169,7 @@ class _Schedule:
                 async with asyncio.timeout(READ_SECONDS):
                     records = await workload.read_back(core)
                     committed_ones = await workload.read_transactions(core)
+                    await workload.varied.read_back(core)
             except TimeoutError:
                 invariants.stuck(workload.reading, core)
                 raise
@@ -178,6 +180,7 @@ class _Schedule:
         assert_delivered(
             workload.histories, workload.seen, records, committed, self.options.idempotent
         )
+        assert_varied(workload.varied, workload.times, committed, self.outcome.counts)
         promise = Promise(compacted=options.is_compacted, idempotent=options.idempotent)
         assert_promise_kept(workload.operations, promise)
         if options.has_transactions:

@@ -35,6 +35,7 @@ from barnabas_simulator.invariants.logs.image import Images, LogImage
 from barnabas_simulator.invariants.producer_rules import check_producers
 from barnabas_simulator.invariants.reports import ClientReports
 from barnabas_simulator.invariants.seen import Seen
+from barnabas_simulator.invariants.topics.checks import TopicChecks
 from barnabas_simulator.invariants.truth import FaultBudget, Truth
 from barnabas_simulator.invariants.view import (
     ClusterView,
@@ -77,6 +78,7 @@ class Invariants(ClientReports):
             self._view, self.findings, self._images, self.truths, delete_retention_ms or {}
         )
         self.groups = GroupChecks(self._view, self.findings, self._images, self.truths)
+        self.topics = TopicChecks(self._view, self.findings, self.truths)
         self._seen: dict[tuple[str, TopicPartition], Seen] = {}
         self._incarnations: list[str] = []
         self._losses: dict[int, int] = {}
@@ -190,6 +192,7 @@ class Invariants(ClientReports):
 
     def _state_changed(self, change: StateChange) -> None:
         partition, state, replicas, controller_epoch, topic_id = change
+        self.topics.state_changed(change, self.truths.get(partition))
         if state is None:
             self.truths.pop(partition, None)
             return
@@ -249,6 +252,8 @@ class Invariants(ClientReports):
                 self._leads(truth, replica, partition)
             self._hold(key, replica_rules.quorum_superset, replica, truth.state)
             self._exposed(truth, replica, partition)
+        image = partial(self._image, replica.broker_id, partition)
+        self.topics.replica_changed(truth, replica, image)
         self._check_candidate(truth, replica)
         has_shrunk = before is not None and replica.log_end < before.log_end
         self._beliefs.replica_changed(truth, running, partition, replica, has_shrunk)

@@ -43,7 +43,7 @@ class Truth:
     the leader of each epoch, by ZooKeeper and in fact. `unsettled`: records that clients have seen
     and no legitimate leader has exposed yet. `claimed`: the highest high watermark of any replica,
     and `claimed_by` which one. `topic_id`: None if unknown. `keyed`: the committed records by key,
-    None unless the partition is compacted.
+    None unless the partition is compacted. `log_start`: below it retention may have deleted all.
     """
 
     partition: TopicPartition
@@ -65,6 +65,7 @@ class Truth:
     claimed_by: str = ""
     topic_id: str | None = None
     keyed: KeyedRecords | None = None
+    log_start: int = 0
 
     @property
     def may_be_elected(self) -> list[int]:
@@ -117,7 +118,7 @@ class Truth:
             end = self.high_watermark
             offset = self.keyed.missing_from(image, end, end, bound)
             return None if offset is None else self._batch_at(offset)
-        first = bisect_left(self.committed, log_start, key=_last_offset)
+        first = bisect_left(self.committed, max(log_start, self.log_start), key=_last_offset)
         wanted = self.committed[first:]
         if not wanted:
             return None

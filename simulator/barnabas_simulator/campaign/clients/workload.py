@@ -9,8 +9,10 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import cast
 
 from barnabas import Admin, Consumer, Producer
+from barnabas.producer.config import Compression
 from barnabas.producer.handle import DeliveryHandle
 from barnabas_common.errors import BarnabasError, CorruptMessageError, NoBrokerReachableError
 from barnabas_common.history.operations import Assign, FinalRead, Operation, Poll, Send
@@ -24,6 +26,8 @@ from barnabas_simulator.campaign.clients.processes import kill, run_as
 from barnabas_simulator.campaign.clients.recording import as_records, recorder, text_of
 from barnabas_simulator.campaign.clients.transactions.run import TransactionRun
 from barnabas_simulator.campaign.clients.transactions.work import Read, TransactionalWork
+from barnabas_simulator.campaign.clients.varied.run import VariedRun
+from barnabas_simulator.campaign.clients.varied.work import VariedWork
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.options import COPIERS, ORDERS, Options
 from barnabas_simulator.cluster import SimulatedCluster
@@ -75,13 +79,18 @@ class Workload:
         self.transactional = TransactionRun(cluster, options, invariants, self.errors, note)
         self._transactional = TransactionalWork(self.transactional)
         self._growth = Growth(cluster, options, TOPIC, self.errors, note, self._grown)
+        varied = VariedRun(cluster, options, invariants, self.errors, note, self._stop)
+        self.varied = VariedWork(varied, self.partitions)
+        self.times: dict[TopicPartition, dict[int, int]] = {}
+        """Of each record at the end its timestamp."""
         self._group_members = [n for g in options.group_ids for n in options.member_names(g)]
 
     @property
     def hosts(self) -> list[str]:
         """Return the hosts of all clients, including the one that reads at the end."""
         plain = [*self.producers, *self.consumers, "admin", "judge", *self._group_members]
-        return [*plain, *self._transactional.hosts, *self._growth.hosts]
+        others = [*self._transactional.hosts, *self._growth.hosts, *self.varied.hosts]
+        return [*plain, *others]
 
     @property
     def acked(self) -> int:
@@ -106,6 +115,7 @@ class Workload:
         self._others = [run_as(name, self._consume(name)) for name in self.consumers]
         self._groups.start()
         self._transactional.start()
+        self.varied.start()
         if options.copiers:
             end, names = self._invariants.transactions.visible_end, options.copier_names
             self._invariants.groups.living(COPIERS, names, ORDERS, end)
@@ -128,10 +138,12 @@ class Workload:
         for task in list(self._producing.values()):
             await task
         await self._transactional.finish()
+        await self.varied.finish()
 
     async def close(self) -> None:
         """Stop the readers; raises what broke one of them."""
-        for task in [*self._others, *self._groups.tasks(), *self._transactional.tasks()]:
+        clients = self._groups, self._transactional, self.varied
+        for task in [*self._others, *(task for one in clients for task in one.tasks())]:
             if task.done():
                 task.result()
             task.cancel()
@@ -156,6 +168,7 @@ class Workload:
                 configs=options.topic_config,
             )
             await self._transactional.create_topics(admin)
+            await self.varied.create_topics(admin)
 
     # ---- producers
 
@@ -242,6 +255,7 @@ class Workload:
                     batch_size=self._options.batch_size,
                     linger_ms=self._options.linger_ms,
                     enable_idempotence=self._options.idempotent,
+                    compression_type=cast(Compression, self._options.codec),
                     metadata_max_age_ms=METADATA_MAX_AGE_MS,
                 ).start()
             except NoBrokerReachableError as error:
@@ -338,6 +352,7 @@ class Workload:
                 for record in await consumer.poll(timeout_ms=500):
                     partition = TopicPartition(record.topic, record.partition)
                     records[partition].append((record.offset, label_of(record)))
+                    self.times.setdefault(partition, {})[record.offset] = record.timestamp
 
     def _read_to(self, records: Read, ends: Mapping[TopicPartition, int]) -> None:
         recorder(self.operations, "judge").note(
