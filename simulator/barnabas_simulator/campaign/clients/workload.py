@@ -120,7 +120,8 @@ class Workload:
             end, names = self._invariants.transactions.visible_end, options.copier_names
             self._invariants.groups.living(COPIERS, names, ORDERS, end)
         if options.has_admin:
-            work = AdminWork(self._cluster, options, partitions, self.errors, self._note)
+            moved = [*partitions, *self.varied.movable]
+            work = AdminWork(self._cluster, options, moved, self.errors, self._note)
             self._others.append(run_as("admin", work.run(self._calm)))
         if options.growth:
             self._others.append(run_as(self._growth.hosts[0], self._growth.run(self._calm)))

@@ -35,6 +35,12 @@ class VariedWork:
     def hosts(self) -> list[str]:
         return [host for part in self._parts for host in part.hosts]
 
+    @property
+    def movable(self) -> list[TopicPartition]:
+        """The partitions with records that the admin may move."""
+        having = [part for part in (self.expiring, self.low_acks) if part is not None]
+        return [partition for part in having for partition in part.partitions]
+
     async def create_topics(self, admin: Admin) -> None:
         for part in self._parts:
             await part.create_topics(admin)
