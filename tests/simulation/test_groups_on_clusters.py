@@ -325,6 +325,20 @@ def test_a_partition_that_a_consumer_has_not_heard_of_yet_is_read() -> None:
     story(scenario)
 
 
+def test_a_producer_sends_to_a_partition_that_it_has_not_heard_of_yet() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        runtime = cluster.client_runtime("producer")
+        added = TopicPartition(TOPIC, len(PARTITIONS))
+        async with Producer(cluster.bootstrap, runtime=runtime) as producer:
+            await producer.send_and_wait(TOPIC, b"old", partition=0)
+            async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+                await admin.create_partitions(TOPIC, len(PARTITIONS) + 1)
+            stored = await producer.send_and_wait(TOPIC, b"new", partition=added.partition)
+            assert (stored.partition, stored.offset) == (added.partition, 0)
+
+    story(scenario)
+
+
 def test_a_group_of_fifty_settles_within_two_seconds_of_a_heartbeat() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
         async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
