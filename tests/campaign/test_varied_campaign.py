@@ -65,7 +65,7 @@ def test_leaders_that_are_cut_off_and_killed_lose_what_was_not_for_all() -> None
 
 
 def _keep_the_records_of_a_deleted_topic(patch: pytest.MonkeyPatch) -> None:
-    """Its log stays, and whoever makes the topic again gets it."""
+    """Its log stays, and the next topic of its name gets it."""
 
     async def keep(manager: LogManager, topic_partition: TopicPartition) -> None:
         log = manager.get(topic_partition)

@@ -120,7 +120,7 @@ def asked(rule: Rule[...], *args: object) -> Broken:
             asked(rules.leads_the_present_one, replica(), "new"),
             asked(rules.leads_the_present_one, replica(topic_id="old"), "new"),
         ),
-        (  # a follower that does not know yet serves nobody
+        (  # a follower that does not know yet serves no client
             asked(rules.leads_the_present_one, replica(led=None, topic_id="old"), "new"),
             asked(rules.leads_the_present_one, replica(led=0, topic_id="old"), "new"),
         ),

@@ -301,8 +301,8 @@ def test_a_static_leader_that_restarts_notices_that_its_topic_has_grown() -> Non
     story(scenario)
 
 
-def test_a_partition_that_a_consumer_has_not_heard_of_yet_is_read() -> None:
-    """Its metadata is minutes old, and whoever assigns knows more."""
+def test_a_partition_that_a_consumer_does_not_know_yet_is_read() -> None:
+    """Its metadata is minutes old, and the one that assigns knows more."""
 
     async def scenario(cluster: SimulatedCluster) -> None:
         runtime = cluster.client_runtime("reader")
@@ -325,7 +325,7 @@ def test_a_partition_that_a_consumer_has_not_heard_of_yet_is_read() -> None:
     story(scenario)
 
 
-def test_a_producer_sends_to_a_partition_that_it_has_not_heard_of_yet() -> None:
+def test_a_producer_sends_to_a_partition_that_it_does_not_know_yet() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
         runtime = cluster.client_runtime("producer")
         added = TopicPartition(TOPIC, len(PARTITIONS))

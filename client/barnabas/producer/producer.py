@@ -119,7 +119,7 @@ class Producer(InTransactions):
             if queues is None:
                 queues = await self._load_topic(topic)
             if partition is not None and partition >= queues.count:
-                await self._hear_of(topic, partition)
+                await self._ask_about_partition(topic, partition)
             free = key is None and partition is None
             queue = (queues.sticky if free else None) or self._choose(queues, key, partition)
             batch = queue.open
@@ -165,7 +165,7 @@ class Producer(InTransactions):
                 )
             queues = self._topics.get(topic) or await self._load_topic(topic)
             if partition >= queues.count:
-                await self._hear_of(topic, partition)
+                await self._ask_about_partition(topic, partition)
             queue = self._choose(queues, None, partition)
             await self._allocate(len(batch))
         except (KafkaError, BufferExhaustedError) as error:
@@ -331,7 +331,7 @@ class Producer(InTransactions):
             self._on_metadata()
         return queues
 
-    async def _hear_of(self, topic: str, partition: int) -> None:
+    async def _ask_about_partition(self, topic: str, partition: int) -> None:
         """Ask about a partition that is not known: the topic may have grown."""
         await self._cluster.topic(topic, self._config.max_block_ms / 1000, index(partition) + 1)
 

@@ -64,7 +64,7 @@ def _low_acks(chance: Chance) -> dict[str, Any]:
         "low_acks_partitions": chance.choice([1, 2]),
         "low_acks_in_flight": chance.choice([1, 5]),
         "low_acks_segment_bytes": chance.choice([8_192, 1_048_576]),
-        "burst": chance.choice([1, 20, 100]),
+        "burst": chance.choice([1, 20, 60]),
     }
 
 

@@ -16,7 +16,7 @@ GROWN = "partitions added"
 TIMEOUT_MS = 5_000
 RETRY_SECONDS = 0.5
 LAST_PART = 0.6
-"""Of the chaos: whoever is to be healed must be known when it ends."""
+"""Of the chaos: all partitions must be known when it ends."""
 
 
 class Growth:

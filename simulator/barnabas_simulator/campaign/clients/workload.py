@@ -214,7 +214,7 @@ class Workload:
             self._connected[history.client] = producer
             await self._know_topic(producer)
             while not self._stop.is_set():
-                known = await producer.partitions_for(TOPIC)  # it hears of new ones later
+                known = await producer.partitions_for(TOPIC)  # new ones later than others
                 for partition in self.partitions[:known]:
                     label = self._label(b"%s/%d" % (sender.encode(), number), chance)
                     histories[partition].sent.append(label)

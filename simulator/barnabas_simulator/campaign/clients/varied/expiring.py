@@ -2,6 +2,7 @@
 often falls out of the log."""
 
 import asyncio
+from collections import Counter
 
 from barnabas import Admin, Consumer
 from barnabas.producer.handle import DeliveryHandle
@@ -32,6 +33,7 @@ class Expiring:
         self.records: Read = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._producing: asyncio.Task[None] | None = None
+        self._started = Counter[str]()
         self._positions: dict[str, dict[TopicPartition, int]] = {PROMPT: {}, SLOW: {}}
 
     @property
@@ -101,8 +103,8 @@ class Expiring:
 
     async def _read(self, name: str) -> None:
         """Read on from where it was; the slow one sometimes sleeps for longer than records last."""
-        run, chance = self._run, self._run.chance(f"{name} {self._run.counts[name]}")
-        run.counts[name] += 1
+        run, chance = self._run, self._run.chance(f"{name} {self._started[name]}")
+        self._started[name] += 1
         policy = run.options.expiring_reset if name == SLOW else "earliest"
         positions = self._positions[name]
         async with run.consumer(name, auto_offset_reset=policy) as consumer:

@@ -21,6 +21,7 @@ TELEMETRY = "telemetry"
 MAX_MESSAGE_BYTES = 4_096
 LARGE = (1_500, MAX_MESSAGE_BYTES - 200, MAX_MESSAGE_BYTES - 60, MAX_MESSAGE_BYTES + 1, 9_000)
 LARGE_CHANCE = 0.05
+BURST_CHANCE = 0.03
 JUDGE = "telemetry-judge"
 
 
@@ -108,7 +109,7 @@ class LowAcks:
         )
         async with producer:
             while not run.stop.is_set():
-                is_burst = chance.random() < 0.1
+                is_burst = chance.random() < BURST_CHANCE
                 for _ in range(options.burst if is_burst else 1):
                     partition = chance.choice(self.partitions)
                     label = b"%s/%d" % (name.encode(), number)
@@ -161,7 +162,7 @@ class LowAcks:
             sent.acked[label] = metadata.offset, lowest
 
     def _lowest_epoch(self, partition: TopicPartition) -> int:
-        """Whoever appends a record that is sent now does so in this leader epoch or a later one."""
+        """A record that is sent now is appended in this leader epoch or a later one."""
         hosted = [
             broker.replica_manager.partitions.get(partition)
             for broker in self._run.cluster.brokers().values()
