@@ -78,8 +78,10 @@ class Workload:
         )
         self.transactional = TransactionRun(cluster, options, invariants, self.errors, note)
         self._transactional = TransactionalWork(self.transactional)
-        self._growth = Growth(cluster, options, TOPIC, self.errors, note, self._grown)
-        varied = VariedRun(cluster, options, invariants, self.errors, note, self._stop)
+        self._growth = Growth(
+            cluster, options, "grower", TOPIC, options.partitions, self.errors, note, self._grown
+        )
+        varied = VariedRun(cluster, options, invariants, self.errors, note, self._calm, self._stop)
         self.varied = VariedWork(varied, self.partitions)
         self.times: dict[TopicPartition, dict[int, int]] = {}
         """Of each record at the end its timestamp."""
@@ -124,7 +126,7 @@ class Workload:
             work = AdminWork(self._cluster, options, moved, self.errors, self._note)
             self._others.append(run_as("admin", work.run(self._calm)))
         if options.growth:
-            self._others.append(run_as(self._growth.hosts[0], self._growth.run(self._calm)))
+            self._others.append(run_as(self._growth.host, self._growth.run(self._calm)))
         async with asyncio.timeout(START_SECONDS):
             while self.acked < len(partitions):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)

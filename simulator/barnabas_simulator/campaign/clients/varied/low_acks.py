@@ -13,6 +13,7 @@ from barnabas_common.errors import (
 )
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients.growth import Growth
 from barnabas_simulator.campaign.clients.processes import run_as
 from barnabas_simulator.campaign.clients.varied.run import Read, VariedRun
 from barnabas_simulator.labels import filled
@@ -43,18 +44,29 @@ class LowAcks:
 
     def __init__(self, run: VariedRun) -> None:
         self._run = run
-        self._acks = run.options.low_acks.split(",") if run.options.low_acks else []
+        self._acks = run.options.low_acks.split(",")
         self._tasks: list[asyncio.Task[None]] = []
+        self._others: list[asyncio.Task[None]] = []
         self.partitions = [
             TopicPartition(TELEMETRY, number) for number in range(run.options.low_acks_partitions)
         ]
+        self._growth = Growth(
+            run.cluster,
+            run.options,
+            "telemetry-grower",
+            TELEMETRY,
+            len(self.partitions),
+            run.counts,
+            run.note,
+            self._grown,
+        )
         self.by_sender: dict[str, dict[TopicPartition, Sent]] = {}
         self.records: Read = {}
         self.epochs: dict[TopicPartition, list[tuple[int, int]]] = {}
 
     @property
     def hosts(self) -> list[str]:
-        return [*self._names(), JUDGE] if self._acks else []
+        return [*self._names(), *self._growth.hosts, JUDGE]
 
     def _names(self) -> list[str]:
         return [f"telemetry-{acks}" for acks in self._acks]
@@ -76,13 +88,23 @@ class LowAcks:
         for name, acks in zip(self._names(), self._acks, strict=True):
             self.by_sender[name] = {partition: Sent(acks) for partition in self.partitions}
             self._tasks.append(run_as(name, self._produce(name, acks)))
+        if self._run.options.growth:
+            growing = self._growth.run(self._run.calm)
+            self._others.append(run_as(self._growth.host, growing))
+
+    def _grown(self, count: int) -> None:
+        for number in range(len(self.partitions), count):
+            partition = TopicPartition(TELEMETRY, number)
+            self.partitions.append(partition)
+            for sent in self.by_sender.values():
+                sent[partition] = Sent(next(iter(sent.values())).acks)
 
     async def finish(self) -> None:
         for task in self._tasks:
             await task
 
     def tasks(self) -> list[asyncio.Task[None]]:
-        return self._tasks
+        return [*self._tasks, *self._others]
 
     async def read_back(self, bootstrap: str) -> None:
         self.records = await self._run.read_all(JUDGE, self.partitions, bootstrap)
@@ -111,7 +133,8 @@ class LowAcks:
             while not run.stop.is_set():
                 is_burst = chance.random() < BURST_CHANCE
                 for _ in range(options.burst if is_burst else 1):
-                    partition = chance.choice(self.partitions)
+                    known = await producer.partitions_for(TELEMETRY)
+                    partition = chance.choice(self.partitions[:known])
                     label = b"%s/%d" % (name.encode(), number)
                     is_large = chance.random() < LARGE_CHANCE
                     value = filled(label, chance.choice(LARGE)) if is_large else label

@@ -26,13 +26,14 @@ Read = dict[TopicPartition, list[tuple[int, bytes]]]
 @dataclass
 class VariedRun:
     """The run that the clients take part in. `counts` counts what happened to them by kind; `stop`
-    is set when nothing is sent any more that need not be."""
+    is set when nothing is sent any more that need not be, `calm` when the faults are over."""
 
     cluster: SimulatedCluster
     options: Options
     invariants: Invariants
     counts: Counter[str]
     note: Callable[[str], None]
+    calm: asyncio.Event
     stop: asyncio.Event
 
     def chance(self, name: str) -> random.Random:
