@@ -14,6 +14,7 @@ HEADER = "label"
 _KEY = b"@"
 _TOMBSTONE = b"~"
 _COPIED = b"|"
+_FILLED = b"#"
 
 
 class Labelled(Protocol):
@@ -54,10 +55,19 @@ def label_of(record: Labelled) -> bytes:
     label = record.value
     if label is None:
         label = next((value for name, value in record.headers if name == HEADER), None) or b""
+    if _FILLED in label:
+        unfilled = label.partition(_FILLED)[0]
+        label = unfilled if filled(unfilled, len(label)) == label else label
     key = key_of(label)
     if key is not None and (key != record.key or is_tombstone(label) != (record.value is None)):
         return b"%s with the key %s" % (label, record.key or b"")
     return label
+
+
+def filled(label: bytes, size: int) -> bytes:
+    """A value of so many bytes, all of which follow from its label."""
+    unit = label + _FILLED
+    return (unit * (size // len(unit) + 1))[: max(size, len(unit))]
 
 
 def copy_of(transaction: str, label: bytes) -> bytes:

@@ -274,6 +274,71 @@ def test_a_static_member_that_restarts_rebalances_nothing() -> None:
     story(scenario)
 
 
+def test_a_static_leader_that_restarts_notices_that_its_topic_has_grown() -> None:
+    """It does not assign when it comes back, so nothing else would tell the group (KIP-814)."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        workers = Workers(cluster, partition_assignment_strategy=["range"])
+        workers.options["group_instance_id"] = "leader"
+        workers.join("a")
+        await workers.until_shared(30)
+        workers.options["group_instance_id"] = "other"
+        workers.join("b")
+        await workers.until_shared(30)
+        first = workers.consumers["a"]._membership
+        assert first is not None and first.member.is_leader
+        await workers.leave("a")
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_partitions(TOPIC, len(PARTITIONS) + 1)
+        workers.options["group_instance_id"] = "leader"
+        workers.join("a")
+        added = TopicPartition(TOPIC, len(PARTITIONS))
+        async with asyncio.timeout(30):
+            while not any(added in c.assignment() for c in workers.consumers.values()):
+                await asyncio.sleep(0.1)
+        await workers.end()
+
+    story(scenario)
+
+
+def test_a_partition_that_a_consumer_does_not_know_yet_is_read() -> None:
+    """Its metadata is minutes old, and the one that assigns knows more."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        runtime = cluster.client_runtime("reader")
+        consumer = Consumer(
+            bootstrap_servers=cluster.bootstrap, runtime=runtime, auto_offset_reset="earliest"
+        )
+        added = TopicPartition(TOPIC, len(PARTITIONS))
+        async with consumer:
+            consumer.assign(PARTITIONS)
+            assert await consumer.poll(timeout_ms=500) == []
+            async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+                await admin.create_partitions(TOPIC, len(PARTITIONS) + 1)
+            runtime = cluster.client_runtime("producer")
+            async with Producer(cluster.bootstrap, runtime=runtime) as producer:
+                await producer.send_and_wait(TOPIC, b"new", partition=added.partition)
+            consumer.assign([*PARTITIONS, added])
+            (record,) = await consumer.poll(timeout_ms=5_000)
+            assert (record.topic_partition, record.value) == (added, b"new")
+
+    story(scenario)
+
+
+def test_a_producer_sends_to_a_partition_that_it_does_not_know_yet() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        runtime = cluster.client_runtime("producer")
+        added = TopicPartition(TOPIC, len(PARTITIONS))
+        async with Producer(cluster.bootstrap, runtime=runtime) as producer:
+            await producer.send_and_wait(TOPIC, b"old", partition=0)
+            async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+                await admin.create_partitions(TOPIC, len(PARTITIONS) + 1)
+            stored = await producer.send_and_wait(TOPIC, b"new", partition=added.partition)
+            assert (stored.partition, stored.offset) == (added.partition, 0)
+
+    story(scenario)
+
+
 def test_a_group_of_fifty_settles_within_two_seconds_of_a_heartbeat() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
         async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:

@@ -355,6 +355,7 @@ async def test_a_partition_that_does_not_exist_is_reported_once_in_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("barnabas.consumer.offset_fetcher._DELETED_AFTER_SECONDS", 0.3)
+    monkeypatch.setattr("barnabas.cluster.cluster.UNKNOWN_TOPIC_GRACE", 0.0)
     missing = TopicPartition("flights", 9)
     async with ScriptedBrokers(partitions=3) as brokers:
         write(brokers, 0, 10)

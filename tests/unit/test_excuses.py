@@ -6,7 +6,7 @@ import pytest
 from barnabas_common.record.batch import stamp
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
-from barnabas_simulator.campaign.faults.damage import is_named
+from barnabas_simulator.campaign.clients.damage import is_named
 from barnabas_simulator.campaign.judge.verdict import assert_delivered
 from barnabas_simulator.delivery import History
 from barnabas_simulator.disk import MemoryDisk

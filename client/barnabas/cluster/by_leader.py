@@ -97,7 +97,7 @@ async def _check_partitions(
     cluster: Cluster, partitions: Sequence[TopicPartition], timeout: float
 ) -> None:
     for topic, partition in partitions:
-        info = await cluster.topic(topic, max(timeout, 0.0))
+        info = await cluster.topic(topic, max(timeout, 0.0), partition + 1)
         if not 0 <= partition < info.partition_count:
             raise UnknownTopicOrPartitionError(
                 f"topic {topic!r} has no partition {partition}, it has {info.partition_count} "

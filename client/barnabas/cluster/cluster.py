@@ -140,10 +140,12 @@ class Cluster:
         """The channel to a broker whose address another broker has named."""
         return self._connections.channel(address, service)
 
-    async def topic(self, name: str, timeout: float) -> TopicInfo:
+    async def topic(self, name: str, timeout: float, count: int = 1) -> TopicInfo:
         """The topic's partitions, requested until known or `timeout` seconds have passed.
 
-        The client keeps it fresh from then on. A failed lookup does not end an earlier `watch`.
+        `count`: if fewer are known, the topic may have grown. After the time in which brokers learn
+        of that, fewer are returned. The client keeps the topic fresh from then on. A failed lookup
+        does not end an earlier `watch`.
 
         Raises `InvalidArgumentError` for what is no name, and the broker's refusal;
         `UnknownTopicOrPartitionError` earlier, once a topic has been unknown for longer than
@@ -152,18 +154,27 @@ class Cluster:
         check_topic(name)
         start = self.clock.monotonic()
         failures = 0
-        while name not in self.metadata.topics:
+        while not self._knows(name, count):
             await self._ask_about(name)
-            if name in self.metadata.topics:
+            if self._knows(name, count):
                 break
             failures += 1
             waited = self.clock.monotonic() - start
-            refusal = self._refusal(name, waited, timeout)
-            if refusal is not None:
-                raise refusal
+            if self._knows(name):
+                if waited >= min(timeout, UNKNOWN_TOPIC_GRACE):
+                    break
+                self._ask_others_first()
+            else:
+                refusal = self._refusal(name, waited, timeout)
+                if refusal is not None:
+                    raise refusal
             await asyncio.sleep(self.backoff.seconds(failures))
         self.watch([name])
         return self.metadata.topics[name]
+
+    def _knows(self, name: str, count: int = 1) -> bool:
+        info = self.metadata.topics.get(name)
+        return info is not None and (count == 1 or info.partition_count >= count)
 
     async def ask(
         self,

@@ -323,8 +323,8 @@ class GroupMember:
             self.assignment = decode_assignment(response.assignment)
         except MalformedProtocol as error:
             raise InconsistentGroupProtocolError(str(error)) from error
-        if led is not None and assignor.cooperative:
-            if skip:
+        if led is not None and (skip or assignor.cooperative):
+            if skip:  # its topics may have grown while it was away
                 led = await described(self.coordinator, led)
             if led.without_reader:
                 self._rejoin_after = (

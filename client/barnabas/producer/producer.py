@@ -118,6 +118,8 @@ class Producer(InTransactions):
             queues = self._topics.get(topic)
             if queues is None:
                 queues = await self._load_topic(topic)
+            if partition is not None and partition >= queues.count:
+                await self._ask_about_partition(topic, partition)
             free = key is None and partition is None
             queue = (queues.sticky if free else None) or self._choose(queues, key, partition)
             batch = queue.open
@@ -162,6 +164,8 @@ class Producer(InTransactions):
                     f"{len(batch)} bytes of batches are over max_request_size ({limit})"
                 )
             queues = self._topics.get(topic) or await self._load_topic(topic)
+            if partition >= queues.count:
+                await self._ask_about_partition(topic, partition)
             queue = self._choose(queues, None, partition)
             await self._allocate(len(batch))
         except (KafkaError, BufferExhaustedError) as error:
@@ -326,6 +330,10 @@ class Producer(InTransactions):
             queues = self._topics[topic] = TopicQueues(topic, info.partition_count)
             self._on_metadata()
         return queues
+
+    async def _ask_about_partition(self, topic: str, partition: int) -> None:
+        """Ask about a partition that is not known: the topic may have grown."""
+        await self._cluster.topic(topic, self._config.max_block_ms / 1000, index(partition) + 1)
 
     def _on_metadata(self) -> None:
         """Follow the number of partitions, and note which of them have a leader."""

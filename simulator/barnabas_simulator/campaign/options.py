@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from barnabas_simulator.campaign.plain_data import from_plain
+from barnabas_simulator.campaign.workload_options import WorkloadOptions, draw_workload
 
 
 class Mode(StrEnum):
@@ -40,7 +41,7 @@ ASSIGNORS = (
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(WorkloadOptions):
     """All but the faults. Seconds are virtual; `pause` is the mean time between two sends.
 
     `idempotent`: no retry of a producer may write a record twice. `tombstones` is the part of the
@@ -157,6 +158,8 @@ class Options:
         drawn = drawn if policy == "delete" else drawn._compacted(policy, chance)
         drawn = drawn._with_groups(random.Random(f"groups {seed}"))
         drawn = drawn._with_transactions(random.Random(f"transactions {seed}"))
+        deletes = drawn.delete_topics and mode is Mode.SAFETY
+        drawn = replace(drawn, **draw_workload(seed, deletes))
         return drawn._with_disks(random.Random(f"{seed}/disks"))
 
     def _with_disks(self, chance: random.Random) -> "Options":
@@ -290,8 +293,9 @@ class Options:
     @property
     def may_lose_records(self) -> bool:
         """Whether the judge can tell what an excused loss has cost: it knows all that depends on
-        the records, which groups, transactions and compaction make more."""
-        return not (self.groups or self.has_transactions or self.is_compacted)
+        the records, which groups, transactions, compaction and topics of their own make more."""
+        own = self.recreated or self.expiring or self.low_acks or self.seekers
+        return not (own or self.groups or self.has_transactions or self.is_compacted)
 
     @property
     def broker_config(self) -> dict[str, str]:
@@ -306,6 +310,7 @@ class Options:
             "replica.fetch.max.bytes": str(self.replica_fetch_max_bytes),
             "log.segment.bytes": str(self.segment_bytes),
             "log.segment.delete.delay.ms": "2000",
+            **({"log.retention.check.interval.ms": "1000"} if self.expiring else {}),
             "log.initial.task.delay.ms": "3000",
             "log.flush.scheduler.interval.ms": "2000",
             "replica.high.watermark.checkpoint.interval.ms": "2000",

@@ -19,6 +19,7 @@ from barnabas_simulator.campaign.faults.faults import Fault
 from barnabas_simulator.campaign.faults.nemesis import Nemesis
 from barnabas_simulator.campaign.judge.core import can_progress, choose_core
 from barnabas_simulator.campaign.judge.states import States
+from barnabas_simulator.campaign.judge.varied import assert_varied
 from barnabas_simulator.campaign.judge.verdict import (
     assert_copied,
     assert_delivered,
@@ -171,6 +172,7 @@ class _Schedule:
                 async with asyncio.timeout(READ_SECONDS):
                     records = await workload.read_back(core)
                     committed_ones = await workload.read_transactions(core)
+                    await workload.varied.read_back(core)
             except TimeoutError:
                 invariants.stuck(workload.reading, core)
                 raise
@@ -183,6 +185,7 @@ class _Schedule:
         assert_delivered(
             workload.histories, workload.seen, records, committed, options.idempotent, lost
         )
+        assert_varied(workload.varied, workload.times, committed, self.outcome.counts)
         promise = Promise(
             clean_elections=not lost,
             compacted=options.is_compacted,

@@ -12,14 +12,13 @@ changed. Logs are compared once every `SAMPLE_SECONDS`. The first violation ends
 import asyncio
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
 from barnabas_broker.log.manager.offset_checkpoints import RECOVERY_POINTS
 from barnabas_broker.replica.partition.partition import Partition
-from barnabas_broker.server.broker import Broker
-from barnabas_common.runtime import Message, Service
+from barnabas_common.runtime import Service
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
@@ -27,7 +26,7 @@ from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import control_rules, durability_rules, liveness, replica_rules
 from barnabas_simulator.invariants.belief_rules import BeliefChecks
 from barnabas_simulator.invariants.compaction.checks import CompactionChecks
-from barnabas_simulator.invariants.controller_requests import ControllerRequests
+from barnabas_simulator.invariants.controller_requests import ControllerRequests, all_of
 from barnabas_simulator.invariants.excuses import Excuses
 from barnabas_simulator.invariants.findings import Broken, Findings
 from barnabas_simulator.invariants.groups.checks import GroupChecks
@@ -36,6 +35,7 @@ from barnabas_simulator.invariants.logs.image import Images, LogImage
 from barnabas_simulator.invariants.producer_rules import check_producers
 from barnabas_simulator.invariants.reports import ClientReports
 from barnabas_simulator.invariants.restored import accept_copy, look_at
+from barnabas_simulator.invariants.topics.checks import TopicChecks
 from barnabas_simulator.invariants.truth import FaultBudget, Truth
 from barnabas_simulator.invariants.view import (
     ClusterView,
@@ -79,6 +79,7 @@ class Invariants(ClientReports):
             self._view, self.findings, self._images, self.truths, delete_retention_ms or {}
         )
         self.groups = GroupChecks(self._view, self.findings, self._images, self.truths)
+        self.topics = TopicChecks(self._view, self.findings, self.truths)
         self._seen: dict[tuple[str, TopicPartition], Seen] = {}
         self._incarnations: list[str] = []
         self._losses: dict[int, int] = {}
@@ -100,22 +101,11 @@ class Invariants(ClientReports):
             known = self.truths, self._forgot_at, self._state_changed
             self._cluster.zookeeper.acceptances.append(partial(accept, *known))
             self._cluster.observers[Service.CONTROL] = ControllerRequests(self.findings)
-            self._cluster.observers[Service.COORDINATOR] = self._coordinator_asked
+            answers = self.groups.answers, self.transactions.answers
+            self._cluster.observers[Service.COORDINATOR] = all_of(*answers)
             self._cluster.observers[Service.REPLICA] = self.transactions.answers
         for broker_id, disk in self._view.disks.items():
             disk.on_rename = partial(self._renamed, broker_id)
-
-    def _coordinator_asked(
-        self, broker: Broker, request: Message
-    ) -> Callable[[Message | None], None]:
-        observers = self.groups.answers, self.transactions.answers
-        answered = [observe(broker, request) for observe in observers]
-
-        def tell(response: Message | None) -> None:
-            for told in answered:
-                told(response)
-
-        return tell
 
     # ---- after each turn
 
@@ -194,6 +184,7 @@ class Invariants(ClientReports):
 
     def _state_changed(self, change: StateChange) -> None:
         partition, state, replicas, controller_epoch, topic_id = change
+        self.topics.state_changed(change, self.truths.get(partition))
         if state is None:
             self.truths.pop(partition, None)
             return
@@ -253,6 +244,8 @@ class Invariants(ClientReports):
                 self._leads(truth, replica, partition)
             self._hold(key, replica_rules.quorum_superset, replica, truth.state)
             self._exposed(truth, replica, partition)
+        image = partial(self._image, replica.broker_id, partition)
+        self.topics.replica_changed(truth, replica, image)
         self._check_candidate(truth, replica)
         has_shrunk = before is not None and replica.log_end < before.log_end
         self._beliefs.replica_changed(truth, running, partition, replica, has_shrunk)

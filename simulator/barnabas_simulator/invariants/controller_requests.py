@@ -10,6 +10,7 @@ from barnabas_common.messages.control import (
 )
 from barnabas_common.runtime import Message
 
+from barnabas_simulator.cluster import Observer
 from barnabas_simulator.invariants import control_rules
 from barnabas_simulator.invariants.findings import Findings
 
@@ -41,3 +42,18 @@ class ControllerRequests:
                 self._accepted[broker] = max(sent_by, self._accepted.get(broker, 0))
 
         return answered
+
+
+def all_of(*observers: Observer) -> Observer:
+    """Show each request, and its answer, to several observers."""
+
+    def observe(broker: Broker, request: Message) -> Callable[[Message | None], None]:
+        answered = [observer(broker, request) for observer in observers]
+
+        def tell(response: Message | None) -> None:
+            for told in answered:
+                told(response)
+
+        return tell
+
+    return observe

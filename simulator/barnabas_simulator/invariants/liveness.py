@@ -82,13 +82,14 @@ def produces_resolve(truth: Truth, rest: Rest) -> str | None:
 @rule("L4 NothingUnseen")
 def nothing_unseen(truth: Truth, rest: Rest) -> str | None:
     """Consumers have read all acknowledged records of each partition that they read, except what
-    compaction may have removed."""
+    compaction or retention may have removed."""
     if not truth.consumed:
         return None
     unseen = sorted(
         offset
         for offset in truth.acked.keys() - truth.consumed.keys()
-        if truth.keyed is None or truth.keyed.is_newest(offset, truth.acked[offset])
+        if offset >= truth.log_start
+        and (truth.keyed is None or truth.keyed.is_newest(offset, truth.acked[offset]))
     )
     return f"offsets {unseen[:5]} were acknowledged and not read" if unseen else None
 

@@ -50,7 +50,8 @@ class Truth:
     first committed offset that the disk of each lacked right after its loss. `unclean`: the epochs
     of unclean elections, each with the offset where its log began to be the truth. `lost`: offsets
     and labels whose loss was excused. `topic_id`: None if unknown. `keyed`: the committed records
-    by key, None unless the partition is compacted.
+    by key, None unless the partition is compacted. `log_start`: below it retention may have deleted
+    all.
     """
 
     partition: TopicPartition
@@ -77,6 +78,7 @@ class Truth:
     lost: set[tuple[int, bytes]] = field(default_factory=set)
     topic_id: str | None = None
     keyed: KeyedRecords | None = None
+    log_start: int = 0
 
     @property
     def may_be_elected(self) -> list[int]:
@@ -130,7 +132,7 @@ class Truth:
             end = self.high_watermark
             offset = self.keyed.missing_from(image, end, end, bound)
             return None if offset is None else self._batch_at(offset)
-        first = bisect_left(self.committed, log_start, key=_last_offset)
+        first = bisect_left(self.committed, max(log_start, self.log_start), key=_last_offset)
         wanted = self.committed[first:]
         if not wanted:
             return None

@@ -9,21 +9,26 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import cast
 
 from barnabas import Admin, Consumer, ConsumerRecord, Producer
+from barnabas.producer.config import Compression
 from barnabas.producer.handle import DeliveryHandle
 from barnabas_common.errors import BarnabasError, CorruptMessageError, NoBrokerReachableError
 from barnabas_common.history.operations import Assign, FinalRead, Operation, Poll, Send
 from barnabas_common.history.recorder import Recorder
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients import damage
 from barnabas_simulator.campaign.clients.admin_work import AdminWork
 from barnabas_simulator.campaign.clients.group_work import GroupRun, GroupWork
+from barnabas_simulator.campaign.clients.growth import Growth
 from barnabas_simulator.campaign.clients.processes import kill, run_as
 from barnabas_simulator.campaign.clients.recording import as_records, recorder, text_of
 from barnabas_simulator.campaign.clients.transactions.run import TransactionRun
 from barnabas_simulator.campaign.clients.transactions.work import Read, TransactionalWork
-from barnabas_simulator.campaign.faults import damage
+from barnabas_simulator.campaign.clients.varied.run import VariedRun
+from barnabas_simulator.campaign.clients.varied.work import VariedWork
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.options import COPIERS, ORDERS, Options
 from barnabas_simulator.cluster import SimulatedCluster
@@ -74,13 +79,21 @@ class Workload:
         )
         self.transactional = TransactionRun(cluster, options, invariants, self.errors, note)
         self._transactional = TransactionalWork(self.transactional)
+        self._growth = Growth(
+            cluster, options, "grower", TOPIC, options.partitions, self.errors, note, self._grown
+        )
+        varied = VariedRun(cluster, options, invariants, self.errors, note, self._calm, self._stop)
+        self.varied = VariedWork(varied, self.partitions)
+        self.times: dict[TopicPartition, dict[int, int]] = {}
+        """Of each record at the end its timestamp."""
         self._group_members = [n for g in options.group_ids for n in options.member_names(g)]
 
     @property
     def hosts(self) -> list[str]:
         """Return the hosts of all clients, including the one that reads at the end."""
         plain = [*self.producers, *self.consumers, "admin", "judge", *self._group_members]
-        return [*plain, *self._transactional.hosts]
+        others = [*self._transactional.hosts, *self._growth.hosts, *self.varied.hosts]
+        return [*plain, *others]
 
     @property
     def acked(self) -> int:
@@ -105,12 +118,16 @@ class Workload:
         self._others = [run_as(name, self._consume(name)) for name in self.consumers]
         self._groups.start()
         self._transactional.start()
+        self.varied.start()
         if options.copiers:
             end, names = self._invariants.transactions.visible_end, options.copier_names
             self._invariants.groups.living(COPIERS, names, ORDERS, end)
         if options.has_admin:
-            work = AdminWork(self._cluster, options, partitions, self.errors, self._note)
+            moved = [*partitions, *self.varied.movable]
+            work = AdminWork(self._cluster, options, moved, self.errors, self._note)
             self._others.append(run_as("admin", work.run(self._calm)))
+        if options.growth:
+            self._others.append(run_as(self._growth.host, self._growth.run(self._calm)))
         async with asyncio.timeout(START_SECONDS):
             while self.acked < len(partitions):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
@@ -125,13 +142,24 @@ class Workload:
         for task in list(self._producing.values()):
             await task
         await self._transactional.finish()
+        await self.varied.finish()
 
     async def close(self) -> None:
         """Stop the readers; raises what broke one of them."""
-        for task in [*self._others, *self._groups.tasks(), *self._transactional.tasks()]:
+        clients = self._groups, self._transactional, self.varied
+        for task in [*self._others, *(task for one in clients for task in one.tasks())]:
             if task.done():
                 task.result()
             task.cancel()
+
+    def _grown(self, count: int) -> None:
+        """The topic has so many partitions now: they are used from now on."""
+        for number in range(len(self.partitions), count):
+            partition = TopicPartition(TOPIC, number)
+            self.partitions.append(partition)
+            self.seen[partition] = {}
+            for history in self.histories.values():
+                history[partition] = History()
 
     async def _create_topic(self) -> None:
         options = self._options
@@ -144,6 +172,7 @@ class Workload:
                 configs=options.topic_config,
             )
             await self._transactional.create_topics(admin)
+            await self.varied.create_topics(admin)
 
     # ---- producers
 
@@ -188,7 +217,8 @@ class Workload:
             self._connected[history.client] = producer
             await self._know_topic(producer)
             while not self._stop.is_set():
-                for partition in self.partitions:
+                known = await producer.partitions_for(TOPIC)  # new ones later than others
+                for partition in self.partitions[:known]:
                     label = self._label(b"%s/%d" % (sender.encode(), number), chance)
                     histories[partition].sent.append(label)
                     self._invariants.sent(partition, label)
@@ -229,6 +259,7 @@ class Workload:
                     batch_size=self._options.batch_size,
                     linger_ms=self._options.linger_ms,
                     enable_idempotence=self._options.idempotent,
+                    compression_type=cast(Compression, self._options.codec),
                     metadata_max_age_ms=METADATA_MAX_AGE_MS,
                 ).start()
             except NoBrokerReachableError as error:
@@ -277,9 +308,10 @@ class Workload:
 
     async def _read_along(self, name: str, history: Recorder) -> None:
         async with self._consumer(name) as consumer:
-            consumer.assign(self.partitions)
-            history.note(Assign, partitions=[str(partition) for partition in self.partitions])
             while True:
+                if len(consumer.assignment()) < len(self.partitions):
+                    consumer.assign(self.partitions)
+                    history.note(Assign, partitions=[str(one) for one in self.partitions])
                 polled = await self._poll(consumer)
                 history.note(Poll, records=as_records(polled))
                 for record in polled:
@@ -332,6 +364,7 @@ class Workload:
                 for record in await self._poll(consumer):
                     partition = TopicPartition(record.topic, record.partition)
                     records[partition].append((record.offset, label_of(record)))
+                    self.times.setdefault(partition, {})[record.offset] = record.timestamp
 
     def _read_to(self, records: Read, ends: Mapping[TopicPartition, int]) -> None:
         recorder(self.operations, "judge").note(

@@ -89,8 +89,9 @@ def of_zookeeper(options: Options) -> list[Fault]:
 
 
 def _restored_copy(options: Options, chance: random.Random) -> list[Fault]:
-    """In one of five runs: the brokers are restarted soon, or after their sessions."""
-    if chance.random() >= RESTORED:
+    """In one of five runs: the brokers are restarted soon, or after their sessions. Not where a
+    topic is made again, which an older copy would undo."""
+    if chance.random() >= RESTORED or options.recreated:
         return []
     at = round(options.chaos_seconds * chance.uniform(0.3, 0.9), 3)
     age = round(chance.choice([2.0, 10.0, 20.0]) * chance.uniform(0.3, 1.0), 3)

@@ -6,7 +6,7 @@ from barnabas_common.events import EventKind
 
 from barnabas_simulator.campaign.clients.admin_work import WEIGHTS
 from barnabas_simulator.campaign.faults.faults import FaultKind
-from barnabas_simulator.campaign.judge import states
+from barnabas_simulator.campaign.judge import states, varied
 from barnabas_simulator.campaign.judge.verdict import ENDS
 from barnabas_simulator.invariants.excuses import LOST
 
@@ -55,7 +55,8 @@ def wanted(runs: int = ENOUGH_RUNS) -> list[str]:
         *(f"event: {kind}" for kind in EventKind if kind not in left_out),
         *(f"admin: {act}" for act in WEIGHTS),
         *ENDS,
-        *((*states.wanted(), *EXCUSED) if is_long else ()),
+        *varied.WANTED,
+        *((*varied.WANTED_IN_MANY, *states.wanted(), *EXCUSED) if is_long else ()),
     ]
 
 

@@ -1,0 +1,80 @@
+"""What may be lost with acks=1 and acks=0, and what may not.
+
+Kafka promises: with acks=1 an acknowledged record is lost only if its leader is not the leader any
+more and had not copied it, so that the next leader began below it. With acks=0 any may be lost, but
+none is there twice, because nothing is sent again. In no case is there a record that was refused or
+never sent. What one producer was told lies in the order of sending; with acks=0 it is told nothing.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_simulator.campaign.clients.varied.low_acks import MAX_MESSAGE_BYTES, Sent
+
+Records = Sequence[tuple[int, bytes]]
+Epochs = Sequence[tuple[int, int]]
+
+SMALL_BYTES = MAX_MESSAGE_BYTES // 4
+
+
+@dataclass
+class Judged:
+    """`wrong`: findings. `lost`: how many records were lost rightly, by acks."""
+
+    wrong: list[str] = field(default_factory=list)
+    lost: Counter[str] = field(default_factory=Counter)
+
+
+def judge_low_acks(
+    by_sender: Mapping[str, Mapping[TopicPartition, Sent]],
+    records: Mapping[TopicPartition, Records],
+    epochs: Mapping[TopicPartition, Epochs],
+) -> Judged:
+    """`epochs`: the leader epochs of each log, and where each starts."""
+    judged = Judged()
+    for partition, found in records.items():
+        known = {label for by in by_sender.values() for label in by[partition].sent}
+        strange = [f"{partition}@{o} {v!r} was never sent" for o, v in found if v not in known]
+        judged.wrong += strange
+        for sender, by_partition in by_sender.items():
+            own = by_partition[partition]
+            _judge(f"{partition}: {sender}", own, found, epochs[partition], judged)
+    return judged
+
+
+def _judge(what: str, own: Sent, records: Records, epochs: Epochs, judged: Judged) -> None:
+    at, counts = dict(records), Counter(label for _, label in records)
+    wrong = [f"{label!r} is there and was refused" for label in own.refused if counts[label]]
+    wrong += [
+        f"{label!r} of {own.sizes[label]} bytes was refused"
+        for label in own.refused
+        if own.sizes[label] <= SMALL_BYTES
+    ]
+    if own.acks != "1":  # a retry may write twice
+        wrong += [f"{v!r} is there {counts[v]} times" for v in own.sent if counts[v] > 1]
+    if own.acks == "0":
+        judged.lost["0"] += sum(not counts[label] for label in own.sent)
+    else:
+        kept = [(label, told) for label, told in own.acked.items() if at.get(told[0]) == label]
+        gone = {label: told for label, told in own.acked.items() if at.get(told[0]) != label}
+        for label, (offset, epoch) in gone.items():
+            if offset < 0 and counts[label]:  # a retry of which the leader did not know the first
+                continue
+            if own.acks == "1" and _may_be_lost(offset, epoch, epochs):
+                judged.lost["1"] += 1
+            else:
+                wrong.append(f"{label!r} at {offset}, in epoch {epoch} or later, is lost: {epochs}")
+        places = {label: place for place, label in enumerate(own.sent)}
+        in_order = sorted(kept, key=lambda one: places[one[0]])
+        offsets = [told[0] for _, told in in_order]
+        if offsets != sorted(offsets):
+            wrong.append("what was acknowledged is not in the order of sending")
+    judged.wrong += [f"{what}: {finding}" for finding in wrong]
+
+
+def _may_be_lost(offset: int, epoch: int, epochs: Epochs) -> bool:
+    """Whether a later leader began at the record's offset, or below."""
+    return any(later > epoch and start <= offset for later, start in epochs)
