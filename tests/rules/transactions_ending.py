@@ -149,6 +149,20 @@ MARKERS = Section(
             "unit/test_transaction_markers.py::test_a_fenced_transaction_is_given_up",
         ),
         opposite(
+            "... and its transactional id is answered NOT_COORDINATOR. Beyond Kafka",
+            "coordinator/transaction/transactions.py",
+            "if not error and transaction is not None and transaction.is_taken_over:",
+            "if False:",
+            "simulation/test_deposed_coordinators.py::test_a_coordinator_whose_markers_are_refused_sends_its_clients_to_another",
+        ),
+        opposite(
+            "... until the broker becomes leader again: then it reads the log again",
+            "coordinator/owned_partitions.py",
+            "if uninterrupted and partition not in self._doubted:",
+            "if uninterrupted:",
+            "simulation/test_deposed_coordinators.py::test_a_coordinator_under_the_next_epoch_takes_up_what_was_refused",
+        ),
+        opposite(
             "The transaction is complete when every marker is written",
             "coordinator/transaction/marker_channel.py",
             "[item for item in self._pending.values() if not item.missing]",

@@ -343,6 +343,10 @@ class TransactionCoordinator:
             "a leader has markers of a newer producer epoch or of a later coordinator",
             pending.decided,
         )
+        transaction = self._transactions.get(pending.decided.transactional_id)
+        if transaction is not None and transaction.metadata is pending.decided:
+            self._transactions.taken_over(transaction)
+            self._completions.over(transaction)
 
     def _loaded(self, transaction: Transaction) -> None:
         metadata = transaction.metadata
