@@ -1,8 +1,14 @@
 """Which markers go to which leader, and what their outcomes mean."""
 
+import asyncio
+import gc
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from barnabas_broker.coordinator.transaction.marker_channel import MarkerChannel
 from barnabas_broker.coordinator.transaction.markers import (
     Errand,
     Outcome,
@@ -22,7 +28,9 @@ from barnabas_common.messages.transactions import (
     WritableTxnMarkerResult,
     WriteTxnMarkersResponse,
 )
+from barnabas_common.runtime import Address
 from barnabas_common.topic_partition import TopicPartition
+from barnabas_simulator.loop import VirtualClock
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 
@@ -110,3 +118,47 @@ def test_a_partition_that_the_answer_leaves_out_is_sent_again() -> None:
     assert settle([Errand(one, [A])], WriteTxnMarkersResponse()) == ([], True)
     assert settle([Errand(one, [A])], WriteTxnMarkersResponse([result(one)])) == ([], True)
     assert one.missing == {A, B, C}
+
+
+class SilentLeader:
+    """Leads every partition, and answers nothing."""
+
+    def __init__(self) -> None:
+        self.address = Address("broker-1", 9092)
+        self.asked = 0
+
+    def partition(self, *_: object) -> SimpleNamespace:
+        return SimpleNamespace(leader=1)
+
+    def address_of(self, *_: object) -> Address:
+        return self.address
+
+    def connect(self, *_: object) -> "SilentLeader":
+        return self
+
+    async def call(self, *_: object) -> None:
+        self.asked += 1
+        await asyncio.get_running_loop().create_future()
+
+
+def test_what_is_on_its_way_when_the_loop_is_gone_is_dropped_in_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when a run of the simulator ends with a violation."""
+    unraisable: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    leader = cast(Any, SilentLeader())
+
+    async def send() -> None:
+        told: list[PendingMarkers] = []
+        clock, tell = VirtualClock(), told.append
+        channel = MarkerChannel(leader, clock, leader, "INTERNAL", tell, tell)
+        channel.add(pending())
+        while not leader.asked:
+            await asyncio.sleep(0)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(send())
+    loop.close()
+    gc.collect()
+    assert not unraisable

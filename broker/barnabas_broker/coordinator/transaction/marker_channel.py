@@ -118,9 +118,11 @@ class MarkerChannel:
             again = await self._exchange(broker_id, errands)
         except (TransportError, KafkaError) as error:
             logger.debug("transaction markers to broker %d, again: %s", broker_id, error)
-        finally:
-            self._busy.discard(broker_id)
-            self._send_later()
+        except Exception:
+            logger.exception("transaction markers to broker %d, again", broker_id)
+        # Not in a `finally`: that would also run in a task that is thrown away with its loop.
+        self._busy.discard(broker_id)
+        self._send_later()
         if not again:
             self._send_what_can_be_sent()
 
