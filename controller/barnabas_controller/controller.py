@@ -44,7 +44,6 @@ from barnabas_controller.controller_election import (
 from barnabas_controller.controller_watch import ControllerWatch
 from barnabas_controller.errors import ControllerEpochBehind, ControllerMoved, MalformedZnode
 from barnabas_controller.failover import fail_over
-from barnabas_controller.store import znodes
 from barnabas_controller.store.fenced_store import FencedStore
 from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.session import Session, SessionExpired, State, WatchEvent
@@ -283,8 +282,11 @@ class Controller:
             await self._stand_for_election(previous)
         elif not mine:
             await self._watch.follow(self._store, current)
-        elif self._active is None:  # an earlier term of this session ended with a failure
-            await self._store.remove(znodes.CONTROLLER)
+        elif self._active is None and not await depose(self._store, current):
+            # An earlier term of this session ended with a failure; or this is an old state of a
+            # ZooKeeper server that is behind.
+            await asyncio.sleep(PAUSE_AFTER_DEPOSING_SECONDS)
+            self._enqueue("/controller could not be deleted", self._check_controller)
 
     def _on_controller_suspected(self, controller_znode: ControllerZnode, why: str) -> None:
         async def handle() -> None:
