@@ -33,6 +33,13 @@ EVENTS = Section(
             "simulation/test_controller_failover.py::test_requests_waiting_for_their_turn_are_answered_when_the_term_ends",
         ),
         opposite(
+            "... unless it was begun",
+            "controller.py",
+            "                otherwise = unknown\n",
+            "",
+            "simulation/test_controller_failover.py::test_who_grows_a_topic_is_told_if_the_controller_ended_meanwhile",
+        ),
+        opposite(
             "One queue and one request in flight per broker",
             "channels/controller_channel_manager.py",
             "asyncio.Queue[ControlRequest] = asyncio.Queue()",

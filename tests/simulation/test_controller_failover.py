@@ -13,6 +13,11 @@ from barnabas_common.messages.control import (
     LeaderAndIsrRequest,
     UpdateMetadataRequest,
 )
+from barnabas_common.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignPartition,
+)
+from barnabas_common.messages.topics import NewPartitions
 from barnabas_common.runtime import Address, Channel, ProbeResult, Service
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.controller import Controller, ControllerSetup
@@ -191,6 +196,51 @@ def test_requests_waiting_for_their_turn_are_answered_when_the_term_ends() -> No
             assert (await task).error_code == ErrorCode.NOT_CONTROLLER
         state = await world.state(FLIGHTS)
         assert state is not None and state.isr == (2, 3)
+
+    run_world(test)
+
+
+def test_who_grows_a_topic_is_told_if_the_controller_ended_meanwhile() -> None:
+    """The write was applied, so a repetition is refused: it must not look as if nothing was."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [2, 3]})
+        old = world.brokers[1]
+        grow = NewPartitions("flights", 2)
+        world.zookeeper.lose_next_reply(old.session, znodes.CONTROLLER_EPOCH)
+        begun, waiting = [
+            asyncio.ensure_future(old.controller.create_partitions(grow)) for _ in "12"
+        ]
+        while not await has_grown(world):
+            await asyncio.sleep(0.001)
+        world.zookeeper.expire(old.session)
+        assert (await begun).error_code == ErrorCode.NETWORK_EXCEPTION
+        assert (await waiting).error_code == ErrorCode.NOT_CONTROLLER
+
+    run_world(test)
+
+
+async def has_grown(world: ControlWorld) -> bool:
+    topic = await world.store.topic("flights")
+    return topic is not None and len(topic.partitions) == 2
+
+
+def test_who_reassigns_is_told_if_the_controller_ended_meanwhile() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [2, 3]})
+        old = world.brokers[1]
+        world.zookeeper.client(old.node).disconnect()  # no write is answered from now on
+        requests = (
+            AlterPartitionReassignmentsRequest([ReassignPartition("flights", 0, replicas)])
+            for replicas in ([1, 2], [1, 3])
+        )
+        begun, waiting = [asyncio.ensure_future(old.controller.handle(one)) for one in requests]
+        await world.until(lambda: world.controller() is None)  # there are two
+        world.zookeeper.client(old.node).reconnect()
+        assert (await begun).error_code == ErrorCode.NETWORK_EXCEPTION
+        assert (await waiting).error_code == ErrorCode.NOT_CONTROLLER
 
     run_world(test)
 
