@@ -44,7 +44,6 @@ from barnabas_controller.controller_election import (
 from barnabas_controller.controller_watch import ControllerWatch
 from barnabas_controller.errors import ControllerEpochBehind, ControllerMoved, MalformedZnode
 from barnabas_controller.failover import fail_over
-from barnabas_controller.store import znodes
 from barnabas_controller.store.fenced_store import FencedStore
 from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.session import Session, SessionExpired, State, WatchEvent
@@ -78,6 +77,14 @@ REQUESTS: Mapping[type, tuple[type, Callable[[ActiveController], Handler]]] = {
         lambda a: a.reassignment_requests.ongoing,
     ),
 }
+
+
+# The answer to an administrator whose request was begun, and of which no more is known. If it were
+# sent again, it could be refused because of what it has done.
+UNKNOWN_OUTCOME = ErrorCode.NETWORK_EXCEPTION
+_WHY_UNKNOWN = (
+    "the controller's term ended before it had answered: the request may have been carried out"
+)
 
 
 @dataclass(frozen=True)
@@ -171,36 +178,48 @@ class Controller:
         """Handle a request listed in `REQUESTS`.
 
         The response is NOT_CONTROLLER unless this broker is active until the request is handled.
+        A reassignment that was begun has an unknown outcome then.
         """
         response, handler = REQUESTS[type(request)]
         name = type(request).__name__.removesuffix("Request")
-        refusal = response(error_code=ErrorCode.NOT_CONTROLLER)
-        return await self._ask(name, lambda active: handler(active)(request), refusal)
+        refusal = unknown = response(error_code=ErrorCode.NOT_CONTROLLER)
+        if isinstance(request, AlterPartitionReassignmentsRequest):
+            unknown = AlterPartitionReassignmentsResponse(UNKNOWN_OUTCOME, _WHY_UNKNOWN)
+        return await self._ask(name, lambda active: handler(active)(request), refusal, unknown)
 
     async def create_partitions(
         self, new: NewPartitions, validate_only: bool = False
     ) -> TopicResult:
-        """Handle one topic of a CreatePartitions request, like `handle`."""
+        """Handle one topic of a CreatePartitions request, like a reassignment."""
         return await self._ask(
             f"CreatePartitions of {new.topic}",
             lambda active: active.growth.grow(new, validate_only),
             TopicResult(new.topic, ErrorCode.NOT_CONTROLLER),
+            TopicResult(new.topic, UNKNOWN_OUTCOME, _WHY_UNKNOWN),
         )
 
     async def _ask(
-        self, name: str, handle: Callable[[ActiveController], Awaitable[T]], refusal: T
+        self,
+        name: str,
+        handle: Callable[[ActiveController], Awaitable[T]],
+        refusal: T,
+        unknown: T,
     ) -> T:
-        """Enqueue a request and wait for its response, or for the refusal if no term handles it."""
+        """Enqueue a request and wait for its response: the refusal if no term handles it,
+        `unknown` if one began to and ended."""
         if not self.is_active:
             return refusal
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        otherwise = refusal
 
         def drop() -> None:
             if not answer.done():
-                answer.set_result(refusal)
+                answer.set_result(otherwise)
 
         async def run() -> None:
+            nonlocal otherwise
             if self._active is not None:
+                otherwise = unknown
                 result = await handle(self._active)
                 if not answer.done():
                     answer.set_result(result)
@@ -283,8 +302,11 @@ class Controller:
             await self._stand_for_election(previous)
         elif not mine:
             await self._watch.follow(self._store, current)
-        elif self._active is None:  # an earlier term of this session ended with a failure
-            await self._store.remove(znodes.CONTROLLER)
+        elif self._active is None and not await depose(self._store, current):
+            # An earlier term of this session ended with a failure; or this is an old state of a
+            # ZooKeeper server that is behind.
+            await asyncio.sleep(PAUSE_AFTER_DEPOSING_SECONDS)
+            self._enqueue("/controller could not be deleted", self._check_controller)
 
     def _on_controller_suspected(self, controller_znode: ControllerZnode, why: str) -> None:
         async def handle() -> None:

@@ -69,18 +69,21 @@ async def broker_of(store: Store, controller_znode: ControllerZnode) -> znodes.B
 
 
 async def depose(store: Store, controller_znode: ControllerZnode) -> bool:
-    """Delete the `/controller` of a suspected controller; False if it was deleted already.
+    """Delete the `/controller` of this controller and no other; False if that was not possible.
 
     The epoch is read before the znode is compared. No broker can be elected while the znode exists,
-    so the epoch that was read is that of the suspected controller. The multi checks it, and so
-    cannot delete the znode of a later controller.
+    so the epoch that was read is that of this controller. The multi checks it, and so cannot delete
+    the znode of a later controller, also if a ZooKeeper server that is behind was read. A missing
+    epoch is created instead: that fails too after another election.
     """
     epoch = await store.exists(znodes.CONTROLLER_EPOCH)
     stat = await store.exists(znodes.CONTROLLER)
-    if epoch is None or stat is None or stat.czxid != controller_znode.czxid:
+    if stat is None or stat.czxid != controller_znode.czxid:
         return False
     operations: list[Operation] = [
-        Check(znodes.CONTROLLER_EPOCH, epoch.version),
+        Create(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(0))
+        if epoch is None
+        else Check(znodes.CONTROLLER_EPOCH, epoch.version),
         Delete(znodes.CONTROLLER, stat.version),
     ]
     results = await until_answered(lambda: store.session.multi(operations))

@@ -33,6 +33,13 @@ EVENTS = Section(
             "simulation/test_controller_failover.py::test_requests_waiting_for_their_turn_are_answered_when_the_term_ends",
         ),
         opposite(
+            "... unless it was begun",
+            "controller.py",
+            "                otherwise = unknown\n",
+            "",
+            "simulation/test_controller_failover.py::test_who_grows_a_topic_is_told_if_the_controller_ended_meanwhile",
+        ),
+        opposite(
             "One queue and one request in flight per broker",
             "channels/controller_channel_manager.py",
             "asyncio.Queue[ControlRequest] = asyncio.Queue()",
@@ -91,8 +98,8 @@ FAILOVER = Section(
         opposite(
             "An election is one multi",
             _ELECTION,
-            "znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(0)",
-            "znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(1)",
+            "ensure(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(0)",
+            "ensure(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(1)",
             "simulation/test_controller_failover.py::test_the_first_broker_becomes_controller_with_epoch_1",
         ),
         opposite(
@@ -152,6 +159,13 @@ FAILOVER = Section(
             "simulation/test_controller_failover.py::test_the_writes_of_an_old_controller_are_refused",
         ),
         opposite(
+            "What an earlier term of the session left",
+            "controller.py",
+            "        elif self._active is None and not await depose(self._store, current):\n",
+            "        elif self._active is None and not await self._store.remove('/controller'):\n",
+            "simulation/test_controller_failover.py::test_a_crown_left_over_is_not_taken_for_that_of_a_successor",
+        ),
+        opposite(
             "Resigning drops all state",
             "active_controller.py",
             "            ControllerContext(),\n",
@@ -170,14 +184,14 @@ FAILOVER = Section(
         opposite(
             "A suspected controller is deposed immediately",
             _ELECTION,
-            "if epoch is None or stat is None or stat.czxid != controller_znode.czxid:",
-            "if epoch is None or stat is None:",
+            "if stat is None or stat.czxid != controller_znode.czxid:",
+            "if stat is None:",
             "simulation/test_suspects.py::test_deposing_hits_no_successor",
         ),
         opposite(
             "A suspected controller is deposed immediately",
             _ELECTION,
-            "        Check(znodes.CONTROLLER_EPOCH, epoch.version),\n        Delete(znodes.CONTROLLER, stat.version),\n",
+            "        Create(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(0))\n        if epoch is None\n        else Check(znodes.CONTROLLER_EPOCH, epoch.version),\n        Delete(znodes.CONTROLLER, stat.version),\n",
             "        Delete(znodes.CONTROLLER),\n",
             "simulation/test_suspects.py::test_deposing_hits_no_successor_elected_at_that_moment",
         ),

@@ -114,15 +114,15 @@ COORDINATOR = Section(
         opposite(
             "A broker that leads on",
             _OWNED,
-            "in (leader_epoch, leader_epoch - 1):",
-            "in (leader_epoch,):",
+            "in (leader_epoch, leader_epoch - 1)\n",
+            "in (leader_epoch,)\n",
             "simulation/test_group_coordinator_moves.py::test_a_broker_that_leads_without_interruption_keeps_its_groups",
         ),
         opposite(
             "A broker that leads on",
             _OWNED,
-            "if self._owned.get(partition) in (leader_epoch, leader_epoch - 1):",
-            "if partition in self._owned:",
+            "self._owned.get(partition) in (leader_epoch, leader_epoch - 1)\n",
+            "partition in self._owned\n",
             "simulation/test_group_coordinator_moves.py::test_a_broker_that_leads_without_interruption_keeps_its_groups",
         ),
         opposite(

@@ -58,6 +58,13 @@ THE_PRODUCER = Section(
             "unit/test_transaction_outcomes.py::test_errors_that_are_raised",
         ),
         opposite(
+            "A coordinator that puts a request off for 3 s is confirmed with another broker. Beyond Kafka",
+            "cluster/coordinator.py",
+            "            await self.confirm()\n            put_off_since = None\n",
+            "            put_off_since = None\n",
+            "simulation/test_deposed_coordinators.py::test_a_producer_leaves_a_coordinator_that_puts_it_off_for_long",
+        ),
+        opposite(
             "The class of an error says what the producer can do",
             "producer/transaction/outcomes.py",
             "    return error if error.fatal else _of(TransactionFailedError, error)",

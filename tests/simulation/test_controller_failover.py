@@ -13,6 +13,11 @@ from barnabas_common.messages.control import (
     LeaderAndIsrRequest,
     UpdateMetadataRequest,
 )
+from barnabas_common.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignPartition,
+)
+from barnabas_common.messages.topics import NewPartitions
 from barnabas_common.runtime import Address, Channel, ProbeResult, Service
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.controller import Controller, ControllerSetup
@@ -27,6 +32,8 @@ from barnabas_controller.zookeeper.session import (
     Operation,
     OperationResult,
     Session,
+    Stat,
+    Watch,
 )
 
 from tests.support.control_world import QUIET, ControlWorld, run_world
@@ -193,6 +200,51 @@ def test_requests_waiting_for_their_turn_are_answered_when_the_term_ends() -> No
     run_world(test)
 
 
+def test_who_grows_a_topic_is_told_if_the_controller_ended_meanwhile() -> None:
+    """The write was applied, so a repetition is refused: it must not look as if nothing was."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [2, 3]})
+        old = world.brokers[1]
+        grow = NewPartitions("flights", 2)
+        world.zookeeper.lose_next_reply(old.session, znodes.CONTROLLER_EPOCH)
+        begun, waiting = [
+            asyncio.ensure_future(old.controller.create_partitions(grow)) for _ in "12"
+        ]
+        while not await has_grown(world):
+            await asyncio.sleep(0.001)
+        world.zookeeper.expire(old.session)
+        assert (await begun).error_code == ErrorCode.NETWORK_EXCEPTION
+        assert (await waiting).error_code == ErrorCode.NOT_CONTROLLER
+
+    run_world(test)
+
+
+async def has_grown(world: ControlWorld) -> bool:
+    topic = await world.store.topic("flights")
+    return topic is not None and len(topic.partitions) == 2
+
+
+def test_who_reassigns_is_told_if_the_controller_ended_meanwhile() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2, 3)
+        await world.create_topic("flights", {0: [2, 3]})
+        old = world.brokers[1]
+        world.zookeeper.client(old.node).disconnect()  # no write is answered from now on
+        requests = (
+            AlterPartitionReassignmentsRequest([ReassignPartition("flights", 0, replicas)])
+            for replicas in ([1, 2], [1, 3])
+        )
+        begun, waiting = [asyncio.ensure_future(old.controller.handle(one)) for one in requests]
+        await world.until(lambda: world.controller() is None)  # there are two
+        world.zookeeper.client(old.node).reconnect()
+        assert (await begun).error_code == ErrorCode.NETWORK_EXCEPTION
+        assert (await waiting).error_code == ErrorCode.NOT_CONTROLLER
+
+    run_world(test)
+
+
 class BrokenNetwork:
     """Raises an unforeseen error when a channel to one address is opened."""
 
@@ -327,6 +379,67 @@ def test_a_crown_left_over_on_the_same_session_is_given_up_and_won_again() -> No
         await world.until(lambda: controller.epoch == 2)
         await controller.stop()
         assert not controller.is_active
+
+    run_world(test)
+
+
+class Behind:
+    """A session whose server is behind: it serves what `/controller` was when `freeze` ran."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._old: dict[str, tuple[bytes, Stat]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    async def freeze(self) -> None:
+        for path in (znodes.CONTROLLER, znodes.CONTROLLER_EPOCH):
+            self._old[path] = await self._session.get(path)
+
+    def catch_up(self) -> None:
+        self._old.clear()
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        found = await self._session.get(path, watch)
+        return self._old.get(path, found)
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        found = await self._session.exists(path, watch)
+        return self._old[path][1] if path in self._old else found
+
+
+def test_a_crown_left_over_is_not_taken_for_that_of_a_successor() -> None:
+    """A ZooKeeper server that is behind still shows this session's `/controller`."""
+
+    async def test(world: ControlWorld) -> None:
+        session = await world.zookeeper.client("x").connect(6000, 1000)
+        behind = Behind(session)
+        await elect(Store(session), 7, 0)
+        await behind.freeze()
+        await world.store.remove(znodes.CONTROLLER)
+        await elect(world.store, 8, 0)
+        controller = Controller(ControllerSetup(world.runtime("x"), behind, 7))
+        await controller.start()
+        await world.settle(5)
+        successor = await current_controller(world.store)
+        assert successor is not None and successor.broker_id == 8
+        behind.catch_up()
+        await world.until(lambda: controller.active_controller_id == 8)
+        await controller.stop()
+
+    run_world(test)
+
+
+def test_a_crown_left_over_is_given_up_even_where_the_epoch_is_missing() -> None:
+    async def test(world: ControlWorld) -> None:
+        session = await world.zookeeper.client("x").connect(6000, 1000)
+        await elect(Store(session), 7, 0)
+        await world.store.remove(znodes.CONTROLLER_EPOCH)
+        controller = Controller(ControllerSetup(world.runtime("x"), session, 7))
+        await controller.start()
+        await world.until(lambda: controller.epoch == 1)
+        await controller.stop()
 
     run_world(test)
 

@@ -77,6 +77,25 @@ def test_a_commit_of_an_old_generation_fails_and_says_so() -> None:
     story(scenario)
 
 
+def test_offsets_that_stay_unstable_at_a_deposed_coordinator_are_asked_of_the_next() -> None:
+    """It waits for the end of a transaction whose marker another broker was sent."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        write(brokers, 5)
+        async with member(brokers, "a", enable_auto_commit=False) as consumer:
+            await settle(consumer)
+            await consumer.commit({PARTITIONS[0]: OffsetAndMetadata(3)})
+            beats = brokers.hold(HeartbeatRequest, lambda _: True)  # which would tell
+            before, brokers.coordinator = brokers.coordinator, 3
+            brokers.strangers[before] = ErrorCode.UNSTABLE_OFFSET_COMMIT
+            async with asyncio.timeout(5.0):
+                found = await consumer.committed([PARTITIONS[0]])
+            assert found == {PARTITIONS[0]: OffsetAndMetadata(3)}
+            beats.release.set()
+
+    story(scenario)
+
+
 def test_a_commit_that_waited_for_another_is_not_sent_in_a_later_generation() -> None:
     """Its partition may be another member's by then."""
 

@@ -77,7 +77,10 @@ class Held:
 
 
 class GroupBrokers(ScriptedBrokers):
-    """Broker `coordinator` coordinates every group; `asked` holds its requests in order."""
+    """Broker `coordinator` coordinates every group; `asked` holds its requests in order.
+
+    `strangers`: brokers that answer offsets with this code, although another one coordinates.
+    """
 
     services = (Service.DATA, Service.ADMIN, Service.COORDINATOR)
 
@@ -87,6 +90,7 @@ class GroupBrokers(ScriptedBrokers):
         self.coordinator = 1
         self.asked: list[Any] = []
         self.refusals: dict[type, list[int]] = defaultdict(list)
+        self.strangers: dict[int, ErrorCode] = {}
         self._held: list[Held] = []
 
     def hold(self, kind: type, which: Callable[[Any], bool]) -> Held:
@@ -126,6 +130,8 @@ class GroupBrokers(ScriptedBrokers):
             await held.wait(request)
         refusals = self.refusals[type(request)]
         code = ErrorCode.NONE if broker_id == self.coordinator else ErrorCode.NOT_COORDINATOR
+        if isinstance(request, OffsetFetchRequest):
+            code = self.strangers.get(broker_id, code)
         if refusals:
             code = ErrorCode(refusals.pop(0))
             if code == ErrorCode.UNKNOWN_MEMBER_ID:

@@ -56,7 +56,6 @@ class TransactionBrokers(GroupBrokers):
     """Broker `transaction_coordinator` coordinates every transactional id.
 
     `silences`: how many answers to requests of a type are lost after the request took effect.
-    `strangers`: brokers that answer offsets with this code, although another one coordinates.
     """
 
     def __init__(self, partitions: int = 3, brokers: int = 3, topic: str = "flights") -> None:
@@ -65,7 +64,6 @@ class TransactionBrokers(GroupBrokers):
         self.transactions: dict[str, ScriptedTransaction] = {}
         self.outcomes: dict[tuple[int, int], bool] = {}
         self.silences: dict[type, int] = {}
-        self.strangers: dict[int, ErrorCode] = {}
         self.refused_topics: set[str] = set()
         self._ids = 0
 

@@ -1,8 +1,14 @@
 """Which markers go to which leader, and what their outcomes mean."""
 
+import asyncio
+import gc
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from barnabas_broker.coordinator.transaction.marker_channel import MarkerChannel
 from barnabas_broker.coordinator.transaction.markers import (
     Errand,
     Outcome,
@@ -22,7 +28,9 @@ from barnabas_common.messages.transactions import (
     WritableTxnMarkerResult,
     WriteTxnMarkersResponse,
 )
+from barnabas_common.runtime import Address, SystemClock
 from barnabas_common.topic_partition import TopicPartition
+from barnabas_simulator.loop import VirtualClock
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 
@@ -51,11 +59,16 @@ def test_a_partition_without_a_leader_waits() -> None:
 def test_a_partition_is_taken_for_deleted_only_after_a_while() -> None:
     """A broker that has just taken over may not know the topic yet."""
     item = pending("copy", A)
-    assert plan([item], lambda _: None, 100.0).waiting
-    assert plan([item], lambda _: None, 109.9).waiting
+    for now in (100.0, 109.9):
+        assert plan([item], lambda _: None, now) == ({}, True, [])
     assert plan([item], lambda _: 1, 109.95).errands, "it is known now"
-    assert plan([item], lambda _: None, 110.0).waiting, "counted anew"
-    assert not plan([item], lambda _: None, 120.0).waiting
+    assert plan([item], lambda _: None, 110.0).doubtful == [], "counted anew"
+    assert plan([item], lambda _: None, 120.0) == ({}, True, [A])
+    item.looked_for(A, exists=True)
+    assert plan([item], lambda _: None, 120.1).doubtful == [], "counted anew"
+    assert plan([item], lambda _: None, 130.1) == ({}, True, [A])
+    item.looked_for(A, exists=False)
+    assert plan([item], lambda _: None, 130.2) == ({}, False, [])
     assert not item.missing
 
 
@@ -110,3 +123,68 @@ def test_a_partition_that_the_answer_leaves_out_is_sent_again() -> None:
     assert settle([Errand(one, [A])], WriteTxnMarkersResponse()) == ([], True)
     assert settle([Errand(one, [A])], WriteTxnMarkersResponse([result(one)])) == ([], True)
     assert one.missing == {A, B, C}
+
+
+class SilentLeader:
+    """Leads every partition, and answers nothing."""
+
+    def __init__(self) -> None:
+        self.address = Address("broker-1", 9092)
+        self.asked = self.looked_up = 0
+
+    def partition(self, *_: object) -> SimpleNamespace:
+        self.looked_up += 1
+        return SimpleNamespace(leader=1)
+
+    def address_of(self, *_: object) -> Address:
+        return self.address
+
+    def connect(self, *_: object) -> "SilentLeader":
+        return self
+
+    async def may_exist(self, _: object) -> bool:
+        return True
+
+    async def close(self) -> None: ...
+
+    async def call(self, *_: object) -> None:
+        self.asked += 1
+        await asyncio.get_running_loop().create_future()
+
+
+async def test_many_transactions_that_are_added_at_once_are_planned_once() -> None:
+    """A coordinator that takes over may have thousands: none may be looked at for each of them."""
+    leader, count = cast(Any, SilentLeader()), 500
+    told: list[PendingMarkers] = []
+    channel = MarkerChannel(
+        leader, SystemClock(), leader, "INTERNAL", leader.may_exist, told.append, told.append
+    )
+    for number in range(count):
+        channel.add(pending(str(number), A))
+    while not leader.asked:
+        await asyncio.sleep(0)
+    assert leader.looked_up == count
+    await channel.close()
+
+
+def test_what_is_on_its_way_when_the_loop_is_gone_is_dropped_in_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when a run of the simulator ends with a violation."""
+    unraisable: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    leader = cast(Any, SilentLeader())
+
+    async def send() -> None:
+        told: list[PendingMarkers] = []
+        clock, tell = VirtualClock(), told.append
+        channel = MarkerChannel(leader, clock, leader, "INTERNAL", leader.may_exist, tell, tell)
+        channel.add(pending())
+        while not leader.asked:
+            await asyncio.sleep(0)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(send())
+    loop.close()
+    gc.collect()
+    assert not unraisable

@@ -58,6 +58,7 @@ class OwnedPartitions(ABC, Generic[L]):
         self._owned: dict[int, int] = {}
         self._loading: dict[int, int] = {}
         self._loaded_to: dict[int, int] = {}
+        self._doubted: set[int] = set()
         self._learning = False
         self._active = True
 
@@ -146,12 +147,17 @@ class OwnedPartitions(ABC, Generic[L]):
             return
         if self._loading.get(partition) == leader_epoch:
             return
-        if self._owned.get(partition) in (leader_epoch, leader_epoch - 1):
+        uninterrupted = self._owned.get(partition) in (leader_epoch, leader_epoch - 1)
+        if uninterrupted and partition not in self._doubted:
             self._owned[partition] = leader_epoch
             return
         self._unload(partition, f"it leads under epoch {leader_epoch}, and reads the log again")
         self._loading[partition] = leader_epoch
         self._tasks.spawn(self._load(topic_partition, leader_epoch), f"load {topic_partition}")
+
+    def doubt(self, partition: int) -> None:
+        """Another broker seems to have coordinated it: read it again under the next epoch."""
+        self._doubted.add(partition)
 
     def became_follower(self, topic_partition: TopicPartition, leader_epoch: int) -> None:
         """Another broker coordinates."""
@@ -165,6 +171,7 @@ class OwnedPartitions(ABC, Generic[L]):
     def _unload(self, partition: int, why: str) -> None:
         was_loading = self._loading.pop(partition, None)
         self._loaded_to.pop(partition, None)
+        self._doubted.discard(partition)
         was_owned = self._owned.pop(partition, None)
         gone = self._give_up(partition)
         if was_owned is None and was_loading is None:

@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 
 Codes = Callable[[Any], Iterable[int]]
 
+# For so long a coordinator may put a request off before another broker is asked about it.
+_CONFIRM_SECONDS = 3.0
+
 _KINDS = {GROUP_KEY: "group"}
 
 
@@ -150,6 +153,9 @@ class Coordinator:
         `short_pauses`: seconds before the next attempt after some codes, in place of the backoff.
         `on_failure` is called after each attempt that failed; what it raises ends them.
 
+        A coordinator that puts the request off for long is confirmed (beyond Kafka): one that was
+        deposed while it was cut off would wait forever for what another broker has done.
+
         Raises `RequestTimedOutError` with the last failure. Other errors are for the caller to
         find in the answer.
         """
@@ -157,6 +163,7 @@ class Coordinator:
         deadline = None if timeout is None else clock.monotonic() + timeout
         limit = self.cluster.request_timeout
         failures = 0
+        put_off_since: float | None = None
         while True:
             pause = None
             try:
@@ -180,7 +187,19 @@ class Coordinator:
                 raise RequestTimedOutError(
                     f"{self.name}: no success in {timeout:.1f} s; last failure: {failure}"
                 ) from failure
+            put_off_since = await self._confirmed(put_off_since)
             await asyncio.sleep(pause)
+
+    async def _confirmed(self, put_off_since: float | None) -> float | None:
+        """Confirm the coordinator if it has put a request off for long; returns since when it
+        does, None if there is no known one."""
+        now = self.cluster.clock.monotonic()
+        if put_off_since is not None and now - put_off_since >= _CONFIRM_SECONDS:
+            await self.confirm()
+            put_off_since = None
+        if not self.known:
+            return None
+        return now if put_off_since is None else put_off_since
 
     def _obstacle(
         self, codes: Iterable[int], next_attempt: Callable[[int], NextAttempt]

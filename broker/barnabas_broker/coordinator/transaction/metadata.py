@@ -77,12 +77,14 @@ class Transaction:
 
     `pending` is the state that is being written; until then no other change may begin. After a
     fencing that could not be written the higher epoch counts all the same, and the next attempt
-    must not raise it again (`has_failed_epoch_fence`).
+    must not raise it again (`has_failed_epoch_fence`). `is_taken_over`: its markers were
+    refused as those of an earlier coordinator or producer, so another broker coordinates it now.
     """
 
     metadata: TransactionMetadata
     pending: TransactionState | None = field(default=None)
     has_failed_epoch_fence: bool = False
+    is_taken_over: bool = False
 
     @property
     def transactional_id(self) -> str:

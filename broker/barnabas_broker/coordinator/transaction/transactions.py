@@ -40,7 +40,11 @@ class Transactions(OwnedPartitions[LoadedTransactions]):
         """Whether requests for the id can be answered here, in Kafka's order of checks."""
         if not transactional_id or not fits(transactional_id):
             return ErrorCode.INVALID_REQUEST
-        return self.status_of_key(transactional_id)
+        error = self.status_of_key(transactional_id)
+        transaction = self._transactions.get(transactional_id)
+        if not error and transaction is not None and transaction.is_taken_over:
+            return ErrorCode.NOT_COORDINATOR
+        return error
 
     def all(self) -> list[Transaction]:
         return list(self._transactions.values())
@@ -73,6 +77,11 @@ class Transactions(OwnedPartitions[LoadedTransactions]):
         """The partition that holds a transactional id; None if it is not here."""
         partition = self._partitions.get(transactional_id)
         return None if partition is None else TopicPartition(TRANSACTION_STATE_TOPIC, partition)
+
+    def taken_over(self, transaction: Transaction) -> None:
+        """Another broker coordinates it: this one does not, until it becomes leader again."""
+        transaction.is_taken_over = True
+        self.doubt(self._partitions[transaction.transactional_id])
 
     def coordinator_epoch(self, transaction: Transaction) -> int:
         """Under which its markers are written; that of a later coordinator is higher."""
