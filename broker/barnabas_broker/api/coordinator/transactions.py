@@ -24,6 +24,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.api.coordinator.internal_topics import create_internal_topic
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.coordinator.key_partition import partition_of_key
+from barnabas_broker.coordinator.record_fields import fits
 from barnabas_broker.coordinator.transaction.admission import Producer
 
 
@@ -84,7 +85,7 @@ def _result(asked: TransactionPartition, error: ErrorCode) -> TransactionPartiti
 async def handle_add_offsets_to_txn(
     parts: BrokerParts, request: AddOffsetsToTxnRequest, _peer: Peer
 ) -> AddOffsetsToTxnResponse:
-    if not request.group_id:
+    if not request.group_id or not fits(request.group_id):
         return AddOffsetsToTxnResponse(ErrorCode.INVALID_GROUP_ID)
     topic = parts.groups.topic
     count = await topic.learned_partition_count()
@@ -106,7 +107,8 @@ async def handle_describe_transactions(
     parts: BrokerParts, request: DescribeTransactionsRequest, _peer: Peer
 ) -> DescribeTransactionsResponse:
     admin = parts.transactions.admin
-    return DescribeTransactionsResponse([admin.describe(n) for n in request.transactional_ids])
+    names = dict.fromkeys(request.transactional_ids)
+    return DescribeTransactionsResponse([admin.describe(name) for name in names])
 
 
 async def handle_list_transactions(

@@ -1,0 +1,197 @@
+"""Requests that no client sends: things that are named twice, unknown numbers, huge names."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from barnabas import Admin
+from barnabas_common.errors.error_code import ErrorCode as E
+from barnabas_common.messages.configs import DescribeConfigsRequest
+from barnabas_common.messages.fetch import FetchPartition, FetchRequest
+from barnabas_common.messages.groups import (
+    GROUP_KEY,
+    TRANSACTION_KEY,
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    FindCoordinatorRequest,
+    JoinGroupProtocol,
+    JoinGroupRequest,
+    OffsetFetchGroup,
+    OffsetFetchPartition,
+    OffsetFetchRequest,
+)
+from barnabas_common.messages.metadata import MetadataRequest
+from barnabas_common.messages.offsets import (
+    LATEST_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+)
+from barnabas_common.messages.produce import ProducePartition, ProduceRequest
+from barnabas_common.messages.topics import DeleteTopicsRequest
+from barnabas_common.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    TransactionPartition,
+)
+from barnabas_common.record.transactional import transactional_batch
+from barnabas_common.runtime import Address, Message, Service
+from barnabas_simulator.cluster import CLIENT_PORT, SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.support.raw import batch
+from tests.support.raw_transactions import SETTINGS, TransactionCoordinators
+
+Ask = Callable[[Service, Message], Awaitable[Message]]
+HUGE = "k" * 1_000_000
+
+
+def with_leader(story: Callable[[Ask, TransactionCoordinators], Awaitable[None]]) -> None:
+    """Run a story with the leader of `orders-0`; `ask` sends it a request."""
+
+    async def scenario() -> None:
+        config = {**SETTINGS, "offsets.topic.num.partitions": "4"}
+        cluster = SimulatedCluster(1, config=config)
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("orders", partitions=2, replication_factor=3)
+            (topic,) = await admin.describe_topics(["orders"])
+        network = cluster.client_runtime("attacker").network
+        address = Address(f"broker-{topic.partitions[0].leader_id}", CLIENT_PORT)
+
+        async def ask(service: Service, request: Message) -> Message:
+            channel = network.connect(address, service)
+            try:
+                return await channel.call(request, 30.0)
+            finally:
+                await channel.close()
+
+        coordinators = TransactionCoordinators(cluster)
+        await story(ask, coordinators)
+        await coordinators.close()
+
+    run(scenario(), seed=1, max_time=900.0)
+
+
+def test_what_is_named_twice_is_answered_once() -> None:
+    """A topic of a thousand partitions, named a hundred thousand times, took all memory."""
+
+    async def story(ask: Ask, _: TransactionCoordinators) -> None:
+        named, partitions = ["orders", "nowhere", "orders"], [("orders", 0), ("orders", 0)]
+        metadata = await ask(Service.ADMIN, MetadataRequest(named))
+        assert [item.topic for item in metadata.topics] == ["orders", "nowhere"]
+        configs = await ask(Service.ADMIN, DescribeConfigsRequest(named))
+        assert [item.topic for item in configs.resources] == ["orders", "nowhere"]
+        groups = await ask(Service.COORDINATOR, DescribeGroupsRequest(["g", "h", "g"]))
+        assert [item.group_id for item in groups.groups] == ["g", "h"]
+        ids = await ask(Service.COORDINATOR, DescribeTransactionsRequest(["a", "b", "a"]))
+        assert [item.transactional_id for item in ids.transaction_states] == ["a", "b"]
+        producers = await ask(
+            Service.DATA,
+            DescribeProducersRequest([TransactionPartition(*key) for key in partitions]),
+        )
+        assert [(item.topic, item.partition) for item in producers.partitions] == partitions[:1]
+        deleted = await ask(Service.COORDINATOR, DeleteGroupsRequest(["g", "h", "g"]))
+        assert [item.group_id for item in deleted.results] == ["g", "h"]
+        gone = await ask(Service.ADMIN, DeleteTopicsRequest(1000, ["nowhere", "nowhere"]))
+        assert [item.topic for item in gone.topics] == ["nowhere"]
+
+    with_leader(story)
+
+
+def test_offsets_of_a_group_that_is_named_twice_are_fetched_once() -> None:
+    async def story(_: Ask, coordinators: TransactionCoordinators) -> None:
+        broker_id = await coordinators.find("g")
+        every = OffsetFetchGroup("g", all_topics=True)
+        some = [
+            OffsetFetchGroup("g", [OffsetFetchPartition("orders", n) for n in numbers])
+            for numbers in ([1, 1], [0, 1])
+        ]
+        request = OffsetFetchRequest([every, *some, every])
+        fetched = (await coordinators.ask(broker_id, request)).groups
+        assert [group.group_id for group in fetched] == ["g", "g"]
+        assert [[item.partition for item in group.partitions] for group in fetched] == [[], [1, 0]]
+
+    with_leader(story)
+
+
+def test_a_partition_that_a_fetch_names_twice_is_read_once_from_where_it_is_named_last() -> None:
+    async def story(ask: Ask, _: TransactionCoordinators) -> None:
+        for value in (b"one", b"two"):
+            item = ProducePartition("orders", 0, batch(value))
+            response = await ask(Service.DATA, ProduceRequest(-1, 5000, [item]))
+            assert response.partitions[0].error_code == E.NONE
+        places = [FetchPartition("orders", 0, offset) for offset in (0, 0, 1)]
+        request = FetchRequest(0, 1, 1 << 20, partitions=places)
+        (answer,) = (await ask(Service.DATA, request)).partitions
+        assert b"two" in answer.records and b"one" not in answer.records
+
+    with_leader(story)
+
+
+def test_a_partition_whose_offset_is_asked_for_twice_is_refused() -> None:
+    async def story(ask: Ask, _: TransactionCoordinators) -> None:
+        asked = [ListOffsetsPartition("orders", 0, LATEST_TIMESTAMP)] * 2
+        asked.append(ListOffsetsPartition("nowhere", 0, LATEST_TIMESTAMP))
+        response = await ask(Service.DATA, ListOffsetsRequest(partitions=asked))
+        assert [item.error_code for item in response.partitions] == [
+            E.INVALID_REQUEST,
+            E.INVALID_REQUEST,
+            E.UNKNOWN_TOPIC_OR_PARTITION,
+        ]
+
+    with_leader(story)
+
+
+@pytest.mark.parametrize("level", [-1, 2, 2**31 - 1])
+def test_an_unknown_isolation_level_is_refused(level: int) -> None:
+    """It was taken for read_uncommitted: a reader that wants more got less."""
+
+    async def story(ask: Ask, _: TransactionCoordinators) -> None:
+        place = FetchPartition("orders", 0, 0)
+        fetch = FetchRequest(60_000, 1, 1 << 20, isolation_level=level, partitions=[place])
+        assert (await ask(Service.DATA, fetch)).error_code == E.INVALID_REQUEST
+        asked = [ListOffsetsPartition("orders", 0, LATEST_TIMESTAMP)]
+        offsets = await ask(
+            Service.DATA, ListOffsetsRequest(isolation_level=level, partitions=asked)
+        )
+        assert [item.error_code for item in offsets.partitions] == [E.INVALID_REQUEST]
+
+    with_leader(story)
+
+
+def test_a_name_that_no_record_can_hold_is_refused_before_it_is_hashed() -> None:
+    """A name of 60 MB stopped the event loop for half a minute, and stayed in memory."""
+
+    async def story(ask: Ask, coordinators: TransactionCoordinators) -> None:
+        await coordinators.find("g")
+        await coordinators.find_transaction("t")
+        for kind, error in ((GROUP_KEY, E.INVALID_GROUP_ID), (TRANSACTION_KEY, E.INVALID_REQUEST)):
+            request = FindCoordinatorRequest(kind, [HUGE, "g"])
+            found = (await ask(Service.COORDINATOR, request)).coordinators
+            assert [(item.error_code, item.node_id >= 0) for item in found] == [
+                (error, False),
+                (E.NONE, True),
+            ]
+        added = await ask(Service.COORDINATOR, AddOffsetsToTxnRequest("t", 7, 0, HUGE))
+        assert added.error_code == E.INVALID_GROUP_ID
+        records = bytes(transactional_batch(7, 0, 0, [(b"k", b"v")]))
+        produce = ProduceRequest(-1, 5000, [ProducePartition("orders", 0, records)], HUGE)
+        (outcome,) = (await ask(Service.DATA, produce)).partitions
+        assert outcome.error_code == E.INVALID_REQUEST
+
+    with_leader(story)
+
+
+def test_a_member_that_offers_thousands_of_protocols_is_refused() -> None:
+    async def story(_: Ask, coordinators: TransactionCoordinators) -> None:
+        broker_id = await coordinators.find("g")
+
+        async def join(count: int) -> int:
+            offered = [JoinGroupProtocol(f"p{n}") for n in range(count)]
+            request = JoinGroupRequest("g", 10_000, 10_000, "", "", "consumer", offered)
+            return int((await coordinators.ask(broker_id, request)).error_code)
+
+        assert await join(1001) == E.INVALID_REQUEST
+        assert await join(1000) == E.MEMBER_ID_REQUIRED
+
+    with_leader(story)
