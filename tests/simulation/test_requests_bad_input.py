@@ -142,6 +142,47 @@ def test_a_partition_whose_offset_is_asked_for_twice_is_refused() -> None:
     with_leader(story)
 
 
+def test_a_request_may_unpack_only_so_much() -> None:
+    """Each batch was within the limit: a request of 10 MB stopped the event loop for minutes."""
+
+    async def story(ask: Ask, coordinators: TransactionCoordinators) -> None:
+        bomb = batch(*[b"x" * 1_000_000] * 31, compression="zstd")
+        assert len(bomb) < 10_000
+        appends = [bomb * 4, batch(b"packed", compression="zstd"), batch(b"plain"), bomb * 99]
+        items = [ProducePartition("orders", 0, records) for records in appends]
+
+        async def produce(*items: ProducePartition) -> list[int]:
+            response = await ask(Service.DATA, ProduceRequest(-1, 5000, list(items)))
+            return [item.error_code for item in response.partitions]
+
+        assert await produce(*items) == [
+            E.RECORD_LIST_TOO_LARGE,
+            E.THROTTLING_QUOTA_EXCEEDED,
+            E.NONE,
+            E.THROTTLING_QUOTA_EXCEEDED,
+        ]
+        # In a request of its own what was only in the way is taken.
+        assert await produce(items[1]) == [E.NONE]
+        assert await produce(items[3]) == [E.RECORD_LIST_TOO_LARGE]
+        assert await produce(ProducePartition("orders", 0, bomb * 2)) == [E.NONE]
+        request = FetchRequest(0, 1, 1 << 20, partitions=[FetchPartition("orders", 0, 0)])
+        (answer,) = (await ask(Service.DATA, request)).partitions
+        assert answer.high_watermark == 1 + 1 + 62, "nothing of what was refused is written"
+
+    with_leader(story)
+
+
+def test_batches_that_do_not_unpack_count_for_what_they_may_have_taken() -> None:
+    async def story(ask: Ask, _: TransactionCoordinators) -> None:
+        over = batch(*[b"x" * 1_000_000] * 34, compression="zstd")
+        items = [ProducePartition("orders", 0, over)] * 5
+        response = await ask(Service.DATA, ProduceRequest(-1, 5000, items))
+        codes = [item.error_code for item in response.partitions]
+        assert codes == [E.INVALID_RECORD] * 2 + [E.THROTTLING_QUOTA_EXCEEDED] * 3
+
+    with_leader(story)
+
+
 @pytest.mark.parametrize("level", [-1, 2, 2**31 - 1])
 def test_an_unknown_isolation_level_is_refused(level: int) -> None:
     """It was taken for read_uncommitted: a reader that wants more got less."""
