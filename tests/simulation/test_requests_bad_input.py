@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from barnabas import Admin
+from barnabas_broker.log.record_validation import MOST_BATCHES
+from barnabas_common.errors import TransportError
 from barnabas_common.errors.error_code import ErrorCode as E
 from barnabas_common.messages.configs import DescribeConfigsRequest
 from barnabas_common.messages.fetch import FetchPartition, FetchRequest
@@ -168,6 +170,28 @@ def test_a_request_may_unpack_only_so_much() -> None:
         request = FetchRequest(0, 1, 1 << 20, partitions=[FetchPartition("orders", 0, 0)])
         (answer,) = (await ask(Service.DATA, request)).partitions
         assert answer.high_watermark == 1 + 1 + 62, "nothing of what was refused is written"
+
+    with_leader(story)
+
+
+@pytest.mark.parametrize("in_one_item", [True, False])
+def test_a_request_of_too_many_batches_is_refused_as_a_whole(in_one_item: bool) -> None:
+    """Each batch takes its time: millions of empty ones stopped the event loop for a minute."""
+
+    async def story(ask: Ask, _: TransactionCoordinators) -> None:
+        def request(count: int, acks: int = 1) -> ProduceRequest:
+            times, records = (1, batch(b"") * count) if in_one_item else (count, batch(b""))
+            return ProduceRequest(acks, 5000, [ProducePartition("orders", 0, records)] * times)
+
+        refused = await ask(Service.DATA, request(MOST_BATCHES + 1))
+        assert {item.error_code for item in refused.partitions} == {E.RECORD_LIST_TOO_LARGE}
+        with pytest.raises(TransportError):  # no answer: the connection is dropped
+            await ask(Service.DATA, request(MOST_BATCHES + 1, acks=0))
+        taken = await ask(Service.DATA, request(MOST_BATCHES))
+        assert {item.error_code for item in taken.partitions} == {E.NONE}
+        fetch = FetchRequest(0, 1, 1, partitions=[FetchPartition("orders", 0, 0)])
+        (answer,) = (await ask(Service.DATA, fetch)).partitions
+        assert answer.high_watermark <= MOST_BATCHES
 
     with_leader(story)
 

@@ -8,7 +8,8 @@ two bytes; Kafka's reader fails after five bytes. With `record.validation=exact`
 take exactly the bytes that a producer writes. That costs as much again, so it is not the default.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from barnabas_common.errors import (
@@ -16,7 +17,14 @@ from barnabas_common.errors import (
     RecordListTooLargeError,
     ThrottlingQuotaExceededError,
 )
-from barnabas_common.record.batch import HEADER_SIZE, MAGIC, BatchHeader, Buffer, CorruptBatch
+from barnabas_common.record.batch import (
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    Buffer,
+    CorruptBatch,
+)
 from barnabas_common.record.compiled import (
     MALFORMED,
     DefaultRecordBatch,
@@ -33,8 +41,30 @@ more. Readers accept 256 MiB, but a broker serves no other request while it deco
 MAX_UNPACKED_IN_REQUEST = 2 * MAX_UNPACKED_SIZE
 """Once the compressed batches of a request have taken so many bytes, no more are unpacked."""
 
+MOST_BATCHES = 20_000
+"""In one request. Appended as fast as possible, they take a second."""
+
 _ANY_SIZE = 2**31 - 1
 _NO_TIMESTAMP = -1
+
+
+def has_too_many_batches(records: Sequence[bytes]) -> bool:
+    """Whether the batches for the partitions of a request are more than `MOST_BATCHES`."""
+    if len(records) > MOST_BATCHES:
+        return True
+    if sum(map(len, records)) <= MOST_BATCHES * HEADER_SIZE:
+        return False
+    starts = chain.from_iterable(map(_batch_starts, records))
+    return sum(1 for _ in islice(starts, MOST_BATCHES + 1)) > MOST_BATCHES
+
+
+def _batch_starts(records: bytes) -> Iterator[int]:
+    """Where batches begin, by their lengths alone; one that is too short counts as a header."""
+    position = 0
+    while position < len(records):
+        yield position
+        length = int.from_bytes(records[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
+        position += max(LOG_OVERHEAD + length, HEADER_SIZE)
 
 
 class Unpacking:

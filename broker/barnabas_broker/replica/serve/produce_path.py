@@ -18,7 +18,7 @@ from barnabas_common.topic_name import INTERNAL_TOPICS
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.log.append_origin import AppendOrigin
-from barnabas_broker.log.record_validation import Unpacking
+from barnabas_broker.log.record_validation import Unpacking, has_too_many_batches
 from barnabas_broker.replica.deadlines import Deadlines
 from barnabas_broker.replica.leader.leadership import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 from barnabas_broker.replica.partition.partition import Partition
@@ -28,6 +28,7 @@ from barnabas_broker.replica.serve.produce_refusals import (
     check_all_appended,
     invalid_acks,
     refusal_of,
+    too_many_batches,
 )
 from barnabas_broker.replica.serve.verification import TransactionVerification, Verified
 
@@ -80,6 +81,8 @@ class ProducePath:
         acks = request.acks
         if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
             return ProduceResponse([invalid_acks(item, acks) for item in request.partitions])
+        if has_too_many_batches([item.records for item in request.partitions]):
+            return too_many_batches(request)
         uncommitted: list[_Uncommitted] = []
         produced: list[ProducedPartition] = []
         unpacking = Unpacking()
