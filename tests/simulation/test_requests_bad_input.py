@@ -34,14 +34,18 @@ from barnabas_common.messages.transactions import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
     TransactionPartition,
+    WritableTxnMarker,
+    WriteTxnMarkersRequest,
 )
 from barnabas_common.record.transactional import transactional_batch
 from barnabas_common.runtime import Address, Message, Service
+from barnabas_common.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import CLIENT_PORT, SimulatedCluster
 from barnabas_simulator.loop import run
 
 from tests.support.raw import batch
-from tests.support.raw_transactions import SETTINGS, TransactionCoordinators
+from tests.support.raw_transactions import SETTINGS, RawTransaction, TransactionCoordinators
 
 Ask = Callable[[Service, Message], Awaitable[Message]]
 HUGE = "k" * 1_000_000
@@ -170,6 +174,31 @@ def test_a_request_may_unpack_only_so_much() -> None:
         request = FetchRequest(0, 1, 1 << 20, partitions=[FetchPartition("orders", 0, 0)])
         (answer,) = (await ask(Service.DATA, request)).partitions
         assert answer.high_watermark == 1 + 1 + 62, "nothing of what was refused is written"
+
+    with_leader(story)
+
+
+def test_no_client_has_a_transaction_write_to_an_internal_topic() -> None:
+    """The markers would have gone there, and a partition that is not led now would wait forever."""
+
+    async def story(ask: Ask, coordinators: TransactionCoordinators) -> None:
+        await coordinators.find("g")
+        producer = RawTransaction(coordinators, "t")
+        await producer.init()
+        orders = TopicPartition("orders", 0)
+        for topic in (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC):
+            assert await producer.try_add(orders, TopicPartition(topic, 0)) == [
+                E.OPERATION_NOT_ATTEMPTED,
+                E.TOPIC_AUTHORIZATION_FAILED,
+            ]
+        described = await coordinators.describe_transaction("t")
+        assert (described.transaction_state, described.partitions) == ("Empty", [])
+        await producer.add(orders)
+        named = [TransactionPartition(TRANSACTION_STATE_TOPIC, number) for number in range(4)]
+        marker = WritableTxnMarker(7, 0, False, named)
+        response = await ask(Service.DATA, WriteTxnMarkersRequest([marker]))
+        codes = {item.error_code for item in response.markers[0].partitions}
+        assert codes == {E.INVALID_REQUEST}
 
     with_leader(story)
 

@@ -17,7 +17,7 @@ from barnabas_common.messages.transactions import (
 )
 from barnabas_common.record.transactional import marker_batch
 from barnabas_common.runtime import Peer
-from barnabas_common.topic_name import GROUP_METADATA_TOPIC
+from barnabas_common.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.api.parts import BrokerParts
@@ -90,9 +90,10 @@ async def handle_abort_by_administrator(
 
 
 def _may_be_an_administrators(marker: WritableTxnMarker) -> bool:
-    """Whether it is an abort, with numbers that a batch can hold."""
+    """Whether it is an abort, with numbers that a batch can hold, where transactions may be."""
     possible = marker.producer_id >= 0 and 0 <= marker.producer_epoch < 2**15
-    return possible and not marker.transaction_result
+    elsewhere = all(asked.topic != TRANSACTION_STATE_TOPIC for asked in marker.partitions)
+    return possible and elsewhere and not marker.transaction_result
 
 
 def _result(
