@@ -260,7 +260,7 @@ class Offsets:
         else:
             error = await self.remove(group, expired, "offsets.retention.minutes are over")
         if error:
-            logger.warning("tombstones of group %s: %s", group.group_id, error.name)
+            logger.warning("tombstones of group %r: %s", group.group_id, error.name)
 
 
 def check_commit(group: Group, request: OffsetCommitRequest) -> ErrorCode:
