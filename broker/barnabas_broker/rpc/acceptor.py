@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from barnabas_common.runtime import Handler, Peer, Service, TaskScope
-from barnabas_common.transport.stream import FrameStream
+from barnabas_common.transport.stream import MAX_ANSWER_BYTES, FrameStream
 
 from barnabas_broker.rpc.credits import Credits
 from barnabas_broker.rpc.exchange import End, Exchange, ServiceEndpoint
@@ -16,9 +16,14 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds in bytes: of one message, and of the requests in progress on a stream and a broker."""
+    """Bounds in bytes: of one request, and of the requests in progress on a stream and a broker.
+
+    An answer may be larger than a request: a batch that came in the largest request must reach the
+    followers, beside what else is new for them.
+    """
 
     max_message_bytes: int = 64 * MIB
+    max_answer_bytes: int = MAX_ANSWER_BYTES
     stream_bytes: int = 32 * MIB
     broker_bytes: int = 128 * MIB
 
@@ -44,7 +49,7 @@ class Acceptor:
         """Serve one stream until it ends; return why it ended, and a text for the peer."""
         if self._closing:
             return End.CLOSED, End.CLOSED.value
-        endpoint = ServiceEndpoint(service, self._handlers[service], self._limits.max_message_bytes)
+        endpoint = ServiceEndpoint(service, self._handlers[service], self._limits.max_answer_bytes)
         peer = Peer(self.name, remote_address)
         exchange = Exchange(stream, endpoint, peer, self._credits(service), self._tasks)
         self._exchanges[exchange] = None

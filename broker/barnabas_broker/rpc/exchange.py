@@ -42,11 +42,11 @@ class End(Enum):
 
 @dataclass(frozen=True)
 class ServiceEndpoint:
-    """The receiver of a stream: a service, its handler, and the largest message it takes."""
+    """The receiver of a stream: a service, its handler, and the largest answer it gives."""
 
     service: Service
     handler: Handler
-    max_message_bytes: int
+    max_answer_bytes: int
 
 
 class Exchange:
@@ -164,7 +164,7 @@ class Exchange:
             answer = self._responses.encode(frame.correlation_id, response)
         except Exception as error:
             return self._responses.encode(frame.correlation_id, self._failed(frame, error))
-        if len(answer) <= self._endpoint.max_message_bytes:
+        if len(answer) <= self._endpoint.max_answer_bytes:
             return answer
         name = type(frame.message).__name__
         text = f"the answer to {name} is over the limit: {len(answer)} bytes"
