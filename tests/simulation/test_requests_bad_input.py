@@ -195,12 +195,27 @@ def test_no_client_has_a_transaction_write_to_an_internal_topic() -> None:
         assert (described.transaction_state, described.partitions) == ("Empty", [])
         await producer.add(orders)
         named = [TransactionPartition(TRANSACTION_STATE_TOPIC, number) for number in range(4)]
-        marker = WritableTxnMarker(7, 0, False, named)
-        response = await ask(Service.DATA, WriteTxnMarkersRequest([marker]))
-        codes = {item.error_code for item in response.markers[0].partitions}
-        assert codes == {E.INVALID_REQUEST}
+        assert await abort(ask, named) == {E.INVALID_REQUEST}
 
     with_leader(story)
+
+
+def test_an_administrator_aborts_few_transactions_in_one_request() -> None:
+    """Each marker is an append: as many as a request can name stopped the event loop."""
+
+    async def story(ask: Ask, _: TransactionCoordinators) -> None:
+        named = [TransactionPartition("orders", 0)]
+        assert await abort(ask, named * 1001) == {E.INVALID_REQUEST}
+        assert await abort(ask, named * 1000) == {E.NONE}
+
+    with_leader(story)
+
+
+async def abort(ask: Ask, named: list[TransactionPartition]) -> set[int]:
+    """What an administrator is answered who wants abort markers in these partitions."""
+    marker = WritableTxnMarker(7, 0, False, named)
+    response = await ask(Service.DATA, WriteTxnMarkersRequest([marker]))
+    return {item.error_code for item in response.markers[0].partitions}
 
 
 @pytest.mark.parametrize("in_one_item", [True, False])

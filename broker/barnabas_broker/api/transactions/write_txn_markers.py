@@ -28,6 +28,8 @@ from barnabas_broker.replica.leader.leadership import ACKS_ALL
 
 # As long as Kafka's `request.timeout.ms`, which is the limit there.
 _TIMEOUT_MS = 30_000
+# Of an administrator, who ends one transaction at a time. Each is an append.
+_MOST_MARKERS = 1000
 
 
 async def handle_write_txn_markers(
@@ -73,7 +75,8 @@ async def handle_abort_by_administrator(
 
     Only by an abort: a commit would make records count that no coordinator has decided on.
     """
-    if all(_may_be_an_administrators(marker) for marker in request.markers):
+    few = sum(len(marker.partitions) for marker in request.markers) <= _MOST_MARKERS
+    if few and all(_may_be_an_administrators(marker) for marker in request.markers):
         return await handle_write_txn_markers(parts, request, peer)
     return WriteTxnMarkersResponse(
         [
