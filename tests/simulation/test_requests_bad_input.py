@@ -7,7 +7,12 @@ from barnabas import Admin
 from barnabas_broker.log.record_validation import MOST_BATCHES
 from barnabas_common.errors import TransportError
 from barnabas_common.errors.error_code import ErrorCode as E
-from barnabas_common.messages.configs import DescribeConfigsRequest
+from barnabas_common.messages.configs import (
+    AlterConfig,
+    AlterConfigResource,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
 from barnabas_common.messages.fetch import FetchPartition, FetchRequest
 from barnabas_common.messages.groups import (
     GROUP_KEY,
@@ -207,6 +212,26 @@ def test_an_administrator_aborts_few_transactions_in_one_request() -> None:
         named = [TransactionPartition("orders", 0)]
         assert await abort(ask, named * 1001) == {E.INVALID_REQUEST}
         assert await abort(ask, named * 1000) == {E.NONE}
+
+    with_leader(story)
+
+
+def test_settings_that_fit_into_no_znode_are_refused_before_they_are_read() -> None:
+    """A list was compared word by word: two of a megabyte stopped the event loop for hours."""
+
+    async def story(ask: Ask, _: TransactionCoordinators) -> None:
+        name = "follower.replication.throttled.replicas"
+
+        async def alter(operation: str, words: list[str]) -> int:
+            change = AlterConfig(name, operation, ",".join(words))
+            resource = AlterConfigResource("topic", "orders", [change])
+            request = IncrementalAlterConfigsRequest(resources=[resource])
+            return int((await ask(Service.ADMIN, request)).resources[0].error_code)
+
+        many = [f"{number:030}:1" for number in range(20_000)]
+        assert await alter("set", many) == E.NONE
+        assert await alter("subtract", many * 2) == E.INVALID_REQUEST
+        assert await alter("subtract", many) == E.NONE
 
     with_leader(story)
 
