@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from barnabas_broker.rpc.acceptor import Limits
-from barnabas_broker.rpc.exchange import REQUEST_OVERHEAD
+from barnabas_broker.rpc.credits import REQUEST_OVERHEAD
 from barnabas_common.errors import InvalidArgumentError, MaybeApplied, NotApplied
 from barnabas_common.messages import SERVICES
 from barnabas_common.messages.metadata import MetadataRequest

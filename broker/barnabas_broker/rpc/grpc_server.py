@@ -25,7 +25,6 @@ from barnabas_broker.rpc.client_connections import (
     ConnectionLimits,
     count_established,
 )
-from barnabas_broker.rpc.credits import Credits
 from barnabas_broker.rpc.exchange import End
 
 logger = logging.getLogger(__name__)
@@ -68,7 +67,7 @@ class GrpcListen:
         self._limits = limits or Limits()
         self._connections = connections or ConnectionLimits()
         self._client_ports: list[int] = []
-        self._credits = Credits(self._limits.broker_bytes)
+        self._credits = self._limits.for_broker()
 
     async def __call__(
         self, name: str, address: Address, handlers: Mapping[Service, Handler]
