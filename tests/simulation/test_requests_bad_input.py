@@ -1,5 +1,6 @@
 """Requests that no client sends: things that are named twice, unknown numbers, huge names."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -22,6 +23,10 @@ from barnabas_common.messages.groups import (
     FindCoordinatorRequest,
     JoinGroupProtocol,
     JoinGroupRequest,
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetDeletePartition,
+    OffsetDeleteRequest,
     OffsetFetchGroup,
     OffsetFetchPartition,
     OffsetFetchRequest,
@@ -33,7 +38,8 @@ from barnabas_common.messages.offsets import (
     ListOffsetsRequest,
 )
 from barnabas_common.messages.produce import ProducePartition, ProduceRequest
-from barnabas_common.messages.topics import DeleteTopicsRequest
+from barnabas_common.messages.replicas import DescribeReplicasRequest
+from barnabas_common.messages.topics import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
 from barnabas_common.messages.transactions import (
     AddOffsetsToTxnRequest,
     DescribeProducersRequest,
@@ -216,6 +222,41 @@ def test_an_administrator_aborts_few_transactions_in_one_request() -> None:
     with_leader(story)
 
 
+def test_offsets_of_a_group_with_a_long_name_can_be_deleted() -> None:
+    """All tombstones were in one batch, which no topic takes: such offsets stayed forever."""
+
+    async def story(ask: Ask, coordinators: TransactionCoordinators) -> None:
+        name = "g" * 32_000
+        wide = CreateTopicsRequest(30_000, topics=[NewTopic("wide", 40, 3)])
+        assert (await ask(Service.ADMIN, wide)).topics[0].error_code == E.NONE
+        broker_id = await coordinators.find(name)
+
+        async def commit(partition: int) -> int:
+            item = OffsetCommitPartition("wide", partition, 7)
+            request = OffsetCommitRequest(name, -1, "", partitions=[item])
+            (result,) = (await coordinators.ask(broker_id, request)).partitions
+            return int(result.error_code)
+
+        while await commit(0):  # it has not heard of the topic yet, or not loaded the group
+            await asyncio.sleep(0.1)
+        assert {await commit(partition) for partition in range(40)} == {E.NONE}
+
+        async def delete_offset(times: int) -> list[int]:
+            items = [OffsetDeletePartition("wide", 0)] * times
+            response = await coordinators.ask(broker_id, OffsetDeleteRequest(name, items))
+            return [item.error_code for item in response.partitions]
+
+        before = await end_of_offsets(ask)
+        assert await delete_offset(50) == [E.NONE] * 50
+        assert await end_of_offsets(ask) == before + 1, "one tombstone"
+        request = DeleteGroupsRequest([name])
+        (result,) = (await coordinators.ask(broker_id, request)).results
+        assert result.error_code == E.NONE
+        assert await end_of_offsets(ask) == before + 1 + 39
+
+    with_leader(story)
+
+
 def test_settings_that_fit_into_no_znode_are_refused_before_they_are_read() -> None:
     """A list was compared word by word: two of a megabyte stopped the event loop for hours."""
 
@@ -234,6 +275,12 @@ def test_settings_that_fit_into_no_znode_are_refused_before_they_are_read() -> N
         assert await alter("subtract", many) == E.NONE
 
     with_leader(story)
+
+
+async def end_of_offsets(ask: Ask) -> int:
+    """The records that were ever written to `__consumer_offsets`."""
+    described = await ask(Service.ADMIN, DescribeReplicasRequest([GROUP_METADATA_TOPIC]))
+    return sum(replica.log_end_offset for replica in described.replicas)
 
 
 async def abort(ask: Ask, named: list[TransactionPartition]) -> set[int]:
