@@ -54,11 +54,11 @@ def has_too_many_batches(records: Sequence[bytes]) -> bool:
         return True
     if sum(map(len, records)) <= MOST_BATCHES * HEADER_SIZE:
         return False
-    starts = chain.from_iterable(map(_batch_starts, records))
+    starts = chain.from_iterable(map(batch_starts, records))
     return sum(1 for _ in islice(starts, MOST_BATCHES + 1)) > MOST_BATCHES
 
 
-def _batch_starts(records: bytes) -> Iterator[int]:
+def batch_starts(records: bytes) -> Iterator[int]:
     """Where batches begin, by their lengths alone; one that is too short counts as a header."""
     position = 0
     while position < len(records):

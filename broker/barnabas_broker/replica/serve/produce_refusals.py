@@ -1,5 +1,7 @@
 """What is refused of a produce request without a look into a log."""
 
+from itertools import islice
+
 from barnabas_common.errors import (
     InvalidTopicError,
     KafkaError,
@@ -16,7 +18,7 @@ from barnabas_common.record.batch import CorruptBatch, parse_header
 from barnabas_common.runtime import DropConnection
 from barnabas_common.topic_name import INTERNAL_TOPICS
 
-from barnabas_broker.log.record_validation import MOST_BATCHES
+from barnabas_broker.log.record_validation import MOST_BATCHES, batch_starts
 from barnabas_broker.replica.leader.leadership import ACKS_NONE
 
 
@@ -46,14 +48,19 @@ def invalid_acks(item: ProducePartition, acks: int) -> ProducedPartition:
 
 
 def too_many_batches(request: ProduceRequest) -> ProduceResponse:
-    """The answer to a request with more than `MOST_BATCHES`. Raises DropConnection if that wants
-    none."""
-    error, why = (
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        f"more than {MOST_BATCHES} batches",
-    )
+    """The answer to a request with more than `MOST_BATCHES`: send fewer, or the only one again.
+
+    Raises DropConnection if it wants none.
+    """
     refused = [
-        ProducedPartition(item.topic, item.partition, error, error_message=why)
+        ProducedPartition(
+            item.topic,
+            item.partition,
+            ErrorCode.RECORD_LIST_TOO_LARGE
+            if len(list(islice(batch_starts(item.records), 2))) > 1
+            else ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+            error_message=f"the request has more than {MOST_BATCHES} batches",
+        )
         for item in request.partitions
     ]
     if request.acks == ACKS_NONE:
