@@ -16,7 +16,7 @@ from barnabas_simulator.network import MemoryNetwork
 from tests.contract.network_peer import ScriptedPeer
 
 PEER_PROGRAM = Path(__file__).with_name("network_peer.py")
-LIMITS = Limits(max_message_bytes=1024 * 1024)
+LIMITS = Limits(max_message_bytes=1024 * 1024, max_answer_bytes=2 * 1024 * 1024)
 
 
 class World(Protocol):

@@ -11,7 +11,7 @@ import grpc
 import pytest
 import uvloop
 from barnabas_broker.rpc.allocator import keep_freed_memory
-from barnabas_broker.rpc.grpc_server import grpc_listen
+from barnabas_broker.rpc.grpc_server import MAX_STREAMS, grpc_listen
 from barnabas_common.errors import MaybeApplied, NotApplied
 from barnabas_common.runtime import Address, Listener, ProbeResult, Service
 from barnabas_common.transport.codec import REQUESTS, RESPONSES
@@ -56,6 +56,18 @@ async def test_a_malformed_frame_ends_its_stream_with_a_log_line_and_no_other(
     ]
     await neighbour.call(produce("after"), timeout=5)
     await neighbour.close()
+
+
+async def test_a_connection_has_so_many_streams_and_further_ones_wait(listener: Listener) -> None:
+    async with aio.insecure_channel(str(listener.address)) as raw:
+        open_stream = raw.stream_stream(method(Service.DATA))
+        streams = [open_stream() for _ in range(MAX_STREAMS)]
+        await asyncio.gather(*(stream.initial_metadata() for stream in streams))
+        another = open_stream()
+        accepted = asyncio.ensure_future(another.initial_metadata())
+        assert not (await asyncio.wait([accepted], timeout=0.5))[0], "it waits"
+        streams[0].cancel()
+        await asyncio.wait_for(accepted, timeout=10)
 
 
 async def test_a_frame_is_plain_protobuf_that_any_grpc_client_can_speak(

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from barnabas_broker.rpc.acceptor import Limits
-from barnabas_broker.rpc.exchange import REQUEST_OVERHEAD
+from barnabas_broker.rpc.credits import REQUEST_OVERHEAD
 from barnabas_common.errors import InvalidArgumentError, MaybeApplied, NotApplied
 from barnabas_common.messages import SERVICES
 from barnabas_common.messages.metadata import MetadataRequest
@@ -309,8 +309,14 @@ async def test_a_handler_may_drop_the_connection(channel: Channel) -> None:
 
 async def test_an_answer_over_the_limit_fails_its_own_call_only(channel: Channel) -> None:
     with pytest.raises(MaybeApplied, match="over the limit"):
-        await channel.call(produce(f"answer:{LIMITS.max_message_bytes}"), timeout=5)
+        await channel.call(produce(f"answer:{LIMITS.max_answer_bytes}"), timeout=5)
     assert echoed(await channel.call(produce("fine"), timeout=5)) == ("fine", 0)
+
+
+async def test_an_answer_may_be_larger_than_any_request(channel: Channel) -> None:
+    """A batch of the largest request must reach the followers, beside what else is new there."""
+    answer = await channel.call(produce(f"answer:{LIMITS.max_message_bytes}"), timeout=5)
+    assert len(echoed(answer)[0]) == LIMITS.max_message_bytes
 
 
 async def test_a_cancelled_caller_harms_no_one(peer: ScriptedPeer, channel: Channel) -> None:

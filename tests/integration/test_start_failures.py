@@ -147,6 +147,9 @@ async def test_a_directory_that_is_a_file(cluster: LocalCluster, tmp_path: Path)
         ({"zookeeper_connect": None}, ["zookeeper.connect"]),
         ({"replica_fetch_wait_max_ms": "60000"}, ["replica.fetch.wait.max.ms"]),
         ({"log_cleanup_policy": "remove"}, ["log.cleanup.policy"]),
+        ({"log_dirs": ","}, ["log.dirs", "no directory"]),
+        ({"log_dirs": "/tmp/barnabas-no,/tmp/barnabas-no"}, ["log.dirs", "twice"]),
+        ({"log_dirs": "/tmp/barnabas-no\0"}, ["log.dirs", "null character"]),
     ],
 )
 async def test_a_wrong_setting(

@@ -54,8 +54,8 @@ JOINING = Section(
         opposite(
             "A member has the group's protocol type, and a protocol that all others have",
             _GROUP,
-            "            all(member.supports(name) for member in self.members.values()) for name, _ in protocols\n",
-            "            True for name, _ in protocols\n",
+            "return bool(self._supported_by_all({name for name, _ in protocols}))",
+            "return bool(protocols)",
             "unit/test_group_membership.py::test_members_without_a_common_protocol_are_refused",
         ),
         opposite(
@@ -75,8 +75,8 @@ JOINING = Section(
         opposite(
             "The group uses the protocol that most members prefer of those that all support",
             _GROUP,
-            "            name for name, _ in members[0].protocols if all(m.supports(name) for m in members)\n",
-            "            name for name, _ in members[0].protocols\n",
+            "candidates = self._supported_by_all({name for name, _ in members[0].protocols})",
+            "candidates = {name for name, _ in members[0].protocols}",
             "unit/test_group_rules.py::test_a_protocol_that_one_member_lacks_is_not_selected",
         ),
         opposite(

@@ -231,7 +231,7 @@ PRODUCE = Section(
         opposite(
             "A producer's batch is refused as a whole",
             "log/validation.py",
-            "    return validate_records(header, data, compacted, exact, unpacked)\n",
+            "    return validate_records(header, data, compacted, exact, unpacked, unpacking)\n",
             "    return header.base_timestamp\n",
             "unit/test_record_validation.py::test_what_is_accepted_can_be_read_to_its_end",
         ),

@@ -67,6 +67,18 @@ def test_every_broker_writes_and_reads_the_znodes_of_0_8() -> None:
     in_cluster(story)
 
 
+def test_a_partition_that_is_named_twice_is_written_once() -> None:
+    async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
+        items = [OffsetCommitPartition(*ORDERS, offset) for offset in range(50)]
+        request = OffsetCommitRequest("g", partitions=items, storage=ZOOKEEPER_STORAGE)
+        response = await coordinators.ask(1, request)
+        assert [item.error_code for item in response.partitions] == [ErrorCode.NONE] * 50
+        found = await store_of(cluster).get("/consumers/g/offsets/orders/0")
+        assert found is not None and (found[0], found[1].version) == (b"49", 0)
+
+    in_cluster(story)
+
+
 def test_offsets_that_cannot_be_stored_are_refused() -> None:
     async def story(cluster: SimulatedCluster, coordinators: Coordinators) -> None:
         nowhere = TopicPartition("nowhere", 0)

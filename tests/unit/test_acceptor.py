@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from barnabas_broker.rpc.acceptor import Acceptor, Limits
-from barnabas_broker.rpc.credits import Credits
+from barnabas_broker.rpc.credits import BrokerCredits, Credits, StreamCredits
 from barnabas_broker.rpc.exchange import End
 from barnabas_broker.rpc.grpc_server import _STATUS
 from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse
@@ -39,11 +39,12 @@ class QueueStream:
 class Listening:
     """An acceptor whose requests wait at `gate`."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
+        limits = limits or Limits()
         self.begun: list[str] = []
         self.gate = asyncio.Event()
         handlers = {Service.ADMIN: self._handle}
-        self.acceptor = Acceptor("TEST", handlers, Limits(), Credits(1 << 20))
+        self.acceptor = Acceptor("TEST", handlers, limits, limits.for_broker())
 
     def stream(self) -> tuple[QueueStream, asyncio.Task[tuple[End, str]]]:
         stream = QueueStream()
@@ -104,3 +105,45 @@ async def test_all_who_wait_for_credits_go_on_once_there_are_some() -> None:
 
 def test_every_end_has_a_status_in_grpc() -> None:
     assert set(_STATUS) == set(End)
+
+
+async def test_requests_that_wait_do_not_silence_other_streams() -> None:
+    """Eight thousand small fetches, which may wait for weeks, stopped every client of a broker."""
+    listening = Listening(Limits(broker_requests=3))
+    (greedy, first), (modest, second) = listening.stream(), listening.stream()
+    for number in range(5):
+        greedy.request(f"greedy {number}")
+    await until(lambda: len(listening.begun) == 3)
+    modest.request("modest")
+    modest.request("modest, too")
+    await until(lambda: "modest" in listening.begun)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(listening.begun) == 4, "a second one of a stream waits"
+    listening.gate.set()
+    await until(lambda: len(listening.begun) == 7)
+    await listening.acceptor.close(grace=5)
+    await asyncio.gather(first, second)
+
+
+async def test_a_stream_goes_on_once_its_own_request_is_handled_whatever_others_do() -> None:
+    broker = BrokerCredits(Credits(1_000), Credits(1))
+    other, mine = StreamCredits(Credits(1_000), broker), StreamCredits(Credits(1_000), broker)
+    other.begin(1)
+    mine.begin(1)
+    waiting = asyncio.create_task(mine.available())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    mine.end(1)
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_bytes_are_shared_strictly() -> None:
+    broker = BrokerCredits(Credits(1_000), Credits(9))
+    other, mine = StreamCredits(Credits(1 << 20), broker), StreamCredits(Credits(1 << 20), broker)
+    other.begin(1_000)
+    waiting = asyncio.create_task(mine.available())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    other.end(1_000)
+    await asyncio.wait_for(waiting, 5)

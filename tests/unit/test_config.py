@@ -93,7 +93,21 @@ def test_an_advertised_address_must_be_reachable():
         Config(unreachable).check_broker()
 
 
-@pytest.mark.parametrize("text", ["CLIENT", "CLIENT://x", "CLIENT://x:y", "://h:1", "A://h:99999"])
+def test_brokers_must_reach_one_another_at_an_advertised_address():
+    one = TWO_LISTENERS | {"advertised.listeners": "CLIENT://host:9092"}
+    with pytest.raises(InvalidConfig, match="no address of inter.broker.listener.name, INTERNAL"):
+        Config(one).check_broker()
+
+
+@pytest.mark.parametrize("text", [",", " , ,", "/a,/b,/a", "/a,/a/", "/a,/b/../a", "/a,\0"])
+def test_data_directories_must_be_there_and_each_once(text):
+    with pytest.raises(InvalidConfig, match="log.dirs"):
+        Config(TWO_LISTENERS | {"log.dirs": text}).check_broker()
+
+
+@pytest.mark.parametrize(
+    "text", ["CLIENT", "CLIENT://x", "CLIENT://x:y", "CLIENT://x:²", "://h:1", "A://h:99999"]
+)
 def test_a_listener_needs_a_name_a_host_and_a_port(text):
     with pytest.raises(InvalidConfig, match="NAME://host:port"):
         Config({"listeners": text}).listeners  # noqa: B018

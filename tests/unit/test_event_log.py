@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from barnabas_common.events import EventKind, EventLog
 from barnabas_common.events.wire import events_of, to_record
 from barnabas_common.messages.events import DescribeEventsResponse, EventRecord
@@ -112,3 +113,27 @@ def test_an_event_survives_the_wire():
 def test_a_kind_of_a_later_version_is_left_out():
     record = EventRecord(1, 1, "became-quorum-member", "who knows")
     assert events_of(DescribeEventsResponse(3, events=[record])) == []
+
+
+def test_what_a_client_says_takes_little_room_and_one_line(caplog: pytest.LogCaptureFixture):
+    """A reason of 60 MB filled the ring, and no answer of DescribeEvents could carry it."""
+    caplog.set_level("INFO")
+    events = EventLog()
+    long = "x" * 60_000
+    events.record(
+        EventKind.GROUP_MEMBER_JOINED,
+        f"its reason: {long}",
+        TopicPartition(long, 0),
+        group="g\nERROR broker 9 lost\x1b[31m",
+        members=[long] * 3,
+        target=list(range(60_000)),
+    )
+    (event,) = events.since(0)
+    assert event.topic_partition is not None
+    texts = [event.cause, event.topic_partition.topic, *event.details["members"]]
+    assert {len(text) for text in texts} == {1_003}
+    assert event.details["target"] == list(range(1_000))
+    assert event.details["group"] == "g\nERROR broker 9 lost\x1b[31m", "as the client named it"
+    events.record(EventKind.GROUP_GONE, "a\r\nb", group="g\nERROR\x1b[31m")
+    assert r"group g\nERROR\x1b[31m group-gone: a\r\nb" in caplog.messages[-1]
+    assert "\n" not in caplog.text.rstrip()[-80:]

@@ -1,5 +1,6 @@
 """Every message survives encoding, and its dataclass matches its protobuf message."""
 
+import contextlib
 import dataclasses
 import importlib
 import pkgutil
@@ -10,14 +11,23 @@ import barnabas_common.messages
 import barnabas_proto.v1
 import pytest
 from barnabas_common.errors import InvalidArgumentError
-from barnabas_common.messages import SERVICES, FetchResponse, ProduceRequest
+from barnabas_common.messages import SERVICES, FetchRequest, FetchResponse, ProduceRequest
 from barnabas_common.messages.failure import Failure
 from barnabas_common.messages.fetch import FetchedPartition
+from barnabas_common.messages.groups import (
+    DeleteGroupsRequest,
+    ListGroupsRequest,
+    OffsetFetchGroup,
+    OffsetFetchPartition,
+    OffsetFetchRequest,
+)
 from barnabas_common.messages.metadata import MetadataRequest
 from barnabas_common.messages.produce import ProducePartition
+from barnabas_common.messages.transactions import ListTransactionsRequest
 from barnabas_common.runtime.network import Service
-from barnabas_common.transport.codec import REQUESTS, RESPONSES, MalformedFrame, varint
-from barnabas_proto.v1 import data_pb2
+from barnabas_common.transport.codec import REQUESTS, RESPONSES, MalformedFrame, tag, varint
+from barnabas_common.transport.item_limit import MAX_ITEMS
+from barnabas_proto.v1 import data_pb2, fetch_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -177,3 +187,55 @@ def test_a_value_that_does_not_fit_its_field_is_refused(partition: Any) -> None:
     request = ProduceRequest(-1, 1000, [ProducePartition("t", partition, b"")])
     with pytest.raises(InvalidArgumentError, match="ProduceRequest cannot be encoded"):
         REQUESTS[Service.DATA].encode(1, request)
+
+
+def named(items: int, service: Service = Service.DATA) -> bytes:
+    """A fetch that names empty partitions: two bytes each."""
+    field = fetch_pb2.FetchRequest.DESCRIPTOR.fields_by_name["partitions"]
+    body = (tag(field.number) + b"\x00") * items
+    fetch = REQUESTS[service].encode(1, FetchRequest(0, 0, 0))[2:3]
+    return b"\x08\x01" + fetch + varint(len(body)) + body
+
+
+def test_a_client_may_name_so_many_items_and_no_more() -> None:
+    frame = REQUESTS[Service.DATA].decode(named(MAX_ITEMS - 2))
+    assert len(frame.message.partitions) == MAX_ITEMS - 2
+    with pytest.raises(MalformedFrame, match="a DataRequest of more than 100000 items"):
+        REQUESTS[Service.DATA].decode(named(MAX_ITEMS + 1))
+
+
+def test_brokers_may_name_more_items_to_one_another() -> None:
+    frame = REQUESTS[Service.REPLICA].decode(named(MAX_ITEMS + 1, Service.REPLICA))
+    assert len(frame.message.partitions) == MAX_ITEMS + 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ListTransactionsRequest(producer_id_filters=[1] * (2 * MAX_ITEMS + 9)),
+        DeleteGroupsRequest(["g"] * (MAX_ITEMS + 1)),
+        OffsetFetchRequest([OffsetFetchGroup("g", [OffsetFetchPartition("", 0)] * 60_000)] * 2),
+        ListGroupsRequest([""] * (MAX_ITEMS + 1)),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_every_list_of_a_request_counts(message: Any) -> None:
+    data = REQUESTS[Service.COORDINATOR].encode(1, message)
+    with pytest.raises(MalformedFrame, match="more than 100000 items"):
+        REQUESTS[Service.COORDINATOR].decode(data)
+
+
+def test_large_records_and_texts_are_no_items() -> None:
+    items = [ProducePartition("t" * 249, n, b"\x0a" * 300_000) for n in range(5)]
+    frame = REQUESTS[Service.DATA].decode(
+        REQUESTS[Service.DATA].encode(1, ProduceRequest(1, 0, items))
+    )
+    assert frame.message.partitions == items
+
+
+@settings(deadline=None)
+@given(data=st.binary(min_size=1, max_size=60))
+def test_what_has_no_structure_is_refused_before_it_is_decoded(data: bytes) -> None:
+    large = data * (2 * MAX_ITEMS // len(data) + 1)
+    with contextlib.suppress(MalformedFrame):
+        REQUESTS[Service.DATA].decode(large)

@@ -28,7 +28,6 @@ from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.replica_manager import ReplicaContext, ReplicaManager
 from barnabas_broker.rpc.acceptor import Acceptor, Limits
-from barnabas_broker.rpc.credits import Credits
 from barnabas_broker.rpc.exchange import Exchange
 from barnabas_common.events import EventLog
 from barnabas_common.messages.control import LeaderAndIsrPartition, LeaderAndIsrRequest
@@ -135,7 +134,7 @@ async def produce(
 
     limits = Limits()
     handlers = handlers_of(parts, inter_broker=False)
-    acceptor = Acceptor("EXTERNAL", handlers, limits, Credits(limits.broker_bytes))
+    acceptor = Acceptor("EXTERNAL", handlers, limits, limits.for_broker())
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwritev", write)
         sys.setprofile(note)

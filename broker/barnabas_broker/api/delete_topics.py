@@ -25,7 +25,7 @@ _LOOK_AGAIN_SECONDS = 1.0
 async def handle_delete_topics(
     parts: BrokerParts, request: DeleteTopicsRequest, peer: Peer
 ) -> DeleteTopicsResponse:
-    results = [await _delete(parts, topic) for topic in request.topics]
+    results = [await _delete(parts, topic) for topic in dict.fromkeys(request.topics)]
     marked = [result for result in results if not result.error_code]
     try:
         async with asyncio.timeout(request.timeout_ms / 1000):

@@ -30,7 +30,7 @@ from barnabas_broker.config import (
 async def handle_describe_configs(
     parts: BrokerParts, request: DescribeConfigsRequest, peer: Peer
 ) -> DescribeConfigsResponse:
-    resources = [await _describe_topic(parts, topic) for topic in request.topics]
+    resources = [await _describe_topic(parts, topic) for topic in dict.fromkeys(request.topics)]
     if request.broker:
         resources.append(DescribedConfigs("", configs=_broker_configs(parts.config)))
     if request.cluster_default:

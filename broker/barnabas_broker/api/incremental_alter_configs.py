@@ -28,6 +28,7 @@ from barnabas_controller.store.config_store import (
     topic_entity,
 )
 from barnabas_controller.store.store import Store
+from barnabas_controller.topics.admin_zk_client import MAX_ZNODE_BYTES
 
 from barnabas_broker.api.describe_configs import broker_values, topic_values
 from barnabas_broker.api.parts import BrokerParts
@@ -83,6 +84,8 @@ async def _entity_and_edit(
 ) -> tuple[str, Edit]:
     """The entity to change, and the function from its present overrides to the new ones."""
     changes = [Change(change.name, change.operation, change.value) for change in resource.changes]
+    if sum(len(change.value) for change in changes) > MAX_ZNODE_BYTES:
+        raise InvalidChange("the values are over ZooKeeper's limit")
     if resource.resource_type == "topic":
         await _check_topic_exists(store, resource.name)
         return topic_entity(resource.name), lambda present: _topic(parts, present, changes)

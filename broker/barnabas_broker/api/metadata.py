@@ -35,7 +35,7 @@ async def handle_metadata(
 ) -> MetadataResponse:
     cache = parts.metadata_cache
     await cache.wait_for(lambda: cache.controller_id >= 0, FIRST_UPDATE_SECONDS)
-    names = cache.topics() if request.all_topics else request.topics
+    names = cache.topics() if request.all_topics else list(dict.fromkeys(request.topics))
     create = request.allow_auto_topic_creation and parts.config[keys.AUTO_CREATE_TOPICS_ENABLE]
     return MetadataResponse(
         cluster_id=parts.cluster_id,

@@ -59,9 +59,9 @@ def _list_after(change: Change, key: Key[Any], before: str) -> str:
         raise InvalidChange(f"{change.name}: no such operation: {change.operation!r}")
     if not key.is_list:
         raise InvalidChange(f"{change.name} is not a list: it can only be set or deleted")
-    words, given = _words(before), _words(change.value)
+    words, given = _words(before), dict.fromkeys(_words(change.value))
     if change.operation == "append":
-        return ",".join(dict.fromkeys(words + given))
+        return ",".join(dict.fromkeys([*words, *given]))
     return ",".join(word for word in words if word not in given)
 
 

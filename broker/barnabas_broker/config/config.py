@@ -4,6 +4,7 @@ The text comes from a properties file, `--set` options or znodes; `Config` check
 value once, so that reading a value cannot fail.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
@@ -88,6 +89,7 @@ class Config:
             raise InvalidConfig("broker.id is required")
         if not self[keys.ZOOKEEPER_CONNECT]:
             raise InvalidConfig("zookeeper.connect is required")
+        self._check_directories()
         names = [listener.name for listener in self.listeners]
         if self.inter_broker_listener not in names or len(names) < 2:
             raise InvalidConfig(
@@ -97,11 +99,25 @@ class Config:
         unbound = {a.name for a in self.advertised_listeners} - set(names)
         if unbound:
             raise InvalidConfig(f"advertised.listeners names {sorted(unbound)}, not in listeners")
+        if self.inter_broker_listener not in {a.name for a in self.advertised_listeners}:
+            raise InvalidConfig(
+                "advertised.listeners has no address of inter.broker.listener.name,"
+                f" {self.inter_broker_listener}"
+            )
         for listener in self.advertised_listeners:
             if listener.address.host in ("", "0.0.0.0", "::"):
                 raise InvalidConfig(
                     f"advertised.listeners: {listener} is not an address others can reach"
                 )
+
+    def _check_directories(self) -> None:
+        found: set[str] = set()
+        for directory in self.log_directories:
+            if (path := os.path.abspath(directory)) in found:
+                raise InvalidConfig(f"log.dirs names {directory} twice")
+            found.add(path)
+        if not found:
+            raise InvalidConfig("log.dirs names no directory")
 
     def _topic_default(self, name: str) -> Any:
         """The value of the first broker key that has one, times in ms; -1 means no limit."""

@@ -23,7 +23,8 @@ def parse_listeners(text: str) -> list[Listener]:
     for item in text.split(","):
         name, separator, address = item.strip().partition("://")
         host, colon, port = address.rpartition(":")
-        if not separator or not name or not colon or not port.isdigit() or int(port) > 65535:
+        numeric = port.isascii() and port.isdigit() and int(port) <= 65535
+        if not separator or not name or not colon or not numeric:
             raise InvalidConfig(f"not a listener of the form NAME://host:port: {item.strip()!r}")
         listeners.append(Listener(name, Address(host.strip("[]") or "0.0.0.0", int(port))))
     names = [listener.name for listener in listeners]

@@ -34,6 +34,7 @@ from barnabas_broker.log.log_context import LogContext
 from barnabas_broker.log.producers.producer_state_manager import ProducerStateManager
 from barnabas_broker.log.producers.verification import VerificationGuard
 from barnabas_broker.log.readable_log import ReadableLog
+from barnabas_broker.log.record_validation import Unpacking
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder, load
 from barnabas_broker.log.retention import Deletion, segments_to_delete
 from barnabas_broker.log.segment.replacement import Replacement
@@ -121,6 +122,7 @@ class UnifiedLog(ReadableLog):
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         guard: VerificationGuard | None = None,
+        unpacking: Unpacking | None = None,
     ) -> Appended:
         """Append a producer's batches atomically, under the next offsets and `leader_epoch`.
 
@@ -135,7 +137,7 @@ class UnifiedLog(ReadableLog):
         if known.batches == len(sent):
             self.flush_if_due()  # the flush after the append may have failed
             return Appended(known.first_offset, known.last_offset, known.timestamp)
-        batches = check_produced(sent[known.batches :], self.config, now_ms)
+        batches = check_produced(sent[known.batches :], self.config, now_ms, unpacking)
         first_offset = self.log_end_offset
         buffers, placed, headers, last_offset = stamped(batches, first_offset, leader_epoch)
         with self._guard.appending():

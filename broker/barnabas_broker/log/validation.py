@@ -33,7 +33,7 @@ from barnabas_common.record.recompress import recompress
 from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_broker.log.errors import UnexpectedAppendOffset
-from barnabas_broker.log.record_validation import MAX_UNPACKED_SIZE, validate_records
+from barnabas_broker.log.record_validation import MAX_UNPACKED_SIZE, Unpacking, validate_records
 
 _MAGIC_POSITION = 16
 _KEEP_CODEC = "producer"
@@ -65,21 +65,25 @@ def verified(records: Buffer, origin: AppendOrigin = AppendOrigin.CLIENT) -> lis
 
 
 def check_produced(
-    batches: Iterable[CheckedBatch], config: LogConfig, now_ms: int
+    batches: Iterable[CheckedBatch],
+    config: LogConfig,
+    now_ms: int,
+    unpacking: Unpacking | None = None,
 ) -> list[CheckedBatch]:
     """Check verified batches and fit them to the topic; either all may be appended or none.
 
     Not for batches that were appended earlier: the topic's settings may have changed since.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE or
-            RECORD_LIST_TOO_LARGE.
+        KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE,
+            RECORD_LIST_TOO_LARGE or THROTTLING_QUOTA_EXCEEDED.
     """
     checked = []
     for header, data in batches:
         if header.size > config.max_message_bytes:
             raise _too_large(header.size, config)
-        _check_timestamps(header, _check_records(header, data, config), config, now_ms)
+        earliest = _check_records(header, data, config, unpacking)
+        _check_timestamps(header, earliest, config, now_ms)
         checked.append(_fit_to_topic(header, data, config, now_ms))
     total = sum(len(batch.data) for batch in checked)
     if total > config.segment_bytes:
@@ -175,12 +179,14 @@ def _check_header(header: BatchHeader, origin: AppendOrigin) -> None:
         raise InvalidTimestampError("only a broker may mark a batch as LogAppendTime")
 
 
-def _check_records(header: BatchHeader, data: memoryview, config: LogConfig) -> int:
+def _check_records(
+    header: BatchHeader, data: memoryview, config: LogConfig, unpacking: Unpacking | None
+) -> int:
     """Check the records of a batch; return the earliest timestamp in ms, -1 without one."""
     compacted = "compact" in config.cleanup_policy
     unpacked = max(MAX_UNPACKED_SIZE, config.max_message_bytes)
     exact = config.record_validation == "exact"
-    return validate_records(header, data, compacted, exact, unpacked)
+    return validate_records(header, data, compacted, exact, unpacked, unpacking)
 
 
 def _check_timestamps(header: BatchHeader, earliest: int, config: LogConfig, now_ms: int) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from barnabas_common.runtime import Handler, Peer, Service, TaskScope
-from barnabas_common.transport.stream import FrameStream
+from barnabas_common.transport.stream import MAX_ANSWER_BYTES, FrameStream
 
-from barnabas_broker.rpc.credits import Credits
+from barnabas_broker.rpc.credits import BrokerCredits, Credits, StreamCredits
 from barnabas_broker.rpc.exchange import End, Exchange, ServiceEndpoint
 from barnabas_broker.rpc.idle_streams import end_idle_streams
 
@@ -16,18 +16,28 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds in bytes: of one message, and of the requests in progress on a stream and a broker."""
+    """Bounds: of one request in bytes, and of the requests in progress on a stream and a broker.
+
+    An answer may be larger than a request: a batch that came in the largest request must reach the
+    followers, beside what else is new for them.
+    """
 
     max_message_bytes: int = 64 * MIB
+    max_answer_bytes: int = MAX_ANSWER_BYTES
     stream_bytes: int = 32 * MIB
     broker_bytes: int = 128 * MIB
+    broker_requests: int = 8192
+
+    def for_broker(self) -> BrokerCredits:
+        """What the streams of one broker share."""
+        return BrokerCredits(Credits(self.broker_bytes), Credits(self.broker_requests))
 
 
 class Acceptor:
     """Serves the streams of one listener."""
 
     def __init__(
-        self, name: str, handlers: Mapping[Service, Handler], limits: Limits, broker: Credits
+        self, name: str, handlers: Mapping[Service, Handler], limits: Limits, broker: BrokerCredits
     ) -> None:
         self.name = name
         self.services = list(handlers)
@@ -44,7 +54,7 @@ class Acceptor:
         """Serve one stream until it ends; return why it ended, and a text for the peer."""
         if self._closing:
             return End.CLOSED, End.CLOSED.value
-        endpoint = ServiceEndpoint(service, self._handlers[service], self._limits.max_message_bytes)
+        endpoint = ServiceEndpoint(service, self._handlers[service], self._limits.max_answer_bytes)
         peer = Peer(self.name, remote_address)
         exchange = Exchange(stream, endpoint, peer, self._credits(service), self._tasks)
         self._exchanges[exchange] = None
@@ -57,7 +67,7 @@ class Acceptor:
         """From now on, end streams that are idle for `max_idle` seconds."""
         self._tasks.spawn(end_idle_streams(self._exchanges, max_idle), "idle streams")
 
-    def _credits(self, service: Service) -> list[Credits]:
+    def _credits(self, service: Service) -> StreamCredits:
         """The credits of one stream; traffic between brokers does not share those of clients.
 
         Produce requests hold their credits until followers have fetched the records. If followers'
@@ -65,8 +75,8 @@ class Acceptor:
         """
         own = Credits(self._limits.stream_bytes)
         if service in (Service.REPLICA, Service.CONTROL):
-            return [own]
-        return [own, self._broker]
+            return StreamCredits(own)
+        return StreamCredits(own, self._broker)
 
     async def close(self, grace: float) -> None:
         """Give requests in progress `grace` seconds, cancel the rest, end every stream."""

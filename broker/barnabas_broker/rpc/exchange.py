@@ -5,13 +5,12 @@ The gRPC server and the simulator's network both serve their streams through her
 - A request that was read is carried through even if its sender has disconnected; only the end of
   the listener cancels it. A handler never stops half-way because a connection broke.
 - Requests are started in the order of their arrival. Answers may overtake one another.
-- `Credits` bound the bytes of requests in progress and of answers that were not sent yet.
+- `StreamCredits` bound the requests in progress, and their bytes and those of unsent answers.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -20,13 +19,9 @@ from barnabas_common.runtime import DropConnection, Handler, Message, Peer, Serv
 from barnabas_common.transport.codec import REQUESTS, RESPONSES, Frame, MalformedFrame
 from barnabas_common.transport.stream import FrameStream, StreamBroken
 
-from barnabas_broker.rpc.credits import Credits
+from barnabas_broker.rpc.credits import StreamCredits
 
 logger = logging.getLogger(__name__)
-
-# The cost of a request in addition to its bytes: its task, its objects, its place in a purgatory.
-# It bounds the number of small requests (parked fetches) that one stream may have open.
-REQUEST_OVERHEAD = 16 * 1024
 
 
 class End(Enum):
@@ -42,11 +37,11 @@ class End(Enum):
 
 @dataclass(frozen=True)
 class ServiceEndpoint:
-    """The receiver of a stream: a service, its handler, and the largest message it takes."""
+    """The receiver of a stream: a service, its handler, and the largest answer it gives."""
 
     service: Service
     handler: Handler
-    max_message_bytes: int
+    max_answer_bytes: int
 
 
 class Exchange:
@@ -57,7 +52,7 @@ class Exchange:
         stream: FrameStream,
         endpoint: ServiceEndpoint,
         peer: Peer,
-        credits: Sequence[Credits],
+        credits: StreamCredits,
         tasks: TaskScope,
     ) -> None:
         self._stream = stream
@@ -114,8 +109,7 @@ class Exchange:
     async def _read(self) -> None:
         try:
             while True:
-                for credits in self._credits:
-                    await credits.available()
+                await self._credits.available()
                 data = await self._stream.read()
                 if data is None:
                     break
@@ -133,7 +127,7 @@ class Exchange:
     def _begin(self, data: bytes) -> None:
         """Start a task for one request; raises `MalformedFrame`."""
         frame = self._requests.decode(data)
-        self._take(len(data) + REQUEST_OVERHEAD)
+        self._credits.begin(len(data))
         self._in_progress += 1
         self._used = True
         self._idle.clear()
@@ -150,7 +144,7 @@ class Exchange:
             except Exception as error:
                 response = self._failed(frame, error)
             finally:
-                self._give_back(size + REQUEST_OVERHEAD)
+                self._credits.end(size)
             if response is not None:
                 await self._write(self._encode(frame, response))
         finally:
@@ -164,7 +158,7 @@ class Exchange:
             answer = self._responses.encode(frame.correlation_id, response)
         except Exception as error:
             return self._responses.encode(frame.correlation_id, self._failed(frame, error))
-        if len(answer) <= self._endpoint.max_message_bytes:
+        if len(answer) <= self._endpoint.max_answer_bytes:
             return answer
         name = type(frame.message).__name__
         text = f"the answer to {name} is over the limit: {len(answer)} bytes"
@@ -178,7 +172,7 @@ class Exchange:
 
     async def _write(self, answer: bytes) -> None:
         """Queue an answer; if no other task is writing, write all that are queued."""
-        self._take(len(answer))
+        self._credits.take(len(answer))
         self._answers.append(answer)
         if self._writing:
             return
@@ -197,12 +191,4 @@ class Exchange:
             logger.debug("cannot answer %s: %s", self._peer, error)
             self._finish(End.PEER_LEFT)
         finally:
-            self._give_back(len(answer))
-
-    def _take(self, size: int) -> None:
-        for credits in self._credits:
-            credits.take(size)
-
-    def _give_back(self, size: int) -> None:
-        for credits in self._credits:
-            credits.give_back(size)
+            self._credits.give_back(len(answer))

@@ -25,16 +25,20 @@ from barnabas_broker.rpc.client_connections import (
     ConnectionLimits,
     count_established,
 )
-from barnabas_broker.rpc.credits import Credits
 from barnabas_broker.rpc.exchange import End
 
 logger = logging.getLogger(__name__)
+
+MAX_STREAMS = 100
+"""At once on one connection; further ones wait at the client."""
 
 _OPTIONS: list[tuple[str, int]] = [
     *COMMON_OPTIONS,
     *HANDSHAKE_OPTIONS,
     # On by default: a second broker would bind a used port without an error and share connections.
     ("grpc.so_reuseport", 0),
+    # A client opens one. By default a connection, of which there are few, has as many as it likes.
+    ("grpc.max_concurrent_streams", MAX_STREAMS),
     # Allow clients' keep-alive pings; by default they are answered with "too many pings".
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
     ("grpc.http2.max_ping_strikes", 0),
@@ -63,7 +67,7 @@ class GrpcListen:
         self._limits = limits or Limits()
         self._connections = connections or ConnectionLimits()
         self._client_ports: list[int] = []
-        self._credits = Credits(self._limits.broker_bytes)
+        self._credits = self._limits.for_broker()
 
     async def __call__(
         self, name: str, address: Address, handlers: Mapping[Service, Handler]

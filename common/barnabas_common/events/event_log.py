@@ -18,6 +18,9 @@ logger = logging.getLogger(__name__)
 
 CAPACITY = 10_000
 MOVES_CAPACITY = 2_000
+MOST_CHARACTERS = 1_000
+"""Of a text in an event, which may be a client's: a reason, a group id."""
+MOST_ITEMS = 1_000
 MOVES = frozenset({EventKind.OFFSETS_MOVED})
 
 
@@ -75,12 +78,15 @@ class EventLog:
     ) -> None:
         """Record a change of state and its cause; also write it to the process's log.
 
-        One call makes both the log line and the event, so that they cannot differ.
+        One call makes both the log line and the event, so that they cannot differ. Long texts and
+        lists are cut: clients can make them as long as a request.
         """
         self._last += 1
         plain = {name: _plain(value) for name, value in details.items()}
+        if topic_partition is not None:
+            topic_partition = topic_partition._replace(topic=_cut(topic_partition.topic))
         event = Event(
-            self._last, self._wall_ms(), self._broker_id, kind, cause, topic_partition, plain
+            self._last, self._wall_ms(), self._broker_id, kind, _cut(cause), topic_partition, plain
         )
         if kind in MOVES:
             self._moves.append(event)
@@ -158,4 +164,12 @@ def _after(ring: deque[Event], sequence: int) -> list[Event]:
 
 def _plain(value: Value) -> Value:
     """The value as JSON would return it. A list is copied, because the caller may change it."""
-    return list(value) if isinstance(value, list | tuple) else value
+    if isinstance(value, str):
+        return _cut(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value[:MOST_ITEMS]]
+    return value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."

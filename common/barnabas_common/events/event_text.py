@@ -37,10 +37,18 @@ def subject(event: Event) -> str:
 
 
 def in_words(event: Event) -> str:
-    """`broker 2 flights-0 leader-elected: broker 1 died  [leader=2 ...]`: all except the time."""
+    """`broker 2 flights-0 leader-elected: broker 1 died  [leader=2 ...]`: all except the time.
+
+    A client's control characters are escaped: they must not look like another line.
+    """
     details = " ".join(_details(event))
     who = " ".join(filter(None, (f"broker {event.broker_id}", subject(event), event.kind.value)))
-    return f"{who}: {event.cause}" + (f"  [{details}]" if details else "")
+    text = f"{who}: {event.cause}" + (f"  [{details}]" if details else "")
+    return text if text.isprintable() else "".join(map(_printable, text))
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else ascii(character)[1:-1]
 
 
 def _details(event: Event) -> list[str]:

@@ -26,6 +26,12 @@ from barnabas_common.errors import InvalidArgumentError
 from barnabas_common.messages import SERVICES
 from barnabas_common.messages.failure import Failure
 from barnabas_common.runtime.network import Message, Service
+from barnabas_common.transport.item_limit import (
+    MAX_ITEMS,
+    TooManyItems,
+    check_items,
+    lists_of,
+)
 
 _FILES = {
     Service.DATA: data_pb2,
@@ -34,6 +40,7 @@ _FILES = {
     Service.REPLICA: replica_pb2,
     Service.CONTROL: control_pb2,
 }
+_FOR_CLIENTS = (Service.DATA, Service.ADMIN, Service.COORDINATOR)
 _LENGTH_DELIMITED = 2
 
 Chunks = list[Any]
@@ -183,6 +190,8 @@ class FrameCodec:
         classes = [*requests.values(), Failure] if is_response else list(requests)
         self._name = f"{service.value}{'Response' if is_response else 'Request'}"
         self._proto = getattr(_FILES[service], self._name)
+        self._lists = lists_of(self._proto.DESCRIPTOR)
+        self._is_limited = not is_response and service in _FOR_CLIENTS
         by_name = {cls.__name__: cls for cls in classes}
         self._encoders: dict[type[Any], tuple[bytes, Converter]] = {}
         self._decoders: dict[str, Converter] = {}
@@ -213,8 +222,12 @@ class FrameCodec:
     def decode(self, data: bytes) -> Frame:
         """The frame in `data`; raises `MalformedFrame`."""
         try:
+            if self._is_limited:
+                check_items(data, self._lists)
             frame = self._proto.FromString(data)
-        except DecodeError as error:
+        except TooManyItems:
+            raise MalformedFrame(f"a {self._name} of more than {MAX_ITEMS} items") from None
+        except (DecodeError, ValueError) as error:
             raise MalformedFrame(f"{len(data)} bytes are not a {self._name}: {error}") from error
         body = frame.WhichOneof("body")
         if body is None:

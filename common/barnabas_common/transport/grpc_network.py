@@ -24,7 +24,7 @@ from grpc import aio
 from barnabas_common.errors import ClientError
 from barnabas_common.runtime.network import Address, Channel, ProbeResult, Service
 from barnabas_common.transport.probe import probe
-from barnabas_common.transport.stream import FrameStream, StreamBroken
+from barnabas_common.transport.stream import MAX_ANSWER_BYTES, FrameStream, StreamBroken
 from barnabas_common.transport.stream_channel import StreamChannel
 
 logger = logging.getLogger(__name__)
@@ -91,9 +91,9 @@ def method(service: Service) -> str:
 class GrpcNetwork:
     """Opens channels over gRPC; implements `Network`.
 
-    A request of more than `max_message_bytes` is refused before it is sent. A larger response
-    breaks the connection. Raises `ClientError` in a process that was forked while channels were
-    open.
+    A request of more than `max_message_bytes` is refused before it is sent. A response of more than
+    `MAX_ANSWER_BYTES` breaks the connection. Raises `ClientError` in a process that was forked
+    while channels were open.
     """
 
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
@@ -122,7 +122,7 @@ class _GrpcChannel(StreamChannel):
         self._service = service
         self._options = [
             *_CLIENT_OPTIONS,
-            ("grpc.max_receive_message_length", max_message_bytes),
+            ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
         ]
         self._grpc: aio.Channel | None = None
 

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 
 from barnabas_broker.rpc.acceptor import Acceptor, Limits
-from barnabas_broker.rpc.credits import Credits
 from barnabas_common.runtime import Address, Channel, Handler, Listener, ProbeResult, Service
 from barnabas_common.transport.stream import FrameStream, StreamBroken
 from barnabas_common.transport.stream_channel import StreamChannel
@@ -161,7 +160,7 @@ class MemoryNode:
         self.name = name
         self._network = network
         self._limits = limits
-        self._credits = Credits(limits.broker_bytes)
+        self._credits = limits.for_broker()
 
     def connect(self, address: Address, service: Service) -> Channel:
         async def open_stream() -> FrameStream:

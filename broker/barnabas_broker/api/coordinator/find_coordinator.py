@@ -3,6 +3,8 @@
 The first one creates the internal topic, as in Kafka; the client asks again until it has leaders.
 """
 
+import asyncio
+
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     GROUP_KEY,
@@ -17,6 +19,10 @@ from barnabas_broker.api.coordinator.internal_topics import create_internal_topi
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.coordinator.internal_topic import InternalTopic
 from barnabas_broker.coordinator.key_partition import partition_of_key
+from barnabas_broker.coordinator.record_fields import fits
+
+# Other requests get their turn after so many; hashing a long key takes some milliseconds.
+_KEYS_BETWEEN_PAUSES = 10
 
 
 async def handle_find_coordinator(
@@ -34,14 +40,21 @@ async def handle_find_coordinator(
         problem = await create_internal_topic(parts, topic.name)
     elif not topic.partition_count and not await topic.learn():
         problem = f"the partitions of {topic.name} cannot be read from ZooKeeper now"
-    return FindCoordinatorResponse(
-        [_find(parts, topic, key, peer, problem) for key in request.coordinator_keys]
-    )
+    found = []
+    for number, key in enumerate(request.coordinator_keys, 1):
+        found.append(_find(parts, topic, key, peer, problem))
+        if number % _KEYS_BETWEEN_PAUSES == 0:
+            await asyncio.sleep(0)
+    return FindCoordinatorResponse(found)
 
 
 def _find(
     parts: BrokerParts, topic: InternalTopic, key: str, peer: Peer, problem: str
 ) -> FoundCoordinator:
+    if not fits(key):  # a coordinator would refuse it, and hashing it takes its time
+        invalid = topic is parts.groups.topic
+        error = ErrorCode.INVALID_GROUP_ID if invalid else ErrorCode.INVALID_REQUEST
+        return _refused(key, error, "the key is too long for a record")
     cache = parts.metadata_cache
     count = topic.partition_count
     if not count:

@@ -1,5 +1,7 @@
 """OffsetCommit, OffsetFetch and OffsetDelete, in the storage that the client names."""
 
+from collections.abc import Iterable
+
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     KAFKA_STORAGE,
@@ -9,11 +11,13 @@ from barnabas_common.messages.groups import (
     OffsetCommitResult,
     OffsetDeleteRequest,
     OffsetDeleteResponse,
+    OffsetFetchGroup,
     OffsetFetchGroupResult,
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
 from barnabas_common.runtime import Peer
+from barnabas_common.topic_partition import named_once
 
 from barnabas_broker.api.coordinator import zookeeper_offsets
 from barnabas_broker.api.parts import BrokerParts
@@ -40,19 +44,30 @@ async def handle_offset_commit(
 async def handle_offset_fetch(
     parts: BrokerParts, request: OffsetFetchRequest, peer: Peer
 ) -> OffsetFetchResponse:
+    groups = _each_once(request.groups)
     if request.storage == ZOOKEEPER_STORAGE:
         return OffsetFetchResponse(
-            [await zookeeper_offsets.fetch(parts, group) for group in request.groups]
+            [await zookeeper_offsets.fetch(parts, group) for group in groups]
         )
     if not is_kafka(request.storage):
         invalid = ErrorCode.INVALID_REQUEST
         return OffsetFetchResponse(
-            [OffsetFetchGroupResult(group.group_id, invalid) for group in request.groups]
+            [OffsetFetchGroupResult(group.group_id, invalid) for group in groups]
         )
     offsets = parts.groups.offsets
-    return OffsetFetchResponse(
-        [offsets.fetch(group, request.require_stable) for group in request.groups]
-    )
+    return OffsetFetchResponse([offsets.fetch(group, request.require_stable) for group in groups])
+
+
+def _each_once(groups: Iterable[OffsetFetchGroup]) -> list[OffsetFetchGroup]:
+    """The parts of what is asked of a group in one, each partition once."""
+    asked: dict[tuple[str, bool], OffsetFetchGroup] = {}
+    for group in groups:
+        known = asked.setdefault((group.group_id, group.all_topics), group)
+        if known is not group:
+            known.partitions += group.partitions
+    for group in asked.values():
+        group.partitions = named_once(group.partitions)
+    return list(asked.values())
 
 
 async def handle_offset_delete(

@@ -18,12 +18,13 @@ from barnabas_common.messages.transactions import (
     TransactionPartitionResult,
 )
 from barnabas_common.runtime import Peer
-from barnabas_common.topic_name import GROUP_METADATA_TOPIC
+from barnabas_common.topic_name import GROUP_METADATA_TOPIC, INTERNAL_TOPICS
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.api.coordinator.internal_topics import create_internal_topic
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.coordinator.key_partition import partition_of_key
+from barnabas_broker.coordinator.record_fields import fits
 from barnabas_broker.coordinator.transaction.admission import Producer
 
 
@@ -41,25 +42,16 @@ async def handle_add_partitions_to_txn(
 async def _one(
     parts: BrokerParts, item: AddPartitionsToTxnTransaction
 ) -> list[TransactionPartitionResult]:
-    """If one of the partitions does not exist, none is added."""
+    """If one of the partitions cannot be added, none is."""
     producer = Producer(item.producer_id, item.producer_epoch)
-    unknown = {
-        (asked.topic, asked.partition)
-        for asked in item.partitions
-        if parts.metadata_cache.partition(asked.topic, asked.partition) is None
-    }
-    if unknown:
-        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return [
-            _result(
-                asked,
-                missing
-                if (asked.topic, asked.partition) in unknown
-                else ErrorCode.OPERATION_NOT_ATTEMPTED,
-            )
-            for asked in item.partitions
-        ]
     keys = [TopicPartition(asked.topic, asked.partition) for asked in item.partitions]
+    refused = {key: error for key in keys if (error := _refusal(parts, item, key))}
+    if refused:
+        others = ErrorCode.OPERATION_NOT_ATTEMPTED
+        return [
+            _result(asked, refused.get(key, others))
+            for asked, key in zip(item.partitions, keys, strict=True)
+        ]
     name = item.transactional_id
     if item.verify_only:
         return [
@@ -69,6 +61,18 @@ async def _one(
     version = item.transaction_version
     error = await parts.transactions.add_partitions(name, producer, frozenset(keys), version)
     return _results(item.partitions, error)
+
+
+def _refusal(
+    parts: BrokerParts, item: AddPartitionsToTxnTransaction, key: TopicPartition
+) -> ErrorCode:
+    """Why the partition cannot be added. No client writes to an internal topic; leaders of
+    `__consumer_offsets` verify what AddOffsetsToTxn has added."""
+    if key.topic in INTERNAL_TOPICS and not item.verify_only:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if parts.metadata_cache.partition(*key) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE
 
 
 def _results(
@@ -84,7 +88,7 @@ def _result(asked: TransactionPartition, error: ErrorCode) -> TransactionPartiti
 async def handle_add_offsets_to_txn(
     parts: BrokerParts, request: AddOffsetsToTxnRequest, _peer: Peer
 ) -> AddOffsetsToTxnResponse:
-    if not request.group_id:
+    if not request.group_id or not fits(request.group_id):
         return AddOffsetsToTxnResponse(ErrorCode.INVALID_GROUP_ID)
     topic = parts.groups.topic
     count = await topic.learned_partition_count()
@@ -106,7 +110,8 @@ async def handle_describe_transactions(
     parts: BrokerParts, request: DescribeTransactionsRequest, _peer: Peer
 ) -> DescribeTransactionsResponse:
     admin = parts.transactions.admin
-    return DescribeTransactionsResponse([admin.describe(n) for n in request.transactional_ids])
+    names = dict.fromkeys(request.transactional_ids)
+    return DescribeTransactionsResponse([admin.describe(name) for name in names])
 
 
 async def handle_list_transactions(

@@ -29,7 +29,7 @@ from barnabas_common.messages.groups import (
     OffsetFetchGroup,
     OffsetFetchGroupResult,
 )
-from barnabas_common.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition, named_once
 from barnabas_controller.store.consumer_offsets import ConsumerOffsets
 from barnabas_controller.zookeeper.session import ZooKeeperError
 
@@ -43,11 +43,14 @@ _GROUP_ID = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,1000}")
 
 
 async def commit(parts: BrokerParts, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    """Each znode is written once, however often its partition is named."""
+    outcomes = {
+        (item.topic, item.partition): await _commit_one(parts, request.group_id, item)
+        for item in named_once(request.partitions)
+    }
     return OffsetCommitResponse(
         [
-            OffsetCommitResult(
-                item.topic, item.partition, await _commit_one(parts, request.group_id, item)
-            )
+            OffsetCommitResult(item.topic, item.partition, outcomes[item.topic, item.partition])
             for item in request.partitions
         ]
     )

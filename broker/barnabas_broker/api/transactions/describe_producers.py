@@ -8,7 +8,7 @@ from barnabas_common.messages.transactions import (
     DescribeProducersResponse,
 )
 from barnabas_common.runtime import Peer
-from barnabas_common.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition, named_once
 
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.log.producers.producer_state import unpack
@@ -17,8 +17,9 @@ from barnabas_broker.log.producers.producer_state import unpack
 async def handle_describe_producers(
     parts: BrokerParts, request: DescribeProducersRequest, _peer: Peer
 ) -> DescribeProducersResponse:
+    asked = named_once(request.partitions)
     return DescribeProducersResponse(
-        [_describe(parts, TopicPartition(i.topic, i.partition)) for i in request.partitions]
+        [_describe(parts, TopicPartition(item.topic, item.partition)) for item in asked]
     )
 
 

@@ -17,7 +17,7 @@ from barnabas_common.messages.transactions import (
 )
 from barnabas_common.record.transactional import marker_batch
 from barnabas_common.runtime import Peer
-from barnabas_common.topic_name import GROUP_METADATA_TOPIC
+from barnabas_common.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.api.parts import BrokerParts
@@ -28,6 +28,8 @@ from barnabas_broker.replica.leader.leadership import ACKS_ALL
 
 # As long as Kafka's `request.timeout.ms`, which is the limit there.
 _TIMEOUT_MS = 30_000
+# Of an administrator, who ends one transaction at a time. Each is an append.
+_MOST_MARKERS = 1000
 
 
 async def handle_write_txn_markers(
@@ -73,7 +75,8 @@ async def handle_abort_by_administrator(
 
     Only by an abort: a commit would make records count that no coordinator has decided on.
     """
-    if all(_may_be_an_administrators(marker) for marker in request.markers):
+    few = sum(len(marker.partitions) for marker in request.markers) <= _MOST_MARKERS
+    if few and all(_may_be_an_administrators(marker) for marker in request.markers):
         return await handle_write_txn_markers(parts, request, peer)
     return WriteTxnMarkersResponse(
         [
@@ -90,9 +93,10 @@ async def handle_abort_by_administrator(
 
 
 def _may_be_an_administrators(marker: WritableTxnMarker) -> bool:
-    """Whether it is an abort, with numbers that a batch can hold."""
+    """Whether it is an abort, with numbers that a batch can hold, where transactions may be."""
     possible = marker.producer_id >= 0 and 0 <= marker.producer_epoch < 2**15
-    return possible and not marker.transaction_result
+    elsewhere = all(asked.topic != TRANSACTION_STATE_TOPIC for asked in marker.partitions)
+    return possible and elsewhere and not marker.transaction_result
 
 
 def _result(

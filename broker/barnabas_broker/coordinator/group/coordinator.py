@@ -46,6 +46,8 @@ Response = TypeVar("Response", JoinGroupResponse, SyncGroupResponse)
 
 # Member ids end in one.
 _ANY_UUID = "00000000-0000-0000-0000-000000000000"
+# Each is compared with those of all members. A consumer has some.
+_MOST_PROTOCOLS = 1000
 _TOPIC_DELETED = "the topic was deleted"
 
 
@@ -181,13 +183,7 @@ class GroupCoordinator:
         error = self._groups.status(request.group_id)
         if not error and not self._joins.session_timeout_allowed(request.session_timeout_ms):
             error = ErrorCode.INVALID_SESSION_TIMEOUT
-        names = (protocol.name for protocol in request.protocols)
-        if not error and not fits(
-            f"{request.client_id}-{_ANY_UUID}",
-            f"{request.group_instance_id}-{_ANY_UUID}",
-            request.protocol_type,
-            *names,
-        ):
+        if not error and not _is_writable(request):
             error = ErrorCode.INVALID_REQUEST
         group = self._groups.get(request.group_id)
         if not error and group is None:
@@ -239,6 +235,17 @@ class GroupCoordinator:
                 ]
             )
         return LeaveGroupResponse(members=[self._syncs.leave(group, m) for m in request.members])
+
+
+def _is_writable(request: JoinGroupRequest) -> bool:
+    """Whether a record can hold what the member says of itself."""
+    names = [protocol.name for protocol in request.protocols]
+    return len(names) <= _MOST_PROTOCOLS and fits(
+        f"{request.client_id}-{_ANY_UUID}",
+        f"{request.group_instance_id}-{_ANY_UUID}",
+        request.protocol_type,
+        *names,
+    )
 
 
 def _answer(waiter: "asyncio.Future[Response]") -> Callable[[Response], None]:

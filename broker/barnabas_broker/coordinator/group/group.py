@@ -132,16 +132,18 @@ class Group:
             return bool(protocol_type and protocols)
         if self.protocol_type != protocol_type:
             return False
-        return any(
-            all(member.supports(name) for member in self.members.values()) for name, _ in protocols
-        )
+        return bool(self._supported_by_all({name for name, _ in protocols}))
+
+    def _supported_by_all(self, names: set[str]) -> set[str]:
+        """Those of the protocols that every member supports."""
+        for member in self.members.values():
+            names = names.intersection([name for name, _ in member.protocols])
+        return names
 
     def select_protocol(self) -> str:
         """Of the protocols that all support, the one most members prefer."""
         members = list(self.members.values())
-        candidates = {
-            name for name, _ in members[0].protocols if all(m.supports(name) for m in members)
-        }
+        candidates = self._supported_by_all({name for name, _ in members[0].protocols})
         votes = Counter(member.vote(candidates) for member in members)
         return votes.most_common(1)[0][0]
 

@@ -26,6 +26,8 @@ from barnabas_broker.coordinator.partition_log import (
 )
 
 _TOMBSTONES_IN_A_BATCH = 1000
+# Far below any sensible `max.message.bytes`, whatever the length of the group id is.
+_TOMBSTONE_BYTES_IN_A_BATCH = 65_536
 
 
 class GroupLog:
@@ -104,12 +106,11 @@ class GroupLog:
         keys = [encode_offset_key(OffsetKey(group_id, *key)) for key in offsets]
         if and_group:
             keys.append(encode_group_key(group_id))
-        starts = range(0, len(keys), _TOMBSTONES_IN_A_BATCH)
+        longest = max(map(len, keys), default=1)
+        step = min(_TOMBSTONES_IN_A_BATCH, max(_TOMBSTONE_BYTES_IN_A_BATCH // longest, 1))
+        starts = range(0, len(keys), step)
         appends = [
-            self._append(
-                partition,
-                [KeyValue(key, None) for key in keys[start : start + _TOMBSTONES_IN_A_BATCH]],
-            )
+            self._append(partition, [KeyValue(key, None) for key in keys[start : start + step]])
             for start in starts
         ]
         error, removed = ErrorCode.NONE, []
@@ -118,7 +119,7 @@ class GroupLog:
             if written.error:
                 error = error or commit_error(written.error)
                 continue
-            chunk = offsets[start : start + _TOMBSTONES_IN_A_BATCH]
+            chunk = offsets[start : start + step]
             removed += [(key, written.base_offset + n) for n, key in enumerate(chunk)]
         return error, removed
 

@@ -52,9 +52,6 @@ class Member:
         """Whether it waits for its coordinator, so that it cannot be expected to heartbeat."""
         return self.answer_join is not None or self.answer_sync is not None
 
-    def supports(self, protocol: str) -> bool:
-        return any(name == protocol for name, _ in self.protocols)
-
     def vote(self, candidates: Container[str]) -> str:
         """The first protocol of its own list that is a candidate."""
         return next(name for name, _ in self.protocols if name in candidates)

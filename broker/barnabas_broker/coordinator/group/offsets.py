@@ -189,7 +189,11 @@ class Offsets:
         if not self._groups.is_here(group):
             return ErrorCode.NOT_COORDINATOR
         committed = group.committed
-        known = [key for key in keys if key in committed.offsets or committed.is_pending(key)]
+        known = [
+            key
+            for key in dict.fromkeys(keys)
+            if key in committed.offsets or committed.is_pending(key)
+        ]
         if not known:
             return ErrorCode.NONE
         partition = self._groups.partition_of(group)
@@ -260,7 +264,7 @@ class Offsets:
         else:
             error = await self.remove(group, expired, "offsets.retention.minutes are over")
         if error:
-            logger.warning("tombstones of group %s: %s", group.group_id, error.name)
+            logger.warning("tombstones of group %r: %s", group.group_id, error.name)
 
 
 def check_commit(group: Group, request: OffsetCommitRequest) -> ErrorCode:

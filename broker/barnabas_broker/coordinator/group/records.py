@@ -32,6 +32,7 @@ _WRITTEN_VALUE_VERSION = 3
 _FLEXIBLE_VERSION = 4
 # A group commits the same partitions again and again.
 _KEYS_REMEMBERED = 10_000
+_LONGEST_REMEMBERED = 255
 
 
 class OffsetKey(NamedTuple):
@@ -88,14 +89,21 @@ class GroupValue:
 # ---- writing
 
 
-@lru_cache(_KEYS_REMEMBERED)
 def encode_offset_key(key: OffsetKey) -> bytes:
+    encode = _remembered if len(key.group_id) <= _LONGEST_REMEMBERED else _encode_offset_key
+    return encode(key)
+
+
+def _encode_offset_key(key: OffsetKey) -> bytes:
     fields = FieldWriter()
     fields.int16(_OFFSET_KEY_VERSION)
     fields.string(key.group_id)
     fields.string(key.topic)
     fields.int32(key.partition)
     return fields.data
+
+
+_remembered = lru_cache(_KEYS_REMEMBERED)(_encode_offset_key)
 
 
 def encode_group_key(group_id: str) -> bytes:

@@ -16,6 +16,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.coordinator.internal_topic import InternalTopic
 from barnabas_broker.coordinator.key_partition import partition_of_key
+from barnabas_broker.coordinator.record_fields import fits
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.serve.verification import Unverified, no_coordinator
 
@@ -42,6 +43,8 @@ class VerificationChannel:
         self, unverified: Unverified, timeout: float
     ) -> Mapping[TopicPartition, ErrorCode]:
         """What the coordinator answers; the producer repeats its request if there is none."""
+        if not fits(unverified.transactional_id):  # its coordinator would refuse it
+            return dict.fromkeys(unverified.partitions, ErrorCode.INVALID_REQUEST)
         address = await self._coordinator_of(unverified.transactional_id)
         if address is None:
             return await no_coordinator(unverified, timeout)

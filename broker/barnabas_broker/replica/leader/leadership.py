@@ -24,6 +24,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_broker.log.appended import Appended
 from barnabas_broker.log.producers.verification import VerificationGuard
+from barnabas_broker.log.record_validation import Unpacking
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.leader.durability import Durability
 from barnabas_broker.replica.leader.environment import LeaderEnvironment
@@ -42,12 +43,7 @@ from barnabas_broker.replica.leader.in_sync import (
     effective_min_in_sync,
     out_of_sync_replicas,
 )
-from barnabas_broker.replica.leader.isr_changes import (
-    Proposal,
-    after_answer,
-    expansion,
-    shrinking,
-)
+from barnabas_broker.replica.leader.isr_changes import Proposal, after_answer, expansion, shrinking
 from barnabas_broker.replica.leader.last_replica import LastReplicaStanding
 from barnabas_broker.replica.purgatory import DelayedOperations
 
@@ -140,9 +136,10 @@ class Leadership:
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         guard: VerificationGuard | None = None,
+        unpacking: Unpacking | None = None,
     ) -> Appended:
         """Append a producer's batches and wake the requests that wait for them. `guard` shows that
-        the coordinator knows of the transaction that a batch begins.
+        the coordinator knows of the transaction that a batch begins. `unpacking`: see `Unpacking`.
 
         Raises:
             NotEnoughReplicasError: acks=all and too few members in the ISR; nothing was written.
@@ -154,7 +151,7 @@ class Leadership:
                 f" {list(self.isr.committed)}, {self.min_in_sync} are needed"
             )
         end_before = self.log.log_end_offset
-        appended = self.log.append_as_leader(records, self.epoch, now_ms, origin, guard)
+        appended = self.log.append_as_leader(records, self.epoch, now_ms, origin, guard, unpacking)
         if self.log.log_end_offset == end_before:  # a retry of what was appended before
             return appended
         self._note_caught_up(end_before)

@@ -11,12 +11,12 @@ from barnabas_common.messages.fetch import (
     FetchRequest,
     FetchResponse,
 )
-from barnabas_common.topic_partition import TopicPartition
+from barnabas_common.topic_partition import TopicPartition, named_once
 
 from barnabas_broker.replica.damaged_replicas import DamagedReplicas
 from barnabas_broker.replica.deadlines import Deadlines, Waiter
 from barnabas_broker.replica.partition.partitions import Partitions
-from barnabas_broker.replica.serve.fetch_isolation import FetchIsolation
+from barnabas_broker.replica.serve.fetch_isolation import ISOLATION_LEVELS, FetchIsolation
 from barnabas_broker.replica.serve.read_result import read_records, refused_fetch
 
 
@@ -39,6 +39,9 @@ class ConsumerFetches:
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
         """Answer immediately if there are `min_bytes` or an error; otherwise wait for more."""
+        if request.isolation_level not in ISOLATION_LEVELS:
+            return FetchResponse(ErrorCode.INVALID_REQUEST)
+        request.partitions = named_once(request.partitions)
         deadline = self._now() + request.max_wait_ms / 1000
         timed_out = request.max_wait_ms <= 0 or not request.partitions
         answers = self._read_all(request)

@@ -4,8 +4,8 @@ from enum import Enum, auto
 
 from barnabas_broker.log.unified_log import UnifiedLog
 
-READ_COMMITTED = 1
-"""The `isolation_level` of a request; 0 is read_uncommitted."""
+READ_UNCOMMITTED, READ_COMMITTED = ISOLATION_LEVELS = (0, 1)
+"""What the `isolation_level` of a request may be."""
 
 
 class FetchIsolation(Enum):

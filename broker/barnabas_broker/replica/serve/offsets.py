@@ -1,6 +1,9 @@
 """ListOffsets and OffsetForLeaderEpoch: where logs, timestamps and leader epochs start or end."""
 
+from collections import Counter
+
 from barnabas_common.errors import KafkaError, OffsetNotAvailableError
+from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -18,7 +21,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.replica.leader.leadership import Leadership
 from barnabas_broker.replica.partition.partitions import Partitions
-from barnabas_broker.replica.serve.fetch_isolation import FetchIsolation
+from barnabas_broker.replica.serve.fetch_isolation import ISOLATION_LEVELS, FetchIsolation
 
 
 class OffsetLookups:
@@ -28,9 +31,22 @@ class OffsetLookups:
         self._partitions = partitions
 
     async def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        """List offsets. LATEST is the high watermark for a consumer, the log end for a follower."""
+        """List offsets. LATEST is the high watermark for a consumer, the log end for a follower.
+
+        As in Kafka a partition that is named twice is refused.
+        """
+        if request.isolation_level not in ISOLATION_LEVELS:
+            return ListOffsetsResponse([_invalid(item) for item in request.partitions])
         isolation = FetchIsolation.of(request.replica_id >= 0, request.isolation_level)
-        return ListOffsetsResponse([self._list(item, isolation) for item in request.partitions])
+        named = Counter((item.topic, item.partition) for item in request.partitions)
+        return ListOffsetsResponse(
+            [
+                self._list(item, isolation)
+                if named[item.topic, item.partition] == 1
+                else _invalid(item)
+                for item in request.partitions
+            ]
+        )
 
     def _list(self, item: ListOffsetsPartition, isolation: FetchIsolation) -> ListedOffset:
         key = TopicPartition(item.topic, item.partition)
@@ -62,6 +78,10 @@ class OffsetLookups:
             return EpochEndOffset(*key, leader_epoch=epoch, end_offset=end_offset)
         except KafkaError as error:
             return EpochEndOffset(*key, error.code)
+
+
+def _invalid(item: ListOffsetsPartition) -> ListedOffset:
+    return ListedOffset(item.topic, item.partition, ErrorCode.INVALID_REQUEST)
 
 
 def _look_up(

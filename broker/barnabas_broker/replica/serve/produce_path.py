@@ -18,6 +18,7 @@ from barnabas_common.topic_name import INTERNAL_TOPICS
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.log.append_origin import AppendOrigin
+from barnabas_broker.log.record_validation import Unpacking, has_too_many_batches
 from barnabas_broker.replica.deadlines import Deadlines
 from barnabas_broker.replica.leader.leadership import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 from barnabas_broker.replica.partition.partition import Partition
@@ -27,11 +28,9 @@ from barnabas_broker.replica.serve.produce_refusals import (
     check_all_appended,
     invalid_acks,
     refusal_of,
+    too_many_batches,
 )
-from barnabas_broker.replica.serve.verification import (
-    TransactionVerification,
-    Verified,
-)
+from barnabas_broker.replica.serve.verification import TransactionVerification, Verified
 
 # The attributes of most batches, below that of a transactional one.
 _ATTRIBUTES, _TRANSACTIONAL = slice(22, 23), b"\x10"
@@ -82,8 +81,11 @@ class ProducePath:
         acks = request.acks
         if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
             return ProduceResponse([invalid_acks(item, acks) for item in request.partitions])
+        if has_too_many_batches([item.records for item in request.partitions]):
+            return too_many_batches(request)
         uncommitted: list[_Uncommitted] = []
         produced: list[ProducedPartition] = []
+        unpacking = Unpacking()
         if verified is None and request.transactional_id:
             verified = await self.verification.verify(request)
         now_ms = self._clock.wall_ms()
@@ -95,7 +97,10 @@ class ProducePath:
                     key = TopicPartition(item.topic, item.partition)
                     produced.append(self._refused(key, refusal))
                     continue
-            produced.append(self._append(item, acks, now_ms, origin, verified, uncommitted))
+            unpacking.begin_append()
+            produced.append(
+                self._append(item, acks, now_ms, origin, verified, unpacking, uncommitted)
+            )
         if uncommitted:
             await self._until_safe(acks, uncommitted, request.timeout_ms)
         if acks == ACKS_NONE:
@@ -110,6 +115,7 @@ class ProducePath:
         now_ms: int,
         origin: AppendOrigin,
         verified: Verified | None,
+        unpacking: Unpacking,
         uncommitted: list[_Uncommitted],
     ) -> ProducedPartition:
         key = TopicPartition(item.topic, item.partition)
@@ -117,7 +123,7 @@ class ProducePath:
             partition = self._partitions.hosted(key)
             leadership = partition.lead()
             guard = None if verified is None else verified.guard_for(key)
-            appended = leadership.append(item.records, acks, now_ms, origin, guard)
+            appended = leadership.append(item.records, acks, now_ms, origin, guard, unpacking)
         except KafkaError as error:
             return self._refused(key, error)
         result = ProducedPartition(
@@ -155,12 +161,8 @@ class ProducePath:
         deadline = self._clock.monotonic() + timeout_ms / 1000
         produce = DelayedProduce(self._deadlines, deadline)
         for _, partition, required_offset in waiting:
-            delayed_operations = partition.delayed_operations
-            park = (
-                delayed_operations.park_produce
-                if acks == ACKS_ALL
-                else delayed_operations.park_flush
-            )
+            delayed = partition.delayed_operations
+            park = delayed.park_produce if acks == ACKS_ALL else delayed.park_flush
             park(required_offset, produce)
         await produce.waiter
         for (result, partition, _), outcome in zip(waiting, produce.errors, strict=True):
