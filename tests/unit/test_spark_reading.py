@@ -1,11 +1,14 @@
 """One Spark task reads exactly its planned offsets, or fails and says why."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from barnabas_common.errors import UnknownTopicOrPartitionError
 from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.topic_partition import TopicPartition
 from pyspark_barnabas.options import ReadOptions
 from pyspark_barnabas.reading.columns import ARROW_HEADERS, ARROW_SCHEMA, within_spark
 from pyspark_barnabas.reading.errors import DataLossError
@@ -204,6 +207,31 @@ async def test_a_deleted_topic_is_data_loss():
         reader = RangeReader(ReadOptions(brokers.bootstrap), missing, brokers.runtime)
         with pytest.raises(DataLossError, match="topic 'gone' was deleted"):
             await reader.open()
+
+
+@pytest.mark.parametrize("fail", [True, False])
+async def test_a_topic_deleted_while_the_task_looks_for_its_place(fail: bool):
+    """Retention has deleted its start; when it asks where the log begins, the topic is gone."""
+
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        brokers.log().start = 5
+        options = ReadOptions(brokers.bootstrap, {"flights": None}, fail_on_data_loss=fail)
+        reader = RangeReader(options, OffsetRange("flights", 0, 0, 10), brokers.runtime)
+        await reader.open()
+
+        async def vanished(_: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+            raise UnknownTopicOrPartitionError("topic 'flights' does not exist")
+
+        reader._consumer.beginning_offsets = vanished
+        try:
+            if fail:
+                with pytest.raises(DataLossError, match="PARTITIONS_DELETED"):
+                    await reader.next_table()
+            else:
+                assert await reader.next_table() is None
+        finally:
+            await reader.close()
 
 
 async def test_headers_when_asked_for():

@@ -145,13 +145,19 @@ class RangeReader:
             return None
         except OffsetOutOfRangeError as error:
             self._fault = str(error)
+            await self._place_again(position)
+            return None
+        self._fault = ""
+        return table
+
+    async def _place_again(self, position: int) -> None:
+        try:
             await self._pass_deleted(position)
             # The high watermark of a new leader may be lower for a moment.
             await asyncio.sleep(_POLL_MS / 1000)
             self._consumer.seek(self._tp, await self._consumer.position(self._tp))
-            return None
-        self._fault = ""
-        return table
+        except UnknownTopicOrPartitionError as error:
+            self._note_gone(str(error))
 
     async def _pass_deleted(self, position: int) -> None:
         """Retention may have deleted planned records: fail, or skip them."""

@@ -50,7 +50,7 @@ class StreamPlanner:
         self._fail = options.fail_on_data_loss
         self._offsets = OffsetReader(options, runtime)
         self._delay = TriggerDelay(
-            options.min_offsets_per_trigger or 0, options.max_trigger_delay_ms, _now_ms()
+            options.min_offsets_per_trigger or 0, options.max_trigger_delay_ms
         )
         self._target: StreamOffsets | None = None  # of Trigger.AvailableNow
         self._lower_since: dict[TopicPartition, float] = {}
