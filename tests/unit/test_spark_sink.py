@@ -126,6 +126,7 @@ def test_a_topic_is_only_appended_to(writer: Any) -> None:
         ("value string, partition long", "partition attribute type must be INT"),
         ("value string, headers array<string>", "headers attribute type must be ARRAY<STRUCT"),
         ("value string, offset long", "the sink has no column 'offset'"),
+        ("value string, key string, Value binary", "AMBIGUOUS_REFERENCE.*occurs twice.*Value"),
     ],
 )
 def test_a_column_that_cannot_be_written_is_named(schema: str, words: str) -> None:
@@ -190,6 +191,8 @@ def test_headers_are_taken_with_names_in_any_case_and_a_null_one_is_named() -> N
     assert [row.headers for row in rows_of(batch, "out")] == [[("h", None)]]
     with pytest.raises(ColumnError, match="a header is null"):
         rows_of(_batch(value=["a"], headers=pa.array([[None]], kind)), "out")
+    with pytest.raises(ColumnError, match="the key of a header is null"):
+        rows_of(_batch(value=["a"], headers=pa.array([[{"Key": None}]], kind)), "out")
 
 
 def test_a_null_topic_is_an_error_with_kafkas_name() -> None:

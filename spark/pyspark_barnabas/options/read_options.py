@@ -17,6 +17,7 @@ from pyspark_barnabas.options.limits import (
 )
 from pyspark_barnabas.options.names import BATCH_ONLY, SOURCES, STREAM_ONLY, check_names
 from pyspark_barnabas.options.values import (
+    MOST_INT,
     Given,
     OptionError,
     boolean,
@@ -89,11 +90,11 @@ def _parsed(given: Given, mode: Mode) -> ReadOptions:
         ending=ending_limit(given),
         fail_on_data_loss=boolean(given, "failOnDataLoss", True),
         include_headers=boolean(given, "includeHeaders", False),
-        min_partitions=integer(given, "minPartitions", 0, minimum=1),
+        min_partitions=integer(given, "minPartitions", 0, 1, MOST_INT),
         max_records_per_partition=optional_integer(given, "maxRecordsPerPartition"),
         poll_timeout_ms=_poll_timeout_ms(given),
-        offset_retries=integer(given, "fetchOffset.numRetries", ReadOptions.offset_retries),
-        offset_retry_interval_ms=integer(
+        offset_retries=_int(given, "fetchOffset.numRetries", ReadOptions.offset_retries),
+        offset_retry_interval_ms=_int(
             given, "fetchOffset.retryIntervalMs", ReadOptions.offset_retry_interval_ms
         ),
         group_id=_named(given, "kafka.group.id"),
@@ -180,10 +181,14 @@ def _limits_per_trigger(given: Given) -> tuple[int | None, int | None]:
 
 def _poll_timeout_ms(given: Given) -> int:
     old, name = "pollTimeoutMs", "kafkaConsumer.pollTimeoutMs"
-    found = integer(given, name, integer(given, old, ReadOptions.poll_timeout_ms))
-    if old.lower() in given and found != integer(given, old, 0):
+    found = _int(given, name, _int(given, old, ReadOptions.poll_timeout_ms))
+    if old.lower() in given and found != _int(given, old, 0):
         raise OptionError(f"{old} and {name} contradict one another")
     return found
+
+
+def _int(given: Given, name: str, default: int) -> int:
+    return integer(given, name, default, maximum=MOST_INT)
 
 
 def _named(given: Given, name: str) -> str | None:

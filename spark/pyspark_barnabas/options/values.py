@@ -14,6 +14,7 @@ Given = Mapping[str, str]
 
 # The most that Spark, in Java, and the protocol have room for.
 MOST = 2**63 - 1
+MOST_INT = 2**31 - 1
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _DURATION = re.compile(r"([0-9]{1,12})\s*([a-z]*)")
 _MILLISECONDS = {
@@ -59,13 +60,15 @@ def boolean(given: Given, name: str, default: bool) -> bool:
     return text == "true"
 
 
-def integer(given: Given, name: str, default: int, minimum: int = 0) -> int:
+def integer(given: Given, name: str, default: int, minimum: int = 0, maximum: int = MOST) -> int:
     text = given.get(name.lower())
     if text is None:
         return default
     number = decimal(text)
     if number is None or number < minimum:
         raise OptionError(f"{name} must be a whole number, {minimum} or more, not {text!r:.50}")
+    if number > maximum:
+        raise OptionError(f"{name} must be {maximum} or less, not {number}")
     return number
 
 
