@@ -109,14 +109,20 @@ class DecisionLog:
 
     async def _open(self) -> None:
         topic = self._options.decisions_topic
-        topic_id = await self._topic_id(topic)
         number = partition_for_key(self._job.encode(), decisions_topic.PARTITIONS)
         self.partition = TopicPartition(topic, number)
-        self._name = (self._options.bootstrap_servers, topic_id, number)
-        if self._name not in self._cache:
-            async with self._admin() as admin:
-                await decisions_topic.check(admin, topic)
-            self._cache[self._name] = _Read()
+        self._reason = "no answer"
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                self._name = (self._options.bootstrap_servers, await self._topic_id(topic), number)
+                if self._name not in self._cache:
+                    async with self._admin() as admin:
+                        await decisions_topic.check(admin, topic)
+                    self._cache[self._name] = _Read()
+        except TimeoutError:
+            raise DecisionsTopicError(
+                f"{topic}: it cannot be created, or no broker knows it yet: {self._reason}"
+            ) from None
         start = (await self._consumer.beginning_offsets([self.partition]))[self.partition]
         if start:
             raise DecisionsTopicError(
@@ -127,17 +133,10 @@ class DecisionLog:
 
     async def _topic_id(self, topic: str) -> str:
         """Creates the topic if need be; another task may be creating it just now."""
-        reason = ""
-        try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
-                while (info := (await self._consumer.list_topics([topic])).get(topic)) is None:
-                    async with self._admin() as admin:
-                        reason = await decisions_topic.create(admin, topic)
-                    await asyncio.sleep(_POLL_MS / 1000)
-        except TimeoutError:
-            raise DecisionsTopicError(
-                f"{topic}: it cannot be created, or no broker knows it yet: {reason or 'no answer'}"
-            ) from None
+        while (info := (await self._consumer.list_topics([topic])).get(topic)) is None:
+            async with self._admin() as admin:
+                self._reason = await decisions_topic.create(admin, topic) or self._reason
+            await asyncio.sleep(_POLL_MS / 1000)
         return info.topic_id
 
     def _admin(self) -> Admin:

@@ -4,6 +4,7 @@ Another may have created it, or changed its settings. A decision that is lost la
 is written twice, so such a topic is refused before anything is written.
 """
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,11 +14,13 @@ from barnabas_common.errors import (
     BarnabasError,
     InvalidReplicationFactorError,
     TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
 )
 from barnabas_common.messages.metadata import TopicMetadata
 
 # Fixed: a job is found by its hash, also after partitions were added to the topic.
 PARTITIONS = 16
+_PAUSE_SECONDS = 0.2
 _LAG_MS = 3_600_000
 _CONFIGS = {
     "cleanup.policy": "compact",
@@ -55,8 +58,7 @@ async def create(admin: Admin, topic: str) -> str:
 
 async def check(admin: Admin, topic: str) -> None:
     """Raise DecisionsTopicError, with all reasons, if the topic cannot keep decisions."""
-    described = await admin.describe_topic(topic)
-    configs = {s.name: s.value for s in await admin.describe_configs(topic)}
+    described, configs = await _described(admin, topic)
     if reasons := faults(described, configs, await _safety(admin)):
         raise DecisionsTopicError(
             f"{topic!r} cannot keep decisions: {'; '.join(reasons)}. Nothing is written. Change"
@@ -83,6 +85,16 @@ def faults(topic: TopicMetadata, configs: Mapping[str, str], wanted: Safety) -> 
         lag = configs["min.compaction.lag.ms"]
         found.append(f"its min.compaction.lag.ms is {lag} and must be {_LAG_MS} or more")
     return found
+
+
+async def _described(admin: Admin, topic: str) -> tuple[TopicMetadata, dict[str, str]]:
+    """Asked again until the broker that is asked knows it: they learn of topics one by one."""
+    while True:
+        try:
+            described = await admin.describe_topic(topic)
+            return described, {s.name: s.value for s in await admin.describe_configs(topic)}
+        except UnknownTopicOrPartitionError:
+            await asyncio.sleep(_PAUSE_SECONDS)
 
 
 async def _safety(admin: Admin) -> Safety:
