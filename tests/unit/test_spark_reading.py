@@ -58,10 +58,12 @@ def offsets(tables: list[pa.Table]) -> list[int]:
     return [offset for table in tables for offset in table["offset"].to_pylist()]
 
 
-async def test_exactly_the_planned_offsets_though_batches_lie_across_both_ends():
+@pytest.mark.parametrize("size", [10, 50])
+async def test_exactly_the_planned_offsets_though_batches_lie_across_both_ends(size: int):
+    """Larger batches are decoded by numpy."""
     async with ScriptedBrokers() as brokers:
-        for first in range(0, 100, 10):
-            append(brokers.log(), first, 10)
+        for first in range(0, 100, size):
+            append(brokers.log(), first, size)
         tables = await read(brokers, 15, 73)
     assert offsets(tables) == list(range(15, 73))
     values = [value for table in tables for value in table["value"].to_pylist()]
