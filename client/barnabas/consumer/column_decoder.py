@@ -27,7 +27,7 @@ from barnabas_common.record.recompress import uncompressed
 # Beyond these, sums may not fit into what Arrow and numpy have for them.
 _MOST_BYTES = 2**31 - 1
 _MOST_BASE = 2**62
-# Numbers of more bytes are legal, but nobody writes them.
+# Numbers of more bytes are legal, but no real record has one.
 _VARINT_BYTES = 5
 # So many records in each batch, for what numpy costs for each batch.
 _RECORDS_WORTHWHILE = 16

@@ -37,7 +37,7 @@ def share_out(limit: int, starts: Positions, ends: Positions) -> dict[TopicParti
 class TriggerDelay:
     """Whether a batch is held back; times in ms, on any clock that does not run backwards.
 
-    The first one never is, as with Kafka's source: nobody knows when the last one was.
+    The first one never is, as with Kafka's source: when the last one was is not known.
     """
 
     def __init__(self, min_offsets: int, max_delay_ms: int) -> None:
