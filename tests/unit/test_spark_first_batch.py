@@ -88,6 +88,19 @@ async def test_a_first_batch_without_records_is_followed_by_those_that_come(held
         await restarted.close()
 
 
+async def test_before_spark_4_2_a_query_does_not_start_behind_the_end_of_its_first_batch():
+    """There Spark asks for the end of the first batch before it asks for its start."""
+    async with ScriptedBrokers() as brokers:
+        fill(brokers, 0, 5)
+        planner = planner_of(brokers, startingOffsets="latest")
+        end = kept(await planner.newest_without_start())
+        fill(brokers, 0, 3)
+        assert await planner.plan(await initial_again(planner), end) == []
+        following = kept(await planner.newest_without_start())
+        assert planned(await planner.plan(end, following)) == [(0, 5, 8)]
+        await planner.close()
+
+
 async def test_a_batch_without_news_ends_in_the_same_text():
     async with ScriptedBrokers() as brokers:
         planner = planner_of(brokers, startingOffsets="earliest")

@@ -8,9 +8,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from barnabas_common.errors import UnknownTopicOrPartitionError
+from barnabas_common.errors import BarnabasError, UnknownTopicOrPartitionError
 from barnabas_common.runtime import Runtime, new_uuid, system_randomness
 from barnabas_common.topic_partition import TopicPartition
 
@@ -100,7 +101,14 @@ class StreamPlanner:
         return StreamOffsets(ends, reach.topic_ids, group_id, began)
 
     async def newest_without_start(self) -> StreamOffsets:
-        """As `latest` of a Spark before 4.2, which does not say where a batch starts."""
+        """As `latest` of a Spark before 4.2, which does not say where a batch starts.
+
+        It asks for the start of a new query afterwards, which must not be behind this end. Whether
+        the query is new is not known here; if it is not, its start does not matter.
+        """
+        if self._newest is None:
+            with suppress(BarnabasError, ValueError, RuntimeError):
+                await self.initial()
         assigned = await self._offsets.existing()
         ends = await self._offsets.latest(assigned.partitions)
         group_id = self._newest.group_id if self._newest else self.group_id()
