@@ -71,6 +71,28 @@ async def test_exactly_the_planned_offsets_though_batches_lie_across_both_ends(s
     assert all(table.schema == ARROW_SCHEMA for table in tables)
 
 
+@pytest.mark.parametrize(
+    ("end", "given", "asked_for"),
+    [
+        (100, {}, 262_144),
+        (10_000, {}, 1_280_000),
+        (1_000_000, {}, 4_194_304),
+        (100, {"max_partition_fetch_bytes": 7_000}, 7_000),
+    ],
+)
+async def test_a_short_range_does_not_fetch_megabytes_that_it_does_not_need(
+    end: int, given: dict[str, int], asked_for: int
+):
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 100)
+        options = ReadOptions(brokers.bootstrap, {brokers.topic: None}, consumer=given)
+        reader = RangeReader(options, OffsetRange(brokers.topic, 0, 0, end), brokers.runtime)
+        await reader.open()
+        await reader.next_table()
+        await reader.close()
+    assert brokers.fetched[0].partitions[0].max_bytes == asked_for
+
+
 async def test_a_planned_end_above_the_high_watermark_is_waited_for():
     async with ScriptedBrokers() as brokers:
         append(brokers.log(), 0, 10)
