@@ -91,6 +91,12 @@ def test_a_corrupt_record_is_refused_and_changes_nothing(key: bytes, value: byte
     assert states == {}
 
 
+def test_a_claim_without_a_prefix_is_an_older_one():
+    states: dict[str, JobState] = {}
+    apply(states, b'["claim","query","run","2-0"]', b'{"batch":7,"task":11}')
+    assert states["query"].claims[SLOT].prefix == "spark"
+
+
 def test_a_transaction_without_a_claim_is_found():
     states: dict[str, JobState] = {}
     apply(states, *claim_record(Attempt(BATCH, 2, 11), SLOT, "p"))

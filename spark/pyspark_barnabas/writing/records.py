@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from barnabas import PreparedTransaction
 
 from pyspark_barnabas.writing.identity import Attempt, Batch
+from pyspark_barnabas.writing.options import WriteOptions
 
 Encoded = tuple[bytes, bytes | None]
 T = TypeVar("T")
@@ -191,9 +192,12 @@ def _slot(run: Any, name: str) -> Slot:
 
 
 def _claim(value: dict[str, Any]) -> Claim:
-    batch, task = _typed(value["batch"], int), _typed(value["task"], int)
     return Claim(
-        batch, task, _typed(value["prefix"], str), _typed(value.get("retired", False), bool)
+        _typed(value["batch"], int),
+        _typed(value["task"], int),
+        # A topic of decisions may be older than the field.
+        _typed(value.get("prefix", WriteOptions.prefix), str),
+        _typed(value.get("retired", False), bool),
     )
 
 
