@@ -160,7 +160,8 @@ def test_a_partition_whose_end_lies_below_its_start_gets_nothing():
 
 
 def test_a_batch_with_too_few_offsets_is_held_back_for_a_limited_time():
-    delay = TriggerDelay(min_offsets=100, max_delay_ms=1_000, now_ms=0)
+    delay = TriggerDelay(min_offsets=100, max_delay_ms=1_000)
+    assert not delay.holds_back(1, now_ms=0), "the first batch of a run waits for nothing"
     assert delay.holds_back(99, now_ms=10)
     assert not delay.holds_back(100, now_ms=20)
     assert delay.holds_back(1, now_ms=1_019)

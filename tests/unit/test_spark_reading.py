@@ -1,11 +1,14 @@
 """One Spark task reads exactly its planned offsets, or fails and says why."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from barnabas_common.errors import UnknownTopicOrPartitionError
 from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.topic_partition import TopicPartition
 from pyspark_barnabas.options import ReadOptions
 from pyspark_barnabas.reading.columns import ARROW_HEADERS, ARROW_SCHEMA, within_spark
 from pyspark_barnabas.reading.errors import DataLossError
@@ -55,15 +58,39 @@ def offsets(tables: list[pa.Table]) -> list[int]:
     return [offset for table in tables for offset in table["offset"].to_pylist()]
 
 
-async def test_exactly_the_planned_offsets_though_batches_lie_across_both_ends():
+@pytest.mark.parametrize("size", [10, 50])
+async def test_exactly_the_planned_offsets_though_batches_lie_across_both_ends(size: int):
+    """Larger batches are decoded by numpy."""
     async with ScriptedBrokers() as brokers:
-        for first in range(0, 100, 10):
-            append(brokers.log(), first, 10)
+        for first in range(0, 100, size):
+            append(brokers.log(), first, size)
         tables = await read(brokers, 15, 73)
     assert offsets(tables) == list(range(15, 73))
     values = [value for table in tables for value in table["value"].to_pylist()]
     assert values == [b"%d" % number for number in range(15, 73)]
     assert all(table.schema == ARROW_SCHEMA for table in tables)
+
+
+@pytest.mark.parametrize(
+    ("end", "given", "asked_for"),
+    [
+        (100, {}, 262_144),
+        (10_000, {}, 1_280_000),
+        (1_000_000, {}, 4_194_304),
+        (100, {"max_partition_fetch_bytes": 7_000}, 7_000),
+    ],
+)
+async def test_a_short_range_does_not_fetch_megabytes_that_it_does_not_need(
+    end: int, given: dict[str, int], asked_for: int
+):
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 100)
+        options = ReadOptions(brokers.bootstrap, {brokers.topic: None}, consumer=given)
+        reader = RangeReader(options, OffsetRange(brokers.topic, 0, 0, end), brokers.runtime)
+        await reader.open()
+        await reader.next_table()
+        await reader.close()
+    assert brokers.fetched[0].partitions[0].max_bytes == asked_for
 
 
 async def test_a_planned_end_above_the_high_watermark_is_waited_for():
@@ -204,6 +231,31 @@ async def test_a_deleted_topic_is_data_loss():
         reader = RangeReader(ReadOptions(brokers.bootstrap), missing, brokers.runtime)
         with pytest.raises(DataLossError, match="topic 'gone' was deleted"):
             await reader.open()
+
+
+@pytest.mark.parametrize("fail", [True, False])
+async def test_a_topic_deleted_while_the_task_looks_for_its_place(fail: bool):
+    """Retention has deleted its start; when it asks where the log begins, the topic is gone."""
+
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        brokers.log().start = 5
+        options = ReadOptions(brokers.bootstrap, {"flights": None}, fail_on_data_loss=fail)
+        reader = RangeReader(options, OffsetRange("flights", 0, 0, 10), brokers.runtime)
+        await reader.open()
+
+        async def vanished(_: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+            raise UnknownTopicOrPartitionError("topic 'flights' does not exist")
+
+        reader._consumer.beginning_offsets = vanished
+        try:
+            if fail:
+                with pytest.raises(DataLossError, match="PARTITIONS_DELETED"):
+                    await reader.next_table()
+            else:
+                assert await reader.next_table() is None
+        finally:
+            await reader.close()
 
 
 async def test_headers_when_asked_for():

@@ -126,6 +126,7 @@ def test_a_topic_is_only_appended_to(writer: Any) -> None:
         ("value string, partition long", "partition attribute type must be INT"),
         ("value string, headers array<string>", "headers attribute type must be ARRAY<STRUCT"),
         ("value string, offset long", "the sink has no column 'offset'"),
+        ("value string, key string, Value binary", "AMBIGUOUS_REFERENCE.*occurs twice.*Value"),
     ],
 )
 def test_a_column_that_cannot_be_written_is_named(schema: str, words: str) -> None:
@@ -190,6 +191,8 @@ def test_headers_are_taken_with_names_in_any_case_and_a_null_one_is_named() -> N
     assert [row.headers for row in rows_of(batch, "out")] == [[("h", None)]]
     with pytest.raises(ColumnError, match="a header is null"):
         rows_of(_batch(value=["a"], headers=pa.array([[None]], kind)), "out")
+    with pytest.raises(ColumnError, match="the key of a header is null"):
+        rows_of(_batch(value=["a"], headers=pa.array([[{"Key": None}]], kind)), "out")
 
 
 def test_a_null_topic_is_an_error_with_kafkas_name() -> None:
@@ -237,13 +240,13 @@ def state_of(*records: Any) -> JobState:
 
 
 def test_the_first_claim_of_a_batch_counts_and_the_other_takes_the_next_slot() -> None:
-    state = state_of(claim_record(ONE, SLOT), claim_record(OTHER, SLOT))
+    state = state_of(claim_record(ONE, SLOT, "p"), claim_record(OTHER, SLOT, "p"))
     assert state.owns(ONE, SLOT) and not state.owns(OTHER, SLOT)
     assert state.free_slot(OTHER) == Slot("run", 2, 1)
 
 
 def test_a_slot_serves_every_batch_of_its_run_once() -> None:
-    state = state_of(claim_record(ONE, SLOT))
+    state = state_of(claim_record(ONE, SLOT, "p"))
     following = Attempt(BATCH._replace(batch_id=8), 2, 20)
     assert state.free_slot(following) == SLOT
     assert state.free_slot(Attempt(Batch("query", 7, "later"), 2, 1)) == Slot("later", 2, 0)
@@ -251,11 +254,11 @@ def test_a_slot_serves_every_batch_of_its_run_once() -> None:
 
 def test_a_slot_that_was_retired_or_serves_a_later_batch_is_not_taken() -> None:
     following = Attempt(BATCH._replace(batch_id=8), 2, 20)
-    retired = retired_claim("query", SLOT, Claim(7, 11))
-    state = state_of(claim_record(ONE, SLOT), retired, claim_record(following, SLOT))
+    retired = retired_claim("query", SLOT, Claim(7, 11, "p"))
+    state = state_of(claim_record(ONE, SLOT, "p"), retired, claim_record(following, SLOT, "p"))
     assert not state.owns(following, SLOT)
     assert state.free_slot(following) == Slot("run", 2, 1)
-    state = state_of(claim_record(following, SLOT), claim_record(ONE, SLOT))
+    state = state_of(claim_record(following, SLOT, "p"), claim_record(ONE, SLOT, "p"))
     assert state.owns(following, SLOT) and not state.owns(ONE, SLOT)
     assert state.free_slot(ONE) == Slot("run", 2, 1)
 
@@ -263,9 +266,9 @@ def test_a_slot_that_was_retired_or_serves_a_later_batch_is_not_taken() -> None:
 def test_the_end_of_a_batch_ends_no_later_one_and_an_abort_no_other_run() -> None:
     other = Batch("query", 8, "later")
     state = state_of(
-        claim_record(ONE, SLOT),
-        claim_record(Attempt(other, 0, 1), Slot("later", 0, 0)),
-        retired_claim("query", Slot("run", 2, 1), Claim(7, 12)),
+        claim_record(ONE, SLOT, "p"),
+        claim_record(Attempt(other, 0, 1), Slot("later", 0, 0), "p"),
+        retired_claim("query", Slot("run", 2, 1), Claim(7, 12, "p")),
     )
     assert state.open_until(BATCH, commit=True) == [SLOT]
     following = BATCH._replace(batch_id=8)
@@ -278,11 +281,11 @@ def test_a_decision_and_a_forgotten_claim_are_read_back() -> None:
     transactions = (PreparedTransaction(transactional_id("p", "query", SLOT), 4711, 3),)
     decision = Decision(BATCH, True, transactions)
     state = state_of(
-        claim_record(ONE, SLOT), decision_record(decision), forgotten_claim("query", SLOT)
+        claim_record(ONE, SLOT, "p"), decision_record(decision), forgotten_claim("query", SLOT)
     )
     assert state == JobState(decision, {})
     assert transactions[0].transactional_id == "p-query-run-2-0"
-    assert state_of(claim_record(ONE, SLOT)).claims == {SLOT: Claim(7, 11)}
+    assert state_of(claim_record(ONE, SLOT, "p")).claims == {SLOT: Claim(7, 11, "p")}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,10 @@
-"""Columns as Arrow tables, for pandas, Polars and Spark. Only this module imports pyarrow."""
+"""Columns as Arrow tables, for pandas, Polars and Spark.
+
+Only this module and `column_decoder` import pyarrow.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas_common.errors import ClientError
 from barnabas_common.record.reader import Columns
@@ -33,12 +36,16 @@ def table_of(
     headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     if with_headers:
         schema = schema.append(pa.field("headers", headers))
+
+    def _binary(values: Any) -> Any:
+        return values if isinstance(values, pa.Array) else pa.array(values, pa.binary())
+
     batches = []
     for (topic, partition), columns in chunks:
         count = len(columns.offsets)
         arrays = [
-            pa.array(columns.keys, pa.binary()),
-            pa.array(columns.values, pa.binary()),
+            _binary(columns.keys),
+            _binary(columns.values),
             pa.repeat(pa.scalar(topic, pa.string()), count),
             pa.repeat(pa.scalar(partition, pa.int32()), count),
             pa.array(columns.offsets, pa.int64()),

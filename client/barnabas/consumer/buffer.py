@@ -104,7 +104,7 @@ class FetchBuffer:
                 continue
             if chunk.exhausted:
                 self._drop_head(chunk)
-            if columns.offsets:
+            if len(columns.offsets):
                 taken.append((chunk.state.topic_partition, columns))
         return taken
 

@@ -1,6 +1,7 @@
 """The batches that one fetch returned for one partition, decoded one by one on demand."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from barnabas_common.errors import CorruptMessageError
 from barnabas_common.record.aborted import AbortedBatches
@@ -116,14 +117,17 @@ class CompletedFetch:
         return columns
 
     def _columns(self, end: int, with_headers: bool) -> Columns:
-        return read_columns(
-            self._buffer,
-            self.state.position,
-            end,
-            self._check_crcs,
-            AbortedBatches(self._began),
-            with_headers,
-        )
+        wanted = self._buffer, self.state.position, end, self._check_crcs
+        columns = None
+        if not with_headers:
+            # Here, as numpy and pyarrow take long to import, and are needed for columns only.
+            with suppress(ImportError):
+                from barnabas.consumer.column_decoder import decode
+
+                columns = decode(*wanted, AbortedBatches(self._began))
+        if columns is None:
+            columns = read_columns(*wanted, AbortedBatches(self._began), with_headers)
+        return columns
 
     def _damaged_from(self) -> int:
         """The first offset of the first batch from the position on that cannot be decoded."""

@@ -42,14 +42,15 @@ R = TypeVar("R", bound=tuple[Any, ...])
 class Columns(NamedTuple):
     """Records as lists of the same length; the fields mean what they mean in `Record`.
 
-    `headers` is None unless they were asked for: most readers do not need them.
+    Or as arrays: of numpy for the numbers, of Arrow for keys and values. `headers` is None unless
+    they were asked for: most readers do not need them.
     """
 
-    offsets: list[int]
-    timestamps: list[int]
-    timestamp_types: list[int]
-    keys: list[bytes | None]
-    values: list[bytes | None]
+    offsets: Any
+    timestamps: Any
+    timestamp_types: Any
+    keys: Any
+    values: Any
     headers: list[list[tuple[str, bytes | None]]] | None = None
 
 

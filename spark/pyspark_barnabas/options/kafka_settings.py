@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from barnabas.cluster.options import parse_bootstrap_servers
 from barnabas.consumer import ConsumerConfig, ConsumerOptions
 from barnabas_common.errors import InvalidArgumentError
 
@@ -92,6 +93,10 @@ def bootstrap_servers(given: Given) -> str:
     servers = given.get("kafka.bootstrap.servers") or given.get("bootstrap.servers")
     if not servers:
         raise OptionError("the option kafka.bootstrap.servers is required: host:port,...")
+    try:
+        parse_bootstrap_servers(servers)
+    except InvalidArgumentError as error:
+        raise OptionError(f"kafka.bootstrap.servers: {error}") from None
     return servers
 
 

@@ -6,7 +6,7 @@ then `startingOffsetsByTimestamp`, then `startingOffsets`.
 
 from dataclasses import dataclass
 
-from pyspark_barnabas.options.values import Given, OptionError, by_partition
+from pyspark_barnabas.options.values import Given, OptionError, by_partition, decimal
 
 EARLIEST = -2
 LATEST = -1
@@ -63,15 +63,16 @@ def _by_timestamp(given: Given, which: str, latest_if_unmatched: bool) -> Limit 
     name = f"{which}Timestamp"
     text = given.get(name.lower())
     if text is not None:
-        if not text.strip().isdecimal():
-            raise OptionError(f"{name} must be a time in ms since 1970, not {text!r}")
-        return Limit(name, timestamps=int(text), latest_if_unmatched=latest_if_unmatched)
+        time = decimal(text)
+        if time is None:
+            raise OptionError(f"{name} must be a time in ms since 1970, not {text!r:.50}")
+        return Limit(name, timestamps=time, latest_if_unmatched=latest_if_unmatched)
     name = f"{which}OffsetsByTimestamp"
     text = given.get(name.lower())
     if text is None:
         return None
     try:
-        timestamps = by_partition(name, text)
+        timestamps = by_partition(text)
         if any(time < 0 for times in timestamps.values() for time in times.values()):
             raise ValueError(text)
     except ValueError:
@@ -90,7 +91,7 @@ def _offsets(given: Given, name: str, default: int) -> Offsets:
     if word in words:
         return words[word]
     try:
-        offsets = by_partition(name, text)
+        offsets = by_partition(text)
         if any(o < EARLIEST for by_p in offsets.values() for o in by_p.values()):
             raise ValueError(text)
     except ValueError:

@@ -1,8 +1,8 @@
 """All options of one query, parsed and checked."""
 
-import json
 import logging
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,13 +17,16 @@ from pyspark_barnabas.options.limits import (
 )
 from pyspark_barnabas.options.names import BATCH_ONLY, SOURCES, STREAM_ONLY, check_names
 from pyspark_barnabas.options.values import (
+    MOST_INT,
     Given,
     OptionError,
     boolean,
+    check_topic,
     duration_ms,
     integer,
+    json_of,
     optional_integer,
-    whole,
+    partition_number,
 )
 
 Mode = Literal["batch", "stream"]
@@ -87,11 +90,11 @@ def _parsed(given: Given, mode: Mode) -> ReadOptions:
         ending=ending_limit(given),
         fail_on_data_loss=boolean(given, "failOnDataLoss", True),
         include_headers=boolean(given, "includeHeaders", False),
-        min_partitions=integer(given, "minPartitions", 0, minimum=1),
+        min_partitions=integer(given, "minPartitions", 0, 1, MOST_INT),
         max_records_per_partition=optional_integer(given, "maxRecordsPerPartition"),
         poll_timeout_ms=_poll_timeout_ms(given),
-        offset_retries=integer(given, "fetchOffset.numRetries", ReadOptions.offset_retries),
-        offset_retry_interval_ms=integer(
+        offset_retries=_int(given, "fetchOffset.numRetries", ReadOptions.offset_retries),
+        offset_retry_interval_ms=_int(
             given, "fetchOffset.retryIntervalMs", ReadOptions.offset_retry_interval_ms
         ),
         group_id=_named(given, "kafka.group.id"),
@@ -132,19 +135,23 @@ def _what(given: Given) -> tuple[dict[str, list[int] | None], str | None]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise OptionError("subscribe names no topic")
+    for name in names:
+        check_topic("subscribe", name)
     return dict.fromkeys(names), None
 
 
 def _assigned(text: str) -> dict[str, list[int] | None]:
     try:
         assigned: dict[str, list[int] | None] = {
-            topic: sorted({whole(partition) for partition in partitions})
-            for topic, partitions in json.loads(text).items()
+            topic: sorted({partition_number(partition) for partition in partitions})
+            for topic, partitions in json_of(text).items()
         }
     except (ValueError, TypeError, AttributeError):
         raise OptionError(f'assign is not JSON like {{"topic": [0, 1]}}: {text!r}') from None
     if not assigned or not all(assigned.values()):
         raise OptionError(f"assign names no partition: {text}")
+    for topic in assigned:
+        check_topic("assign", topic)
     return assigned
 
 
@@ -152,8 +159,11 @@ def _pattern(text: str) -> str:
     if not text.strip():
         raise OptionError("subscribePattern is empty")
     try:
-        re.compile(text)
-    except re.error as error:
+        with warnings.catch_warnings():
+            # Java's && and -- in a set mean something that Python does not have.
+            warnings.simplefilter("error", FutureWarning)
+            re.compile(text)
+    except (re.error, FutureWarning) as error:
         raise OptionError(
             f"subscribePattern {text!r} is no regular expression of Python's re module, which"
             f" differs from Java's in some constructs: {error}"
@@ -171,7 +181,14 @@ def _limits_per_trigger(given: Given) -> tuple[int | None, int | None]:
 
 def _poll_timeout_ms(given: Given) -> int:
     old, name = "pollTimeoutMs", "kafkaConsumer.pollTimeoutMs"
-    return integer(given, name if name.lower() in given else old, ReadOptions.poll_timeout_ms)
+    found = _int(given, name, _int(given, old, ReadOptions.poll_timeout_ms))
+    if old.lower() in given and found != _int(given, old, 0):
+        raise OptionError(f"{old} and {name} contradict one another")
+    return found
+
+
+def _int(given: Given, name: str, default: int) -> int:
+    return integer(given, name, default, maximum=MOST_INT)
 
 
 def _named(given: Given, name: str) -> str | None:

@@ -4,11 +4,19 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any
+
+from barnabas_common.errors import InvalidTopicError
+from barnabas_common.topic_name import validate_topic_name
 
 # Option keys in lower case, and what the user gave.
 Given = Mapping[str, str]
 
-_DURATION = re.compile(r"(\d+)\s*([a-z]*)")
+# The most that Spark, in Java, and the protocol have room for.
+MOST = 2**63 - 1
+MOST_INT = 2**31 - 1
+_DIGITS = re.compile(r"[0-9]{1,19}")
+_DURATION = re.compile(r"([0-9]{1,12})\s*([a-z]*)")
 _MILLISECONDS = {
     "": 1,
     "ms": 1,
@@ -37,6 +45,14 @@ def in_kafkas_words(error: Exception, names: Mapping[str, str]) -> str:
     return re.sub(r"\w+", lambda word: names.get(word[0], word[0]), str(error))
 
 
+def check_topic(name: str, topic: str) -> None:
+    """Raise OptionError unless a topic may have this name."""
+    try:
+        validate_topic_name(topic)
+    except InvalidTopicError as error:
+        raise OptionError(f"{name}: {error}") from None
+
+
 def boolean(given: Given, name: str, default: bool) -> bool:
     text = given.get(name.lower(), str(default)).lower()
     if text not in ("true", "false"):
@@ -44,13 +60,22 @@ def boolean(given: Given, name: str, default: bool) -> bool:
     return text == "true"
 
 
-def integer(given: Given, name: str, default: int, minimum: int = 0) -> int:
+def integer(given: Given, name: str, default: int, minimum: int = 0, maximum: int = MOST) -> int:
     text = given.get(name.lower())
     if text is None:
         return default
-    if not text.isdecimal() or int(text) < minimum:
-        raise OptionError(f"{name} must be a whole number, {minimum} or more, not {text!r}")
-    return int(text)
+    number = decimal(text)
+    if number is None or number < minimum:
+        raise OptionError(f"{name} must be a whole number, {minimum} or more, not {text!r:.50}")
+    if number > maximum:
+        raise OptionError(f"{name} must be {maximum} or less, not {number}")
+    return number
+
+
+def decimal(text: str) -> int | None:
+    """The number in decimal digits; None for anything else, and for more than 64 bits."""
+    found = _DIGITS.fullmatch(text.strip())
+    return int(text) if found and int(text) <= MOST else None
 
 
 def optional_integer(given: Given, name: str, minimum: int = 1) -> int | None:
@@ -68,31 +93,57 @@ def duration_ms(given: Given, name: str, default: int) -> int:
     return int(found[1]) * _MILLISECONDS[found[2]]
 
 
-def by_partition(name: str, text: str) -> dict[str, dict[int, int]]:
+def by_partition(text: str) -> dict[str, dict[int, int]]:
     """Parse JSON like {"topic": {"0": 23}}. Raises ValueError for anything else."""
-    parsed = json.loads(text)
+    return numbers_of(json_of(text))
+
+
+def numbers_of(parsed: object) -> dict[str, dict[int, int]]:
+    """The numbers by topic and partition; raises ValueError for JSON of another form."""
     if not isinstance(parsed, dict):
-        raise ValueError(name)
+        raise ValueError(parsed)
     found = {}
     for topic, numbers in parsed.items():
         if topic.startswith("@"):
             continue  # offsets as a stream's progress reports them: the topics' ids
         if not isinstance(numbers, dict):
-            raise ValueError(name)
+            raise ValueError(numbers)
         found[topic] = {_partition(key): whole(number) for key, number in numbers.items()}
+    return found
+
+
+def json_of(text: str) -> Any:
+    """Raises ValueError for text that is no JSON, or has a name twice: which one counts?"""
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name occurs twice")
     return found
 
 
 def _partition(text: str) -> int:
     """Raises ValueError for "1_0", " 1" and "01", which `int` takes."""
-    number = int(text)
+    number = partition_number(int(text))
     if str(number) != text:
         raise ValueError(text)
     return number
 
 
+def partition_number(number: object) -> int:
+    if not 0 <= whole(number) < 2**31:
+        raise ValueError(number)
+    return whole(number)
+
+
 def whole(number: object) -> int:
-    """Return the number. Raises ValueError for 1.5 and true, which JSON has too."""
-    if type(number) is not int:
+    """Return the number. Raises ValueError for 1.5 and true, which JSON has too, and for more than
+    64 bits."""
+    if type(number) is not int or not -(2**63) <= number <= MOST:
         raise ValueError(number)
     return number

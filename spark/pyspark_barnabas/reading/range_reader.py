@@ -30,8 +30,12 @@ from pyspark_barnabas.reading.topic_identity import has_id
 logger = logging.getLogger(__name__)
 
 _POLL_MS = 500
-# A task reads one partition, so it can afford larger answers than a consumer of many.
-_FETCH_BYTES = 4 * 1024 * 1024
+# A task reads one partition, so it can afford larger answers than a consumer of many. But what
+# follows a short range would be fetched and decoded for nothing. Its records are taken to be small,
+# because more requests cost less than that.
+_MOST_FETCH_BYTES = 4 * 1024 * 1024
+_LEAST_FETCH_BYTES = 256 * 1024
+_BYTES_PER_OFFSET = 128
 
 
 def read_range(options: ReadOptions, planned: OffsetRange) -> Iterator[Any]:
@@ -50,6 +54,11 @@ def read_range(options: ReadOptions, planned: OffsetRange) -> Iterator[Any]:
         run(reader.close())
 
 
+def fetch_bytes(offsets: int) -> int:
+    """How much to ask for at once to read so many offsets."""
+    return min(max(offsets * _BYTES_PER_OFFSET, _LEAST_FETCH_BYTES), _MOST_FETCH_BYTES)
+
+
 class RangeReader:
     """Reads one range; `runtime` replaces clock and network (tests)."""
 
@@ -62,7 +71,7 @@ class RangeReader:
         self._fault = ""
         self._gone = False
         defaults = {
-            "max_partition_fetch_bytes": _FETCH_BYTES,
+            "max_partition_fetch_bytes": fetch_bytes(planned.size),
             "default_api_timeout_ms": max(options.poll_timeout_ms, 1),
         }
         self._consumer = Consumer(
@@ -145,13 +154,19 @@ class RangeReader:
             return None
         except OffsetOutOfRangeError as error:
             self._fault = str(error)
+            await self._place_again(position)
+            return None
+        self._fault = ""
+        return table
+
+    async def _place_again(self, position: int) -> None:
+        try:
             await self._pass_deleted(position)
             # The high watermark of a new leader may be lower for a moment.
             await asyncio.sleep(_POLL_MS / 1000)
             self._consumer.seek(self._tp, await self._consumer.position(self._tp))
-            return None
-        self._fault = ""
-        return table
+        except UnknownTopicOrPartitionError as error:
+            self._note_gone(str(error))
 
     async def _pass_deleted(self, position: int) -> None:
         """Retention may have deleted planned records: fail, or skip them."""

@@ -8,9 +8,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from barnabas_common.errors import UnknownTopicOrPartitionError
+from barnabas_common.errors import BarnabasError, UnknownTopicOrPartitionError
 from barnabas_common.runtime import Runtime, new_uuid, system_randomness
 from barnabas_common.topic_partition import TopicPartition
 
@@ -50,11 +51,12 @@ class StreamPlanner:
         self._fail = options.fail_on_data_loss
         self._offsets = OffsetReader(options, runtime)
         self._delay = TriggerDelay(
-            options.min_offsets_per_trigger or 0, options.max_trigger_delay_ms, _now_ms()
+            options.min_offsets_per_trigger or 0, options.max_trigger_delay_ms
         )
         self._target: StreamOffsets | None = None  # of Trigger.AvailableNow
         self._lower_since: dict[TopicPartition, float] = {}
         self._newest: StreamOffsets | None = None
+        self._initial: StreamOffsets | None = None
         unique = new_uuid(system_randomness())
         self._new_group_id = f"{options.group_id_prefix}-{unique}"
 
@@ -67,11 +69,13 @@ class StreamPlanner:
         return self._newest
 
     async def initial(self) -> StreamOffsets:
-        """Where a new query starts. Raises if a topic does not exist."""
-        assigned = await self._offsets.assigned()
-        bounds = await self._offsets.bounds(assigned.partitions)
-        starts = await self._offsets.resolved(self._options.starting, bounds)
-        return StreamOffsets(starts, assigned.topic_ids, self.group_id())
+        """Where a new query starts, always the same. Raises if a topic does not exist."""
+        if self._initial is None:
+            assigned = await self._offsets.assigned()
+            bounds = await self._offsets.bounds(assigned.partitions)
+            starts = await self._offsets.resolved(self._options.starting, bounds)
+            self._initial = StreamOffsets(starts, assigned.topic_ids, self.group_id(), starts)
+        return self._initial
 
     async def prepare_for_available_now(self) -> None:
         """From now on nothing above the present ends is read."""
@@ -80,7 +84,7 @@ class StreamPlanner:
         self._target = StreamOffsets(ends, assigned.topic_ids, "")
 
     async def latest(self, start: StreamOffsets, unlimited: bool = False) -> StreamOffsets:
-        """Where the next batch ends; `start` itself if the batch is held back.
+        """Where the next batch ends; `start` itself if the batch is held back, or has nothing.
 
         Raises DataLossError if a topic of the query was deleted, or deleted and created again.
         """
@@ -91,12 +95,20 @@ class StreamPlanner:
         group_id = self.group_id(start.group_id)
         self._newest = StreamOffsets(reach.ends, reach.topic_ids, group_id)
         ends = reach.ends if unlimited else self._admitted(reach)
-        if ends is None:
+        if ends is None or (ends == start.offsets and reach.topic_ids == start.topic_ids):
             return start
-        return StreamOffsets(ends, reach.topic_ids, group_id)
+        began = reach.starts if start.is_first else None
+        return StreamOffsets(ends, reach.topic_ids, group_id, began)
 
     async def newest_without_start(self) -> StreamOffsets:
-        """As `latest` of a Spark before 4.2, which does not say where a batch starts."""
+        """As `latest` of a Spark before 4.2, which does not say where a batch starts.
+
+        It asks for the start of a new query afterwards, which must not be behind this end. Whether
+        the query is new is not known here; if it is not, its start does not matter.
+        """
+        if self._newest is None:
+            with suppress(BarnabasError, ValueError, RuntimeError):
+                await self.initial()
         assigned = await self._offsets.existing()
         ends = await self._offsets.latest(assigned.partitions)
         group_id = self._newest.group_id if self._newest else self.group_id()
@@ -109,7 +121,10 @@ class StreamPlanner:
         Raises DataLossError for partitions that are gone, or whose offsets have gone back.
         """
         if self._target is not None:
-            self._check_target(end)
+            self._check_target(start, end)
+        if end.began is not None:
+            # What Spark says is where a new query would begin now.
+            start = StreamOffsets(end.began, end.topic_ids, end.group_id)
         known = self._of_same_topics(start, end.topic_ids)
         self._report_deleted(known, end.offsets)
         new = await self._existing([tp for tp in end.offsets if tp not in known])
@@ -139,19 +154,29 @@ class StreamPlanner:
         if self._target is None:
             ends = await self._offsets.latest(assigned.partitions)
         else:
-            target = self._target.offsets
-            # The target's offsets mean other records in a topic that was created again since.
-            topic_ids = dict(topic_ids.items() & self._target.topic_ids.items())
-            # A query that starts at "latest" may start above the target.
-            ends = {
-                tp: max(target[tp], known.get(tp, 0))
-                for tp in assigned.partitions
-                if tp in target and tp.topic in topic_ids
-            }
+            ends = self._within_target(assigned, known)
+            topic_ids = {topic: topic_ids[topic] for topic in sorted({tp.topic for tp in ends})}
         self._report_deleted(known, ends)
         new = [tp for tp in ends if tp not in known]
         starts = {tp: known[tp] for tp in ends if tp in known} | await self._starts_of_new(new)
         return _Reach(starts, self._not_below(starts, ends), topic_ids)
+
+    def _within_target(self, assigned: Assigned, known: Offsets) -> dict[TopicPartition, int]:
+        """The ends of Trigger.AvailableNow, but none below where the query has come to.
+
+        The target's offsets mean other records in a topic that was created again since. What it
+        does not have was added since, or the broker that was asked for it knew less: that has
+        nothing to read now.
+        """
+        assert self._target is not None
+        target = self._target
+        same = dict(assigned.topic_ids.items() & target.topic_ids.items())
+        aimed = {tp: end for tp, end in target.offsets.items() if tp.topic in same}
+        return {
+            tp: max(aimed.get(tp, 0), known.get(tp, 0))
+            for tp in assigned.partitions
+            if tp in aimed or tp in known
+        }
 
     async def _confirmed(self, start: StreamOffsets) -> Assigned:
         """What exists; asked again if `start` has more than that, as a broker's view may lag."""
@@ -240,11 +265,13 @@ class StreamPlanner:
                 return None
         return reach.ends if most is None else share_out(most, reach.starts, reach.ends)
 
-    def _check_target(self, end: StreamOffsets) -> None:
+    def _check_target(self, start: StreamOffsets, end: StreamOffsets) -> None:
         assert self._target is not None
-        target = self._target.offsets
-        if self._fail and end.offsets.keys() - target.keys():
-            extra = sorted(map(str, end.offsets.keys() - target.keys()))
+        target, begun = self._target.offsets, start.offsets
+        added = end.offsets.keys() - target.keys()
+        added = {tp for tp in added if end.offsets[tp] > begun.get(tp, 0)}
+        if self._fail and added:
+            extra = sorted(map(str, added))
             raise PlanError(
                 "[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED] the batch reads"
                 f" {', '.join(extra)}, which did not exist when Trigger.AvailableNow began"

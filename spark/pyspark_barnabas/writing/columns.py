@@ -39,6 +39,8 @@ def check_columns(schema: StructType, topic: str | None) -> None:
             f"UNSUPPORTED_FEATURE: the sink has no column {unknown[0]!r}: select value, and if"
             " needed key, headers, topic, partition"
         )
+    if len(types) < len(schema.fields):
+        raise ColumnError(f"AMBIGUOUS_REFERENCE: a column occurs twice: {schema.fieldNames()}")
     if topic is None and "topic" not in types:
         raise ColumnError(
             "KAFKA_TOPIC_REQUIRED: topic option required when no 'topic' attribute is present."
@@ -116,7 +118,10 @@ def _headers(given: Any) -> list[tuple[str, bytes | None]]:
     if any(header is None for header in given):
         raise ColumnError("a header is null: each has a key, and its value may be null")
     # Spark's own sink takes the names of the fields in any case.
-    return [(key, value) for key, value in map(dict.values, given)]
+    found = [(key, value) for key, value in map(dict.values, given)]
+    if any(key is None for key, _ in found):
+        raise ColumnError("the key of a header is null: only its value may be")
+    return found
 
 
 def arrow_batches(rows: Iterator[Any]) -> Iterator[pa.RecordBatch]:

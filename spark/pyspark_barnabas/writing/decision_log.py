@@ -5,41 +5,22 @@ the next task of the same process, which reads on from there.
 """
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 from barnabas import Admin, Consumer
-from barnabas_common.errors import (
-    InvalidReplicationFactorError,
-    TopicAlreadyExistsError,
-    UnknownTopicOrPartitionError,
-)
 from barnabas_common.record.murmur2 import partition_for_key
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
+from pyspark_barnabas.writing import decisions_topic
+from pyspark_barnabas.writing.decisions_topic import DecisionsTopicError
 from pyspark_barnabas.writing.options import WriteOptions
 from pyspark_barnabas.writing.records import JobState, apply
 
-_PARTITIONS = 16
-# A decision is kept as safely as the transactions that follow from it.
-_REPLICAS = "transaction.state.log.replication.factor"
-_IN_SYNC = "transaction.state.log.min.isr"
 _POLL_MS = 200
 _PATIENCE_SECONDS = 120
-_CONFIGS = {
-    "cleanup.policy": "compact",
-    "segment.bytes": "16777216",
-    "segment.ms": "3600000",
-    # The first of several claims in a batch counts, so none may be removed while it matters.
-    "min.compaction.lag.ms": "3600000",
-}
-
-
-class DecisionsTopicError(RuntimeError):
-    """The topic of decisions cannot be read, or holds something else."""
 
 
 @dataclass
@@ -50,6 +31,7 @@ class _Read:
     states: dict[str, JobState] = field(default_factory=dict)
 
 
+# By bootstrap servers, the topic's id, and partition: a topic of the same name is another one.
 Cache = dict[tuple[str, str, int], _Read]
 _CACHE: Cache = {}
 
@@ -79,8 +61,7 @@ class DecisionLog:
     async def __aenter__(self) -> Self:
         await self._consumer.start()
         try:
-            self.partition = await self._partition_of_job()
-            self._consumer.assign([self.partition])
+            await self._open()
         except BaseException:
             await self._consumer.close()
             raise
@@ -96,11 +77,10 @@ class DecisionLog:
 
     async def read(self, beyond: int = -1) -> JobState:
         """The job as all records say that are committed now, `beyond` this offset at least."""
-        name = (self._options.bootstrap_servers, *self.partition)
         end = max(await self._end(), beyond + 1)
-        read = self._cache.setdefault(name, _Read())
-        if read.position > end:  # the topic is another one of the same name
-            read = self._cache[name] = _Read()
+        read = self._cache[self._name]
+        if read.position > end:  # an unclean election has cut the log
+            read = self._cache[self._name] = _Read()
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 await self._read_to(end, read)
@@ -117,7 +97,7 @@ class DecisionLog:
             for record in await self._consumer.poll(timeout_ms=_POLL_MS):
                 try:
                     apply(read.states, record.key, record.value)
-                except (ValueError, LookupError, TypeError) as error:
+                except ValueError as error:
                     raise DecisionsTopicError(
                         f"{self.partition}: the record at offset {record.offset} is not one of the"
                         f" sink ({error!r}): choose another decisionsTopic"
@@ -127,35 +107,37 @@ class DecisionLog:
     async def _end(self) -> int:
         return (await self._consumer.end_offsets([self.partition]))[self.partition]
 
-    async def _partition_of_job(self) -> TopicPartition:
+    async def _open(self) -> None:
         topic = self._options.decisions_topic
+        number = partition_for_key(self._job.encode(), decisions_topic.PARTITIONS)
+        self.partition = TopicPartition(topic, number)
+        self._reason = "no answer"
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                count = await self._partition_count(topic)
+                self._name = (self._options.bootstrap_servers, await self._topic_id(topic), number)
+                if self._name not in self._cache:
+                    async with self._admin() as admin:
+                        await decisions_topic.check(admin, topic)
+                    self._cache[self._name] = _Read()
         except TimeoutError:
             raise DecisionsTopicError(
-                f"{topic}: it cannot be created, or no broker knows it yet"
+                f"{topic}: it cannot be created, or no broker knows it yet: {self._reason}"
             ) from None
-        return TopicPartition(topic, partition_for_key(self._job.encode(), count))
+        start = (await self._consumer.beginning_offsets([self.partition]))[self.partition]
+        if start:
+            raise DecisionsTopicError(
+                f"{self.partition}: the records before offset {start} were deleted, and decisions"
+                " with them: choose another decisionsTopic"
+            )
+        self._consumer.assign([self.partition])
 
-    async def _partition_count(self, topic: str) -> int:
+    async def _topic_id(self, topic: str) -> str:
         """Creates the topic if need be; another task may be creating it just now."""
-        while True:
-            try:
-                return len(await self._consumer.partitions_for(topic))
-            except UnknownTopicOrPartitionError:
-                await self._create_topic()
-                await asyncio.sleep(_POLL_MS / 1000)
+        while (info := (await self._consumer.list_topics([topic])).get(topic)) is None:
+            async with self._admin() as admin:
+                self._reason = await decisions_topic.create(admin, topic) or self._reason
+            await asyncio.sleep(_POLL_MS / 1000)
+        return info.topic_id
 
-    async def _create_topic(self) -> None:
-        options = self._options
-        async with Admin(options.bootstrap_servers, runtime=self._runtime) as admin:
-            broker = (await admin.describe_cluster()).brokers[0].broker_id
-            settings = {s.name: s.value for s in await admin.describe_broker_configs(broker)}
-            replicas = int(settings[_REPLICAS])
-            configs = _CONFIGS | {"min.insync.replicas": settings[_IN_SYNC]}
-            # Another task was first, or brokers are missing that will be back.
-            with suppress(TopicAlreadyExistsError, InvalidReplicationFactorError):
-                await admin.create_topic(
-                    options.decisions_topic, _PARTITIONS, replicas, configs=configs
-                )
+    def _admin(self) -> Admin:
+        return Admin(self._options.bootstrap_servers, runtime=self._runtime)

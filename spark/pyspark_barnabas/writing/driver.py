@@ -17,6 +17,7 @@ from barnabas_common.errors import InvalidProducerIdMappingError
 from barnabas_common.runtime import Runtime
 
 from pyspark_barnabas.writing.decision_log import Cache, DecisionLog
+from pyspark_barnabas.writing.decisions_topic import DecisionsTopicError
 from pyspark_barnabas.writing.identity import Batch
 from pyspark_barnabas.writing.options import WriteOptions
 from pyspark_barnabas.writing.records import (
@@ -89,6 +90,7 @@ class Driver:
         decided = state.decision
         if decided is None or not state.is_done(self._batch):
             decided = Decision(self._batch, True, tuple(transactions))
+            await self._check_claims(state, decided)
             stop_at("before-decision")
             state = await self._decide(decided)
             stop_at("after-decision")
@@ -110,6 +112,16 @@ class Driver:
         last = state.decision
         if last is not None and last.batch.batch_id > self._batch.batch_id:
             raise SupersededDriver(f"{self._batch}: batch {last.batch.batch_id} is decided already")
+
+    async def _check_claims(self, state: JobState, decision: Decision) -> None:
+        """Without the claims it is not known which other attempts are to be aborted."""
+        if missing := state.unclaimed(self._batch, decision.transactions):
+            await self._admin.fence_producers(t.transactional_id for t in decision.transactions)
+            raise DecisionsTopicError(
+                f"{self._log.partition} has no claim of {missing[0].transactional_id}: the topic"
+                " was deleted, or lost records, while the batch was written. The batch is aborted;"
+                " the next run writes it again"
+            )
 
     async def _decide(self, decision: Decision) -> JobState:
         """Make it durable; returns the claims of every attempt that may not know of it."""
@@ -144,7 +156,7 @@ class Driver:
         kept = {prepared.transactional_id for prepared in decided.transactions}
         job, run = self._batch.job, self._batch.run
         ended = {
-            slot: transactional_id(self._options.prefix, job, slot)
+            slot: transactional_id(state.claims[slot].prefix, job, slot)
             for slot in state.open_until(self._batch, decided.commit)
         }
         aborted = [slot for slot, name in ended.items() if name not in kept]

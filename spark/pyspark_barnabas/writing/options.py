@@ -10,12 +10,14 @@ from typing import Any
 
 from barnabas.producer import ProducerConfig, ProducerOptions
 from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.topic_name import INTERNAL_TOPICS
 
 from pyspark_barnabas.options.kafka_settings import PREFIX, bootstrap_servers
 from pyspark_barnabas.options.values import (
     Given,
     OptionError,
     boolean,
+    check_topic,
     in_kafkas_words,
     integer,
     unknown_option,
@@ -101,12 +103,20 @@ def parse_write_options(options: Mapping[str, str], streaming: bool) -> WriteOpt
     for name in ("transactionalIdPrefix", "jobId"):
         if name.lower() in given and not _IN_AN_ID.fullmatch(given[name.lower()]):
             raise OptionError(f"{name} may have letters, digits, '.', '_' and '-' only")
+    for name in ("topic", "decisionsTopic"):
+        if name.lower() in given:
+            check_topic(name, given[name.lower()])
+    decisions_topic = given.get("decisionstopic", WriteOptions.decisions_topic)
+    if exactly_once and (
+        decisions_topic == given.get("topic") or decisions_topic in INTERNAL_TOPICS
+    ):
+        raise OptionError(f"decisionsTopic must be a topic of its own, not {decisions_topic!r}")
     return WriteOptions(
         bootstrap_servers=bootstrap,
         topic=given.get("topic"),
         exactly_once=exactly_once,
         prefix=given.get("transactionalidprefix", WriteOptions.prefix),
-        decisions_topic=given.get("decisionstopic", WriteOptions.decisions_topic),
+        decisions_topic=decisions_topic,
         job_id=given.get("jobid"),
         producer=_producer(given, exactly_once),
     )

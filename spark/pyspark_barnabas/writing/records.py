@@ -1,7 +1,7 @@
 """What the topic of decisions holds of each job, and what follows from it (pure).
 
     key                          value
-    ["claim", job, run, slot]    {"batch": N, "task": T}           an attempt begins to write
+    ["claim", job, run, slot]    {"batch": N, "task": T, "prefix": P}  an attempt begins to write
                                  {..., "retired": true}            no attempt may use it again
     ["decision", job]            {"batch": N, "run": R, "commit": true, "transactions": [...]}
 
@@ -13,14 +13,17 @@ be paused before its InitProducerId, and would abort what the next batch has pre
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from barnabas import PreparedTransaction
 
 from pyspark_barnabas.writing.identity import Attempt, Batch
+from pyspark_barnabas.writing.options import WriteOptions
 
 Encoded = tuple[bytes, bytes | None]
+T = TypeVar("T")
 
 
 class Slot(NamedTuple):
@@ -32,8 +35,11 @@ class Slot(NamedTuple):
 
 
 class Claim(NamedTuple):
+    """`prefix`: of the transactional id; a query may have another one after a restart."""
+
     batch_id: int
     task: int
+    prefix: str
     retired: bool = False
 
 
@@ -78,7 +84,20 @@ class JobState:
             number += 1
 
     def owns(self, attempt: Attempt, slot: Slot) -> bool:
-        return self.claims.get(slot) == Claim(attempt.batch.batch_id, attempt.task)
+        claim = self.claims.get(slot)
+        wanted = (attempt.batch.batch_id, attempt.task, False)
+        return claim is not None and (claim.batch_id, claim.task, claim.retired) == wanted
+
+    def unclaimed(
+        self, batch: Batch, transactions: Iterable[PreparedTransaction]
+    ) -> list[PreparedTransaction]:
+        """Those without a claim, which every attempt has made durable before it began to write."""
+        claimed = {
+            transactional_id(claim.prefix, batch.job, slot)
+            for slot, claim in self.claims.items()
+            if claim.batch_id == batch.batch_id and not claim.retired
+        }
+        return [each for each in transactions if each.transactional_id not in claimed]
 
     def open_until(self, batch: Batch, commit: bool) -> list[Slot]:
         """The slots whose transactions the end of this batch ends, those of its decision too.
@@ -88,7 +107,7 @@ class JobState:
         """
         return [
             slot
-            for slot, (batch_id, _, retired) in self.claims.items()
+            for slot, (batch_id, _, _, retired) in self.claims.items()
             if (
                 batch_id == batch.batch_id and not retired
                 if slot.run == batch.run
@@ -104,13 +123,14 @@ def transactional_id(prefix: str, job: str, slot: Slot) -> str:
     return f"{prefix}-{job}-{slot.run}-{slot.partition}-{slot.number}"
 
 
-def claim_record(attempt: Attempt, slot: Slot) -> Encoded:
-    value = {"batch": attempt.batch.batch_id, "task": attempt.task}
+def claim_record(attempt: Attempt, slot: Slot, prefix: str) -> Encoded:
+    value = {"batch": attempt.batch.batch_id, "task": attempt.task, "prefix": prefix}
     return _claim_key(attempt.batch.job, slot), _json(value)
 
 
 def retired_claim(job: str, slot: Slot, claim: Claim) -> Encoded:
-    value = {"batch": claim.batch_id, "task": claim.task, "retired": True}
+    value = claim._replace(retired=True)._asdict()
+    value["batch"] = value.pop("batch_id")
     return _claim_key(job, slot), _json(value)
 
 
@@ -141,30 +161,58 @@ def _json(value: Any) -> bytes:
 
 
 def apply(states: dict[str, JobState], key: bytes | None, value: bytes | None) -> None:
-    """Take the next record; raises ValueError, LookupError or TypeError for one that is none."""
-    kind, job, *rest = json.loads(key or b"")
-    if kind == "decision":
-        states.setdefault(job, JobState()).decision = _decision(job, json.loads(value or b""))
-    elif kind == "claim":
-        state = states.setdefault(job, JobState())
-        _claim(state, rest[0], rest[1], None if value is None else json.loads(value))
-    else:
-        raise ValueError(f"unknown kind {kind!r}")
+    """Take the next record; raises ValueError for one that is none of the sink."""
+    try:
+        kind, job, *rest = json.loads(key or b"")
+        if kind == "decision" and isinstance(job, str) and not rest:
+            decision = _decision(job, json.loads(value or b""))
+            states.setdefault(job, JobState()).decision = decision
+        elif kind == "claim" and isinstance(job, str):
+            slot = _slot(*rest)
+            claim = None if value is None else _claim(json.loads(value))
+            _take(states.setdefault(job, JobState()), slot, claim)
+        else:
+            raise ValueError(f"unknown kind {kind!r}")
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(repr(error)) from error
 
 
 def _decision(job: str, value: dict[str, Any]) -> Decision:
-    transactions = tuple(PreparedTransaction(*each) for each in value["transactions"])
-    return Decision(Batch(job, value["batch"], value["run"]), value["commit"], transactions)
+    transactions = []
+    for name, producer_id, epoch in value["transactions"]:
+        named = (_typed(name, str), _typed(producer_id, int), _typed(epoch, int))
+        transactions.append(PreparedTransaction(*named))
+    batch = Batch(job, _typed(value["batch"], int), _typed(value["run"], str))
+    return Decision(batch, _typed(value["commit"], bool), tuple(transactions))
 
 
-def _claim(state: JobState, run: str, name: str, value: dict[str, Any] | None) -> None:
+def _slot(run: Any, name: str) -> Slot:
     partition, number = map(int, name.split("-"))
-    slot = Slot(run, partition, number)
-    if value is None:
+    return Slot(_typed(run, str), partition, number)
+
+
+def _claim(value: dict[str, Any]) -> Claim:
+    return Claim(
+        _typed(value["batch"], int),
+        _typed(value["task"], int),
+        # A topic of decisions may be older than the field.
+        _typed(value.get("prefix", WriteOptions.prefix), str),
+        _typed(value.get("retired", False), bool),
+    )
+
+
+def _typed(value: Any, kind: type[T]) -> T:
+    """The value; raises ValueError for another type, such as true for a number."""
+    if type(value) is not kind:
+        raise ValueError(f"{value!r} is no {kind.__name__}")
+    return value
+
+
+def _take(state: JobState, slot: Slot, claim: Claim | None) -> None:
+    if claim is None:
         state.claims.pop(slot, None)
         return
     known = state.claims.get(slot)
-    claim = Claim(value["batch"], value["task"], value.get("retired", False))
     # A claim that is written late takes nothing from a later batch.
     if known is None or claim.retired or (known.batch_id < claim.batch_id and not known.retired):
         state.claims[slot] = claim

@@ -119,7 +119,7 @@ class TaskWriter:
         async with Producer(options.bootstrap_servers, runtime=self._runtime) as producer:
             while True:
                 slot = state.free_slot(attempt)
-                key, value = claim_record(attempt, slot)
+                key, value = claim_record(attempt, slot, options.prefix)
                 written = await producer.send_and_wait(
                     log.partition.topic, value, key, log.partition.partition
                 )
