@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import typer
 from barnabas_common.runtime.event_loop import run_program
+from barnabas_common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas import Admin
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
+_MAX_INT32 = 2**31 - 1
 
 
 class Output(StrEnum):
@@ -130,3 +132,22 @@ def parse_assignments(
             raise UsageFailed(f"{option} wants {wanted}, not {pair!r}")
         found[name.strip()] = value.strip()
     return found
+
+
+def parse_partition(text: str) -> TopicPartition:
+    """Parse the name of a partition, such as flights-0; raises UsageFailed for anything else."""
+    topic, _, number = text.rpartition("-")
+    if not topic or not is_int32(number):
+        raise UsageFailed(f"a partition is TOPIC-NUMBER, a name like flights-0, not {text!r}")
+    return TopicPartition(topic, int(number))
+
+
+def is_int32(text: str) -> bool:
+    """Whether a text is a number from 0 that requests can hold, in ASCII digits."""
+    return text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _MAX_INT32
+
+
+def check_seconds(option: str, seconds: float) -> None:
+    """Raise UsageFailed unless it is a time, 0 s or longer."""
+    if not seconds >= 0:  # `nan` is not
+        raise UsageFailed(f"{option} wants a number of seconds, 0 or more")

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from barnabas_tools.cli.output import print_json
-from barnabas_tools.cli.settings import Settings, UsageFailed, run_admin, settings_of
+from barnabas_tools.cli.settings import (
+    Settings,
+    UsageFailed,
+    parse_partition,
+    run_admin,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from barnabas.explain import Explanation, Sentence
@@ -76,7 +82,7 @@ def explain(
         subject = {"transactional_id": transactional_id}
         _print_sentences(settings, subject, _TRANSACTION_HEADINGS, said)
         return
-    topic, number = _parse(partition)
+    topic, number = parse_partition(partition)
     explanation = run_admin(settings, lambda admin: admin.explain(topic, number))
     if settings.json:
         print_json(asdict(explanation))
@@ -94,13 +100,6 @@ def _print_sentences(
         print_json({**subject, "sentences": [asdict(found) for found in said]})
     else:
         print("\n".join(sentence_lines(headings, said)[1:]))
-
-
-def _parse(text: str) -> tuple[str, int]:
-    topic, dash, number = text.rpartition("-")
-    if not (topic and dash and number.isascii() and number.isdigit()):
-        raise UsageFailed(f"TOPIC-PARTITION wants a name like flights-0, not {text!r}")
-    return topic, int(number)
 
 
 def explanation_text(explanation: "Explanation") -> str:
