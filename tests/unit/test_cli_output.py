@@ -86,6 +86,14 @@ def test_a_printed_record_shows_what_was_asked_for_in_kafkas_order() -> None:
     assert record_line(record(b"k", b"v"), full) == b"1700000000000|2|41|k|v"
 
 
+def test_headers_are_printed_as_kafkas_console_consumer_does() -> None:
+    shown = Line(False, False, False, False, " ", headers=True)
+    assert record_line(record(b"k", b"v"), shown) == b"h:\xff v"
+    several = record(b"k", b"v")._replace(headers=[("a", b"1"), ("b", None), ("a", b"")])
+    assert record_line(several, shown) == b"a:1,b:null,a: v"
+    assert record_line(several._replace(headers=[]), shown) == b"NO_HEADERS v"
+
+
 def test_a_record_as_json_keeps_text_as_text_and_bytes_as_base64() -> None:
     row = record_row(record("ü".encode(), b"\xff"))
     assert row["key"] == "ü"

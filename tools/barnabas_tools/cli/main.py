@@ -6,6 +6,7 @@ is imported only when the command, or the list of commands, is requested. Exit c
 """
 
 import io
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from barnabas_tools.cli.arguments import hoist_global_options
+from barnabas_tools.cli.printable import PrintableFormatter, printable
 from barnabas_tools.cli.settings import (
     DEFAULT_BOOTSTRAP,
     CommandFailed,
@@ -109,7 +111,7 @@ def explain(error: Exception, settings: Settings) -> tuple[str, int]:
 
 
 def _failed(message: str, code: int) -> typer.Exit:
-    print(f"barnabas: {message}", file=sys.stderr)
+    print(f"barnabas: {printable(message)}", file=sys.stderr)
     return typer.Exit(code)
 
 
@@ -185,6 +187,8 @@ def main() -> None:
     """The console script."""
     _open_closed_streams()
     _escape_what_cannot_be_encoded()
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(PrintableFormatter())
     try:
         app(args=hoist_global_options(sys.argv[1:]), prog_name="barnabas")
     except KeyboardInterrupt:

@@ -11,6 +11,7 @@ import typer
 
 from barnabas_tools.cli.cluster.broker import DiskOption
 from barnabas_tools.cli.output import note, print_message, print_rows
+from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import CommandFailed, Settings, parse_assignments, settings_of
 from barnabas_tools.cli.termination import terminated_like_interrupted
 
@@ -140,10 +141,10 @@ def logs(
         text, position = last_lines(path, lines)
     except FileNotFoundError:
         raise CommandFailed(f"broker {broker} has logged nothing yet ({path})") from None
-    sys.stdout.write(text)
+    sys.stdout.write(printable(text, keep="\n\t"))
     if follow:
         for more in follow_file(path, position):
-            sys.stdout.write(more)
+            sys.stdout.write(printable(more, keep="\n\t"))
             sys.stdout.flush()
 
 
@@ -205,19 +206,15 @@ def _say_it_runs(
 
 def _say_started(settings: Settings, local: "LocalCluster", directory: Path) -> None:
     option = directory_option(directory)
-    text = "\n".join(
-        [
-            f"serving at {local.bootstrap}",
-            "",
-            f"  export BARNABAS_BOOTSTRAP={local.bootstrap}",
-            "  barnabas topic create hello --partitions 3",
-            "  echo world | barnabas produce hello",
-            "  barnabas consume hello --from-beginning",
-            f"  barnabas cluster status{option}",
-            f"  barnabas cluster stop{option}",
-        ]
-    )
-    print_message(settings, text, _cluster_row(local, started=True))
+    print_message(settings, f"serving at {local.bootstrap}", _cluster_row(local, started=True))
+    if not settings.json:
+        print()
+        print(f"  export BARNABAS_BOOTSTRAP={local.bootstrap}")
+        print("  barnabas topic create hello --partitions 3")
+        print("  echo world | barnabas produce hello")
+        print("  barnabas consume hello --from-beginning")
+        print(f"  barnabas cluster status{option}")
+        print(f"  barnabas cluster stop{option}")
 
 
 def _status_row(member: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from barnabas_tools.cli.output import print_json
+from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import (
     Settings,
     UsageFailed,
@@ -118,7 +119,7 @@ def sentence_lines(headings: Mapping[str, str], said: "Sequence[Said]") -> list[
             lines += ["", heading]
         for sentence in sentences:
             time = clock(sentence.time_ms) if sentence.time_ms else "now"
-            lines.append(f"  {time:12}  {sentence.text}")
+            lines.append(f"  {time:12}  {printable(sentence.text)}")
     return lines
 
 
