@@ -2,7 +2,8 @@
 
 Other packages add commands through the entry-point group `barnabas.commands`. A command's module
 is imported only when the command, or the list of commands, is requested. Exit codes: 0 success,
-1 the cluster refused or failed (Kafka's error name on stderr), 2 wrong usage, 130 interrupted.
+1 the cluster refused or failed (Kafka's error name on stderr), 2 wrong usage, 130 interrupted by
+Ctrl-C, SIGTERM or SIGHUP.
 """
 
 import io
@@ -28,6 +29,7 @@ from barnabas_tools.cli.settings import (
     UsageFailed,
     settings_of,
 )
+from barnabas_tools.cli.termination import terminated_like_interrupted
 
 INTERRUPTED = 130
 
@@ -190,7 +192,8 @@ def main() -> None:
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(PrintableFormatter())
     try:
-        app(args=hoist_global_options(sys.argv[1:]), prog_name="barnabas")
+        with terminated_like_interrupted():
+            app(args=hoist_global_options(sys.argv[1:]), prog_name="barnabas")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     finally:

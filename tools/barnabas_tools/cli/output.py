@@ -59,6 +59,12 @@ def note(text: str) -> None:
     print(printable(text), file=sys.stderr, flush=True)
 
 
+def confirmed(question: str) -> bool:
+    """Ask on stderr, because stdout holds only results; no answer is a no."""
+    print(f"{printable(question)} [y/N]: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def counted(count: int, noun: str) -> str:
     """`1 record`, `2 records`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -19,7 +19,7 @@ from barnabas_tools.local.errors import ClusterError
 
 _POLL_SECONDS = 0.02
 _SIGNAL_SECONDS = 10.0
-_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_tools.cli.admin.config import DeleteOption, SetOption, changes_of, report
 from barnabas_tools.cli.admin.placement import PLAIN, check_alone, explicit, plain
-from barnabas_tools.cli.output import counted, print_message, print_rows
+from barnabas_tools.cli.output import confirmed, counted, print_message, print_rows
 from barnabas_tools.cli.settings import (
     CommandFailed,
     UsageFailed,
@@ -175,7 +175,7 @@ def delete(
 ) -> None:
     """Delete topics with all their records."""
     settings = settings_of(context)
-    if not yes and not typer.confirm(f"Delete {', '.join(names)} with all records?", err=True):
+    if not yes and not confirmed(f"Delete {', '.join(names)} with all records?"):
         raise CommandFailed("nothing deleted")
     run_admin(settings, lambda admin: admin.delete_topics(names))
     for name in names:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from barnabas_tools.cli.cluster.broker import DiskOption
-from barnabas_tools.cli.output import note, print_message, print_rows
+from barnabas_tools.cli.output import confirmed, note, print_message, print_rows
 from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import CommandFailed, Settings, parse_assignments, settings_of
-from barnabas_tools.cli.termination import terminated_like_interrupted
 
 if TYPE_CHECKING:
     from barnabas_tools.local.cluster import LocalCluster
@@ -64,7 +63,7 @@ def start(
         given["log.disk"] = disk.value
     if pause_points:
         given["pause.directory"] = str(pause_directory(directory.absolute()))
-    with _one_line_failures(), terminated_like_interrupted():
+    with _one_line_failures():
         from barnabas_tools.local.cluster import LocalCluster
 
         if port is None and load_layout(directory.absolute()) is None:
@@ -117,7 +116,7 @@ def restart(
     context: typer.Context, broker: BrokerArgument, directory: DirectoryOption = DEFAULT_DIRECTORY
 ) -> None:
     """Restart a broker; if it runs it is shut down cleanly first."""
-    with _one_line_failures(), terminated_like_interrupted():
+    with _one_line_failures():
         _find(directory).restart(broker)
     row = {"broker": broker, "restarted": True}
     print_message(settings_of(context), f"broker {broker} serves again", row)
@@ -158,7 +157,7 @@ def destroy(
     with _one_line_failures():
         local = _find(directory)
         question = f"Remove the cluster in {local.directory} with all records?"
-        if not yes and not typer.confirm(question, err=True):
+        if not yes and not confirmed(question):
             raise CommandFailed("nothing removed")
         local.destroy()
     print_message(settings_of(context), "cluster destroyed", {"destroyed": True})

@@ -15,7 +15,6 @@ from barnabas_tools.cli.settings import (
     parse_assignments,
     settings_of,
 )
-from barnabas_tools.cli.termination import terminated_like_interrupted
 
 if TYPE_CHECKING:
     from barnabas_tools.labs.framework.lab import Lab, Prediction
@@ -85,8 +84,7 @@ def _play(
     for key, value in config.items():
         note(f"with {key}={value}")
     try:
-        with terminated_like_interrupted():
-            outcome = run_lab(chosen, note, config, patience)
+        outcome = run_lab(chosen, note, config, patience)
     except ClusterError as error:
         raise CommandFailed(str(error)) from None
     if settings.json:
