@@ -288,6 +288,22 @@ def test_a_killed_broker_is_shown_and_comes_back(shell: OwnCluster) -> None:
     assert shell.ok("cluster", "logs", "2", "--lines", "3").count("\n") == 3
 
 
+def test_a_deletion_says_which_brokers_it_waits_for(shell: OwnCluster) -> None:
+    for topic in ("leaves-late", "leaves-late-too", "leaves-at-once"):
+        placed = "0:1,3" if topic == "leaves-at-once" else "0:1,2"
+        shell.ok("topic", "create", topic, "--assignment", placed)
+    shell.ok("cluster", "kill", "2")
+    rows = shell.rows("topic", "delete", "leaves-late", "leaves-at-once", "--yes")
+    assert [(row["topic"], row["waits_for"]) for row in rows] == [
+        ("leaves-late", [2]),
+        ("leaves-at-once", []),
+    ]
+    told = shell.run("topic", "delete", "leaves-late-too", "--yes")
+    assert told.stdout == "deleted topic leaves-late-too\n" and "is back: 2;" in told.stderr
+    shell.ok("cluster", "restart", "2")
+    until(lambda: shell.run("topic", "create", "leaves-late").returncode == 0)
+
+
 def test_stop_and_start_keep_topics_and_records(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "kept", "--partitions", "2")
     shell.ok("produce", "kept", stdin="a\nb\nc\n")

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from barnabas import Admin, Consumer, Producer, TopicPartition
+from barnabas.admin import DeletedTopic
 from barnabas_common.errors import (
     KafkaError,
+    TopicAlreadyExistsError,
     TopicDeletionDisabledError,
     UnknownTopicOrPartitionError,
 )
@@ -121,8 +123,10 @@ async def test_deletion_waits_for_a_broker_that_is_down(cluster: LocalCluster) -
     await produce(cluster, topic, [b"x"])
     await asyncio.to_thread(cluster.stop_broker, 3)
     async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
-        await admin.delete_topics([topic])
+        assert await admin.delete_topics([topic]) == [DeletedTopic(topic, (3,))]
         assert topic not in await admin.list_topics()
+        with pytest.raises(TopicAlreadyExistsError, match="still being deleted"):
+            await admin.create_topic(topic)
     async with zookeeper(cluster) as session:
         assert await session.exists(f"/admin/delete_topics/{topic}")
     left = cluster.layout.data_directory(3) / f"{topic}-0"

@@ -9,7 +9,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_tools.cli.admin.config import DeleteOption, SetOption, changes_of, report
 from barnabas_tools.cli.admin.placement import PLAIN, check_alone, explicit, plain
-from barnabas_tools.cli.output import confirmed, counted, print_message, print_rows
+from barnabas_tools.cli.output import confirmed, counted, note, print_message, print_rows
 from barnabas_tools.cli.settings import (
     CommandFailed,
     UsageFailed,
@@ -173,13 +173,22 @@ def delete(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete topics with all their records."""
+    """Delete topics with all their records.
+
+    While a broker with a replica does not run, the deletion waits for it, and the name is not free.
+    """
     settings = settings_of(context)
     if not yes and not confirmed(f"Delete {', '.join(names)} with all records?"):
         raise CommandFailed("nothing deleted")
-    run_admin(settings, lambda admin: admin.delete_topics(names))
-    for name in names:
-        print_message(settings, f"deleted topic {name}", {"topic": name, "deleted": True})
+    for found in run_admin(settings, lambda admin: admin.delete_topics(names)):
+        row = {"topic": found.topic, "deleted": True, "waits_for": list(found.waits_for)}
+        print_message(settings, f"deleted topic {found.topic}", row)
+        if found.waits_for:
+            brokers = ", ".join(map(str, found.waits_for))
+            note(
+                f"the deletion of {found.topic} ends when each of these brokers is back: {brokers};"
+                " the topic cannot be created again before"
+            )
 
 
 def with_defaults(
