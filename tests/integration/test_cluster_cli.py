@@ -288,6 +288,11 @@ def test_a_killed_broker_is_shown_and_comes_back(shell: OwnCluster) -> None:
     assert shell.ok("cluster", "logs", "2", "--lines", "3").count("\n") == 3
 
 
+def test_health_is_told_to_programs_too(shell: OwnCluster) -> None:
+    (row,) = shell.rows("broker", "health", f"127.0.0.1:{shell.port}")
+    assert row["brokers"] == 3 and row["controller"] in (1, 2, 3)
+
+
 def test_a_deletion_says_which_brokers_it_waits_for(shell: OwnCluster) -> None:
     for topic in ("leaves-late", "leaves-late-too", "leaves-at-once"):
         placed = "0:1,3" if topic == "leaves-at-once" else "0:1,2"

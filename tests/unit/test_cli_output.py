@@ -13,12 +13,14 @@ from barnabas_common.messages.metadata import PartitionMetadata, TopicMetadata
 from barnabas_common.messages.replicas import ReplicaDescription
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_tools.cli.admin.topic import shown, topic_row, with_defaults
+from barnabas_tools.cli.main import app
 from barnabas_tools.cli.observe.replica import replica_rows
 from barnabas_tools.cli.output import print_rows
 from barnabas_tools.cli.records.consume import Line, record_line, record_row
 from barnabas_tools.cli.records.lines import lines
 from barnabas_tools.cli.records.produce import split_line
 from barnabas_tools.cli.settings import CommandFailed, Output, Settings
+from typer.testing import CliRunner
 
 LONG = "x" * 500
 
@@ -69,6 +71,15 @@ def test_replicas_that_a_reassignment_adds_are_not_missed_yet() -> None:
     )
     assert row["under_replicated"] == 1
     assert topic_row(TopicMetadata("t", partitions=[on_its_way]))["under_replicated"] == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", ["cluster logs 1", "group reset-offsets g --all-topics --to-latest --export"]
+)
+def test_what_prints_text_alone_refuses_json(arguments: str) -> None:
+    result = CliRunner().invoke(app, ["-o", "json", *arguments.split()])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.endswith("--output json\n")
 
 
 def record(key: bytes | None, value: bytes | None) -> ConsumerRecord:

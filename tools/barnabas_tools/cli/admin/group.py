@@ -166,6 +166,8 @@ def reset_offsets(
     if target.file is None and all_topics == bool(topic):
         raise UsageFailed("name either --topic or --all-topics")
     settings = settings_of(context)
+    if export and settings.json:
+        raise UsageFailed("--export prints lines of text: it contradicts --output json")
     rows = run_admin(
         settings,
         lambda admin: _reset(admin, name, topic or (), target, execute, storage.value),

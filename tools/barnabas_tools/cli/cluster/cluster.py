@@ -12,7 +12,13 @@ import typer
 from barnabas_tools.cli.cluster.broker import DiskOption
 from barnabas_tools.cli.output import confirmed, note, print_message, print_rows
 from barnabas_tools.cli.printable import printable
-from barnabas_tools.cli.settings import CommandFailed, Settings, parse_assignments, settings_of
+from barnabas_tools.cli.settings import (
+    CommandFailed,
+    Settings,
+    UsageFailed,
+    parse_assignments,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from barnabas_tools.local.cluster import LocalCluster
@@ -124,6 +130,7 @@ def restart(
 
 @app.command()
 def logs(
+    context: typer.Context,
     broker: BrokerArgument,
     directory: DirectoryOption = DEFAULT_DIRECTORY,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until Ctrl-C.")] = False,
@@ -134,6 +141,8 @@ def logs(
     """Print a broker's log output."""
     from barnabas_tools.local.log_tail import follow_file, last_lines
 
+    if settings_of(context).json:
+        raise UsageFailed("logs are lines of text: they contradict --output json")
     with _one_line_failures():
         path = _find(directory).broker(broker).log_file
     try:
