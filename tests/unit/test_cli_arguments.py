@@ -83,6 +83,11 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         ["topic", "create", "t", "--set", "retention.ms"],
         ["topic", "list", "--output", "yaml"],
         ["topic", "list", "--bootstrap", "no-port"],
+        ["topic", "nonsense"],
+        ["cluster", "kill", "-1"],
+        ["cluster", "kill", "two"],
+        ["consume", "t", "--max-messages", "0"],
+        ["produce", "t", "--file", "/"],
         ["produce", "t", "--acks", "2"],
         ["produce", "t", "--key-separator", ""],
         ["produce", "t", "--compression", "rar"],
@@ -115,12 +120,11 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         ["election", "run", "--type", "preferred", "--partition", "0", "--all"],
     ],
 )
-def test_wrong_usage_exits_with_2_and_says_why(arguments: list[str]) -> None:
+def test_wrong_usage_exits_with_2_and_says_why_in_one_line(arguments: list[str]) -> None:
     result = barnabas(*arguments)
     assert result.returncode == 2
     assert result.stdout == ""
-    assert result.stderr.strip()
-    assert "Traceback" not in result.stderr
+    assert re.fullmatch(r"barnabas: .+\n", result.stderr)
 
 
 def test_the_version_is_that_of_the_package() -> None:

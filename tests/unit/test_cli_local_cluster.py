@@ -29,6 +29,23 @@ from barnabas_tools.local.readiness import reason_not_serving
 SLEEPER = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
 
 
+@pytest.mark.parametrize("name", ["broker.id", "listeners", "log.dirs", "zookeeper.connect"])
+def test_a_setting_that_each_broker_has_its_own_value_of_cannot_be_set(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(ClusterError, match=name):
+        LocalCluster(tmp_path, config={name: "1"})
+
+
+@pytest.mark.parametrize("inside", ["", "inside"])
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path, inside: str) -> None:
+    (tmp_path / "file").touch()
+    cluster = LocalCluster(tmp_path / "file" / inside)
+    assert not cluster.complete
+    with pytest.raises(ClusterError, match="file.* cannot be made: (Not a|File exists)"):
+        cluster.start()
+
+
 @pytest.fixture
 def member(tmp_path: Path) -> Member:
     return Member("broker 9", tmp_path, tmp_path / "log", (free_ports(1)[0],))

@@ -70,6 +70,15 @@ class LazyGroup(TyperGroup):
         command.name = cmd_name
         return command
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse the global options; a complaint becomes one line on stderr and exit code 2."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except Exception as error:
+            if (said := complaint(error)) is None:
+                raise
+            raise _failed(said, 2) from None
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command; every failure becomes one line on stderr and an exit code."""
         try:
@@ -85,7 +94,22 @@ class LazyGroup(TyperGroup):
         except CommandFailed as failure:
             raise _failed(str(failure), 1) from None
         except Exception as error:
+            if (said := complaint(error)) is not None:
+                raise _failed(said, 2) from None
             raise _failed(*explain(error, settings_of(ctx))) from None
+
+
+def complaint(error: Exception) -> str | None:
+    """What the parser says of a wrong option or argument; None for other errors.
+
+    Typer has its own copy of click in some versions, so the classes have no common name.
+    """
+    say = getattr(error, "format_message", None)
+    if say is None or type(error).__name__ == "NoArgsIsHelpError":
+        return None
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "barnabas"
+    return f"{' '.join(say().split()).rstrip('.')}; see {command} --help"
 
 
 def _command_or_group(app: typer.Typer) -> Any:

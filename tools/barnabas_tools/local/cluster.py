@@ -26,6 +26,7 @@ from barnabas_common.runtime.file_pauses import FilePauseControl
 
 from barnabas_tools.local.errors import ClusterError
 from barnabas_tools.local.layout import (
+    DECIDED,
     LAYOUT_FILE,
     ClusterLayout,
     load_layout,
@@ -68,6 +69,7 @@ class LocalCluster:
     ) -> None:
         self.directory = Path(directory).absolute()
         self._report = report
+        _check_given(config or {})
         existing = load_layout(self.directory)
         self._new = existing is None
         if existing is None:
@@ -302,7 +304,11 @@ class LocalCluster:
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Hold the lock that lets only one command change the cluster."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            text = f"the folder {self.directory} cannot be made: {error.strerror}"
+            raise ClusterError(text) from None
         with exclusive(self.directory / LOCK_FILE):
             yield
 
@@ -341,6 +347,13 @@ def _check_same(existing: ClusterLayout, brokers: int | None, port: int | None) 
             f"{existing.directory} holds a cluster of {count} brokers from port {first};"
             " destroy it first, or choose another --dir"
         )
+
+
+def _check_given(config: Mapping[str, str]) -> None:
+    """Refuse settings that would be the same for every broker, and must not be."""
+    for name in DECIDED:
+        if name in config:
+            raise ClusterError(f"a local cluster chooses {name} itself; it cannot be set")
 
 
 def _check_config(layout: ClusterLayout) -> None:

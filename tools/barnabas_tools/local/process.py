@@ -37,11 +37,11 @@ class ProcessRecord:
 
     @classmethod
     def load(cls, path: Path) -> "ProcessRecord | None":
-        """Return the record at `path`; None if there is none or it is malformed."""
+        """Return the record at `path`; None if there is none, or none that can be read."""
         try:
             content = json.loads(path.read_text())
             return cls(int(content["pid"]), str(content["started"]))
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     @property
