@@ -263,16 +263,20 @@ def test_a_reader_that_leaves_is_no_failure(shell: OwnCluster) -> None:
     assert "Traceback" not in result.stderr and "Exception" not in result.stderr
 
 
-@pytest.mark.parametrize("name", ["consume", "watch"])
+@pytest.mark.parametrize(
+    "arguments",
+    ["consume quiet --from-beginning", "watch quiet --from-beginning", "cluster logs 1 --follow"],
+)
 def test_a_reader_that_leaves_is_noticed_when_there_is_nothing_to_tell_it(
-    shell: OwnCluster, name: str
+    shell: OwnCluster, arguments: str
 ) -> None:
     shell.run("topic", "create", "quiet")
     shell.ok("produce", "quiet", stdin="line\n")
-    line = f"{' '.join(COMMAND)} {name} quiet --from-beginning | head -1; exit ${{PIPESTATUS[0]}}"
+    line = f"{' '.join(COMMAND)} {arguments} | head -1; exit ${{PIPESTATUS[0]}}"
     result = subprocess.run(
-        ["bash", "-c", line], env=shell.environment, capture_output=True, text=True, timeout=60
-    )
+        ["bash", "-c", line], cwd=shell.folder, env=shell.environment, capture_output=True,
+        text=True, timeout=60,
+    )  # fmt: skip
     assert (result.returncode, result.stdout.count("\n")) == (0, 1)
 
 

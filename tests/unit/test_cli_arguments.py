@@ -127,6 +127,15 @@ def test_wrong_usage_exits_with_2_and_says_why_in_one_line(arguments: list[str])
     assert re.fullmatch(r"barnabas: .+\n", result.stderr)
 
 
+@pytest.mark.parametrize("arguments", ["--version", "--help", "topic --help", "lab"])
+def test_a_full_disk_is_one_line(arguments: str) -> None:
+    command = [sys.executable, "-m", "barnabas_tools.cli.main", *arguments.split()]
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+    assert result.returncode == 1
+    assert re.fullmatch(r"barnabas: .*No space left on device\n", result.stderr)
+
+
 def test_the_version_is_that_of_the_package() -> None:
     result = barnabas("--version")
     assert (result.returncode, result.stdout) == (0, f"barnabas {version('barnabas')}\n")

@@ -74,6 +74,10 @@ class LazyGroup(TyperGroup):
         """Parse the global options; a complaint becomes one line on stderr and exit code 2."""
         try:
             return super().make_context(*args, **kwargs)
+        except BrokenPipeError:
+            raise typer.Exit(0) from None
+        except OSError as error:  # `--version > /dev/full`
+            raise _failed(str(error), 1) from None
         except Exception as error:
             if (said := complaint(error)) is None:
                 raise

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import select
 import signal
 import stat
 import sys
@@ -106,6 +107,14 @@ def run_until_interrupted(work: Coroutine[Any, Any, None]) -> None:
     why = run_program(run())
     if why is not None:
         raise why
+
+
+def check_reader() -> None:
+    """Raise BrokenPipeError if stdout is a pipe whose reader has closed it."""
+    descriptor = sys.stdout.fileno()
+    # As above: such a pipe is readable.
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode) and select.select([descriptor], [], [], 0)[0]:
+        raise BrokenPipeError
 
 
 async def in_any_case(cleaning_up: Coroutine[Any, Any, None]) -> None:

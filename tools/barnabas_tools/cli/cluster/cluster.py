@@ -16,6 +16,7 @@ from barnabas_tools.cli.settings import (
     CommandFailed,
     Settings,
     UsageFailed,
+    check_reader,
     parse_assignments,
     settings_of,
 )
@@ -151,7 +152,8 @@ def logs(
         raise CommandFailed(f"broker {broker} has logged nothing yet ({path})") from None
     sys.stdout.write(printable(text, keep="\n\t"))
     if follow:
-        for more in follow_file(path, position):
+        sys.stdout.flush()
+        for more in follow_file(path, position, check_reader):
             sys.stdout.write(printable(more, keep="\n\t"))
             sys.stdout.flush()
 
