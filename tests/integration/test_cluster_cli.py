@@ -124,6 +124,19 @@ def test_topics_are_listed_described_and_deleted(shell: OwnCluster) -> None:
     assert "short-lived" not in [row["topic"] for row in shell.rows("topic", "list")]
 
 
+def test_of_several_topics_and_groups_those_that_exist_are_deleted(shell: OwnCluster) -> None:
+    shell.ok("topic", "create", "several")
+    shell.ok("produce", "several", stdin="x\n")
+    shell.ok(*"consume several --group several --from-beginning --max-messages 1".split())
+    for kind, refusal in (("group", "GROUP_ID_NOT_FOUND"), ("topic", "UNKNOWN_TOPIC_OR_PARTITION")):
+        names = ["absent", "several", "nowhere", "several"]
+        result = shell.run(kind, "delete", *names, *(["--yes"] if kind == "topic" else []))
+        assert (result.returncode, result.stdout) == (1, f"deleted {kind} several\n")
+        first, second = result.stderr.splitlines()
+        assert refusal in first and "absent" in first
+        assert refusal in second and "nowhere" in second
+
+
 def test_a_description_says_how_dirty_a_compacted_log_is(shell: OwnCluster) -> None:
     compacted = ("--set", "cleanup.policy=compact", "--set", "min.cleanable.dirty.ratio=1")
     shell.ok("topic", "create", "table", *compacted, "--set", "segment.bytes=1000")

@@ -65,6 +65,15 @@ def confirmed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
+def raise_failures(results: Iterable[object]) -> None:
+    """Print all errors but the last on stderr, and raise that one."""
+    errors = [found for found in results if isinstance(found, BaseException)]
+    for error in errors[:-1]:
+        note(f"barnabas: {error}")
+    if errors:
+        raise errors[-1]
+
+
 def counted(count: int, noun: str) -> str:
     """`1 record`, `2 records`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -6,7 +6,7 @@ import select
 import signal
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -72,6 +72,19 @@ def run_admin(settings: Settings, work: "Callable[[Admin], Awaitable[T]]") -> T:
             return await work(admin)
 
     return run_async(run())
+
+
+def run_for_each(
+    settings: Settings, names: Iterable[str], work: "Callable[[Admin, str], Awaitable[T]]"
+) -> dict[str, T | BaseException]:
+    """Run `work` for several names at the same time; returns the result or the error of each."""
+
+    async def every(admin: "Admin") -> dict[str, T | BaseException]:
+        unique = list(dict.fromkeys(names))
+        found = await asyncio.gather(*(work(admin, n) for n in unique), return_exceptions=True)
+        return dict(zip(unique, found, strict=True))
+
+    return run_admin(settings, every)
 
 
 def run_until_interrupted(work: Coroutine[Any, Any, None]) -> None:

@@ -9,17 +9,27 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_tools.cli.admin.config import DeleteOption, SetOption, changes_of, report
 from barnabas_tools.cli.admin.placement import PLAIN, check_alone, explicit, plain
-from barnabas_tools.cli.output import confirmed, counted, note, print_message, print_rows
+from barnabas_tools.cli.output import (
+    confirmed,
+    counted,
+    note,
+    print_message,
+    print_rows,
+    raise_failures,
+)
 from barnabas_tools.cli.settings import (
     CommandFailed,
+    Settings,
     UsageFailed,
     parse_assignments,
     run_admin,
+    run_for_each,
     settings_of,
 )
 
 if TYPE_CHECKING:
     from barnabas import Admin
+    from barnabas.admin import DeletedTopic
     from barnabas_common.messages.metadata import PartitionMetadata, TopicMetadata
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
@@ -180,15 +190,22 @@ def delete(
     settings = settings_of(context)
     if not yes and not confirmed(f"Delete {', '.join(names)} with all records?"):
         raise CommandFailed("nothing deleted")
-    for found in run_admin(settings, lambda admin: admin.delete_topics(names)):
-        row = {"topic": found.topic, "deleted": True, "waits_for": list(found.waits_for)}
-        print_message(settings, f"deleted topic {found.topic}", row)
-        if found.waits_for:
-            brokers = ", ".join(map(str, found.waits_for))
-            note(
-                f"the deletion of {found.topic} ends when each of these brokers is back: {brokers};"
-                " the topic cannot be created again before"
-            )
+    results = run_for_each(settings, names, lambda admin, name: admin.delete_topics([name]))
+    for deleted in results.values():
+        if not isinstance(deleted, BaseException):
+            _tell_of_deletion(settings, deleted[0])
+    raise_failures(results.values())
+
+
+def _tell_of_deletion(settings: Settings, found: "DeletedTopic") -> None:
+    row = {"topic": found.topic, "deleted": True, "waits_for": list(found.waits_for)}
+    print_message(settings, f"deleted topic {found.topic}", row)
+    if found.waits_for:
+        brokers = ", ".join(map(str, found.waits_for))
+        note(
+            f"the deletion of {found.topic} ends when each of these brokers is back: {brokers};"
+            " the topic cannot be created again before"
+        )
 
 
 def with_defaults(
