@@ -127,7 +127,8 @@ def test_topics_are_listed_described_and_deleted(shell: OwnCluster) -> None:
 def test_of_several_topics_and_groups_those_that_exist_are_deleted(shell: OwnCluster) -> None:
     shell.ok("topic", "create", "several")
     shell.ok("produce", "several", stdin="x\n")
-    shell.ok(*"consume several --group several --from-beginning --max-messages 1".split())
+    once = ("--from-beginning", "--max-messages", "1")
+    shell.ok("consume", "several", "--group", "several", *once)
     for kind, refusal in (("group", "GROUP_ID_NOT_FOUND"), ("topic", "UNKNOWN_TOPIC_OR_PARTITION")):
         names = ["absent", "several", "nowhere", "several"]
         result = shell.run(kind, "delete", *names, *(["--yes"] if kind == "topic" else []))

@@ -36,6 +36,7 @@ from barnabas_tools.local.layout import (
 from barnabas_tools.local.lock import exclusive
 from barnabas_tools.local.member import Member
 from barnabas_tools.local.ports import free_ports, is_taken
+from barnabas_tools.local.process import uninterrupted
 from barnabas_tools.local.readiness import wait_until_serving
 from barnabas_tools.local.zookeeper_server import EmbeddedZooKeeper
 
@@ -276,7 +277,8 @@ class LocalCluster:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.kill_all()
+        with uninterrupted():
+            self.kill_all()
 
     # Steps
 
@@ -317,11 +319,12 @@ class LocalCluster:
         try:
             yield
         except BaseException:
-            for member in reversed(started):
-                if process := member.process:
-                    process.kill()
-            if self._new:
-                (self.directory / LAYOUT_FILE).unlink(missing_ok=True)
+            with uninterrupted():
+                for member in reversed(started):
+                    if process := member.process:
+                        process.kill()
+                if self._new:
+                    (self.directory / LAYOUT_FILE).unlink(missing_ok=True)
             raise
         self._new = False
 

@@ -10,8 +10,10 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -104,6 +106,24 @@ class ProcessRecord:
             if time.monotonic() >= deadline:
                 raise ClusterError(f"process {self.pid} runs {_SIGNAL_SECONDS:g} s after SIGSTOP")
             time.sleep(_POLL_SECONDS)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ignore Ctrl-C and termination in the block: an impatient second one must leave no process.
+
+    Only the main thread is ever interrupted. Blocking the signals would not do: another thread gets
+    them then, and the main thread handles them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = [(number, signal.signal(number, signal.SIG_IGN)) for number in _SIGNALS]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def spawn(command: Sequence[str], output: Path, record: Path) -> ProcessRecord:
