@@ -121,6 +121,19 @@ def test_a_line_is_split_at_the_first_separator_only() -> None:
         split_line(b"nothing", b":", 7)
 
 
+def test_a_separator_may_be_any_bytes() -> None:
+    """A shell passes them on as they are, and Python as halves of characters."""
+    shown = Line(key=True, offset=False, partition=False, timestamp=False, separator="\udcff")
+    assert record_line(record(b"k", b"v"), shown) == b"k\xffv"
+    with pytest.raises(CommandFailed, match="line 7"):
+        split_line(b"nothing", b"\xff", 7)
+    result = CliRunner().invoke(
+        app,
+        ["-b", "127.0.0.1:1", "produce", "t", "--file", "/dev/null", "--key-separator", "\udcff"],
+    )
+    assert result.exit_code == 1 and "no broker could be reached" in result.stderr
+
+
 async def test_lines_come_from_a_pipe_as_they_are_written() -> None:
     reader, writer = os.pipe()
     found = lines(reader)

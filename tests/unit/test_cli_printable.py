@@ -93,6 +93,12 @@ def test_a_watched_group(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_warning_of_the_client() -> None:
     record = logging.LogRecord("barnabas", logging.WARNING, "", 0, "%s", (NASTY,), None)
     assert PrintableFormatter().format(record) == ESCAPED
+    try:
+        raise ValueError(NASTY)
+    except ValueError:
+        record.exc_info = sys.exc_info()
+    lines = PrintableFormatter().format(record).split("\n")
+    assert len(lines) > 3 and all(map(str.isprintable, lines))
 
 
 def test_a_record_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

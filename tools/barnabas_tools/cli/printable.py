@@ -6,6 +6,7 @@ if the user had typed. Human output shows such characters as escapes.
 
 import logging
 import re
+from typing import Any
 
 # Control characters, line separators, what reverses the direction of text, halves of characters.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -29,5 +30,8 @@ def printable_json(text: str) -> str:
 class PrintableFormatter(logging.Formatter):
     """Warnings of the client, which quote brokers and members, on the terminal."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return printable(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        return printable(super().formatException(ei), keep="\n")

@@ -1,6 +1,7 @@
 """`barnabas consume`: print a topic's records, one per line."""
 
 import asyncio
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -151,7 +152,7 @@ def record_line(record: "ConsumerRecord", line: Line) -> bytes:
     if line.key:
         parts.append(record.key if record.key is not None else b"null")
     parts.append(record.value if record.value is not None else b"null")
-    return line.separator.encode().join(parts)
+    return os.fsencode(line.separator).join(parts)  # also bytes that are not UTF-8
 
 
 def _headers(record: "ConsumerRecord") -> bytes:
