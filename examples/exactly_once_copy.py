@@ -34,7 +34,13 @@ def main(source: str, target: str, copier: str) -> None:
             try:
                 with producer.transaction():
                     for record in records:
-                        producer.send(target, (record.value or b"").upper(), key=record.key)
+                        producer.send(
+                            target,
+                            louder(record.value),
+                            record.key,
+                            timestamp_ms=record.timestamp,
+                            headers=record.headers,
+                        )
                     offsets = {r.topic_partition: OffsetAndMetadata(r.offset + 1) for r in records}
                     producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
             except BarnabasError as error:
@@ -42,6 +48,10 @@ def main(source: str, target: str, copier: str) -> None:
                     raise
                 print(f"aborted, and read again: {error}", file=sys.stderr)
                 read_again(consumer, records)
+
+
+def louder(value: bytes | None) -> bytes | None:
+    return None if value is None else value.upper()  # None deletes a key of a compacted topic
 
 
 def read_again(consumer: Consumer, records: Sequence[ConsumerRecord]) -> None:

@@ -12,7 +12,16 @@ from barnabas import Consumer, ConsumerRecord, Producer, ProducerRecord, exactly
 
 
 def louder(target: str, record: ConsumerRecord) -> list[ProducerRecord]:
-    return [ProducerRecord(target, (record.value or b"").upper(), record.key)]
+    value = None if record.value is None else record.value.upper()
+    return [
+        ProducerRecord(
+            target,
+            value,
+            record.key,
+            timestamp_ms=record.timestamp,
+            headers=record.headers,
+        )
+    ]
 
 
 async def main(source: str, target: str, copier: str) -> None:

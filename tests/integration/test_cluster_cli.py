@@ -124,6 +124,20 @@ def test_topics_are_listed_described_and_deleted(shell: OwnCluster) -> None:
     assert "short-lived" not in [row["topic"] for row in shell.rows("topic", "list")]
 
 
+def test_of_several_topics_and_groups_those_that_exist_are_deleted(shell: OwnCluster) -> None:
+    shell.ok("topic", "create", "several")
+    shell.ok("produce", "several", stdin="x\n")
+    once = ("--from-beginning", "--max-messages", "1")
+    shell.ok("consume", "several", "--group", "several", *once)
+    for kind, refusal in (("group", "GROUP_ID_NOT_FOUND"), ("topic", "UNKNOWN_TOPIC_OR_PARTITION")):
+        names = ["absent", "several", "nowhere", "several"]
+        result = shell.run(kind, "delete", *names, *(["--yes"] if kind == "topic" else []))
+        assert (result.returncode, result.stdout) == (1, f"deleted {kind} several\n")
+        first, second = result.stderr.splitlines()
+        assert refusal in first and "absent" in first
+        assert refusal in second and "nowhere" in second
+
+
 def test_a_description_says_how_dirty_a_compacted_log_is(shell: OwnCluster) -> None:
     compacted = ("--set", "cleanup.policy=compact", "--set", "min.cleanable.dirty.ratio=1")
     shell.ok("topic", "create", "table", *compacted, "--set", "segment.bytes=1000")
@@ -263,16 +277,20 @@ def test_a_reader_that_leaves_is_no_failure(shell: OwnCluster) -> None:
     assert "Traceback" not in result.stderr and "Exception" not in result.stderr
 
 
-@pytest.mark.parametrize("name", ["consume", "watch"])
+@pytest.mark.parametrize(
+    "arguments",
+    ["consume quiet --from-beginning", "watch quiet --from-beginning", "cluster logs 1 --follow"],
+)
 def test_a_reader_that_leaves_is_noticed_when_there_is_nothing_to_tell_it(
-    shell: OwnCluster, name: str
+    shell: OwnCluster, arguments: str
 ) -> None:
     shell.run("topic", "create", "quiet")
     shell.ok("produce", "quiet", stdin="line\n")
-    line = f"{' '.join(COMMAND)} {name} quiet --from-beginning | head -1; exit ${{PIPESTATUS[0]}}"
+    line = f"{' '.join(COMMAND)} {arguments} | head -1; exit ${{PIPESTATUS[0]}}"
     result = subprocess.run(
-        ["bash", "-c", line], env=shell.environment, capture_output=True, text=True, timeout=60
-    )
+        ["bash", "-c", line], cwd=shell.folder, env=shell.environment, capture_output=True,
+        text=True, timeout=60,
+    )  # fmt: skip
     assert (result.returncode, result.stdout.count("\n")) == (0, 1)
 
 
@@ -286,6 +304,27 @@ def test_a_killed_broker_is_shown_and_comes_back(shell: OwnCluster) -> None:
     shell.ok("cluster", "restart", "2")
     assert shell.run("cluster", "status").returncode == 0
     assert shell.ok("cluster", "logs", "2", "--lines", "3").count("\n") == 3
+
+
+def test_health_is_told_to_programs_too(shell: OwnCluster) -> None:
+    (row,) = shell.rows("broker", "health", f"127.0.0.1:{shell.port}")
+    assert row["brokers"] == 3 and row["controller"] in (1, 2, 3)
+
+
+def test_a_deletion_says_which_brokers_it_waits_for(shell: OwnCluster) -> None:
+    for topic in ("leaves-late", "leaves-late-too", "leaves-at-once"):
+        placed = "0:1,3" if topic == "leaves-at-once" else "0:1,2"
+        shell.ok("topic", "create", topic, "--assignment", placed)
+    shell.ok("cluster", "kill", "2")
+    rows = shell.rows("topic", "delete", "leaves-late", "leaves-at-once", "--yes")
+    assert [(row["topic"], row["waits_for"]) for row in rows] == [
+        ("leaves-late", [2]),
+        ("leaves-at-once", []),
+    ]
+    told = shell.run("topic", "delete", "leaves-late-too", "--yes")
+    assert told.stdout == "deleted topic leaves-late-too\n" and "is back: 2;" in told.stderr
+    shell.ok("cluster", "restart", "2")
+    until(lambda: shell.run("topic", "create", "leaves-late").returncode == 0)
 
 
 def test_stop_and_start_keep_topics_and_records(shell: OwnCluster) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from barnabas import Admin, Producer
+from barnabas import Admin, Consumer, Producer
 from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.cluster_state import create_topic
@@ -146,3 +146,33 @@ async def _stop_at_work(process: "subprocess.Popen[bytes]", file: Path) -> None:
             await asyncio.sleep(0.05)
         finally:
             database.close()
+
+
+@pytest.mark.parametrize("example", ["exactly_once_copy", "exactly_once_loop"])
+async def test_a_copy_has_the_headers_the_timestamps_and_the_nulls(
+    cluster: LocalCluster, example: str
+) -> None:
+    source, target = f"{example}-from", f"{example}-to"
+    await create_topic(cluster.bootstrap, source, 1)
+    await create_topic(cluster.bootstrap, target, 1)
+    async with Producer(cluster.bootstrap) as producer:
+        headers: list[tuple[str, bytes | None]] = [("trace", b"\xff"), ("none", None)]
+        await producer.send(source, b"a", b"k", timestamp_ms=5, headers=headers)
+        await producer.send(source, None, b"k", timestamp_ms=6)
+        await producer.send(source, b"", timestamp_ms=7)
+    command = [sys.executable, str(ROOT / "examples" / f"{example}.py"), source, target, "1"]
+    process = subprocess.Popen(command, env=Shell(cluster.bootstrap).environment)
+    try:
+        async with Consumer(
+            target, bootstrap_servers=cluster.bootstrap, isolation_level="read_committed",
+            auto_offset_reset="earliest",
+        ) as consumer, asyncio.timeout(60):  # fmt: skip
+            copies = [await anext(consumer) for _ in range(3)]
+    finally:
+        process.kill()
+        process.wait()
+    assert [(r.value, r.key, r.timestamp, r.headers) for r in copies] == [
+        (b"A", b"k", 5, headers),
+        (None, b"k", 6, []),
+        (b"", None, 7, []),
+    ]

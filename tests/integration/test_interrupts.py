@@ -1,4 +1,4 @@
-"""Ctrl-C ends each long-running command soon, with exit code 130 and without a traceback.
+"""Ctrl-C and SIGTERM end each long-running command soon, with exit code 130 and no traceback.
 
 It may come at any moment, so a command is also interrupted while it starts. A traceback is allowed
 only while Python itself starts, because it is Python's.
@@ -66,9 +66,11 @@ def first_line(stream: IO[str]) -> str:
     return stream.readline()
 
 
-def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Send SIGINT to a command; return what it printed from then on."""
-    process.send_signal(signal.SIGINT)
+def interrupt(
+    process: subprocess.Popen[str], number: signal.Signals = signal.SIGINT
+) -> tuple[str, str]:
+    """Send a signal to a command; return what it printed from then on."""
+    process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     assert "Traceback" not in err and "Exception" not in err
@@ -84,15 +86,32 @@ LONG_COMMANDS = {
 }
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("name", LONG_COMMANDS)
-def test_a_long_command_in_the_midst_of_its_work(cluster: LocalCluster, name: str) -> None:
+def test_a_long_command_in_the_midst_of_its_work(
+    cluster: LocalCluster, name: str, number: signal.Signals
+) -> None:
     arguments, where = LONG_COMMANDS[name]
     process = start(cluster, *arguments)
     stream = process.stdout if where == "stdout" else process.stderr
     assert stream is not None and first_line(stream)
-    out, err = interrupt(process)
+    out, err = interrupt(process, number)
     if name == "consume":
         assert (out, err) == ("", "1 record consumed\n")
+
+
+def test_a_consumer_that_is_terminated_leaves_its_group_and_commits(cluster: LocalCluster) -> None:
+    """Also in the background of a script, where the shell makes it ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = start(cluster, "consume", TOPIC, "--from-beginning", "--group", "terminated")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert process.stdout is not None and first_line(process.stdout)
+    interrupt(process, signal.SIGTERM)
+    shell = Shell(cluster.bootstrap)
+    (row,) = shell.rows("group", "describe", "terminated", "--state")
+    assert (row["state"], row["members"], row["lag"]) == ("Empty", 0, 0)
 
 
 @pytest.mark.parametrize("delay_ms", range(0, 1000, 50))
@@ -158,16 +177,30 @@ def bytes_in(pipe: int) -> int:
     return counted[0]
 
 
-def test_produce_that_waits_for_input(cluster: LocalCluster) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_produce_that_waits_for_input(cluster: LocalCluster, number: signal.Signals) -> None:
     process = start(cluster, "produce", TOPIC, "--output", "json")
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write("first\n")
     process.stdin.flush()
     assert '"topic"' in first_line(process.stdout)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert err == "1 record delivered\n"
+
+
+def test_a_question_that_is_not_answered_changes_nothing(cluster: LocalCluster) -> None:
+    process = start(cluster, "topic", "delete", TOPIC, "--output", "json")
+    assert process.stdin is not None and process.stderr is not None
+    asked = "".join(process.stderr.read(1) for _ in "Delete")
+    assert asked == "Delete"
+    out, _ = interrupt(process)
+    assert out == ""
+    shell = Shell(cluster.bootstrap)
+    refused = shell.run("topic", "delete", TOPIC, "--output", "json", stdin="n\n")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert TOPIC in [row["topic"] for row in shell.rows("topic", "list")]
 
 
 def test_produce_that_cannot_deliver_names_a_partition_and_ends(tmp_path: Path) -> None:

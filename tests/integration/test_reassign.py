@@ -104,6 +104,26 @@ async def test_a_broker_is_emptied_under_load_and_filled_again(cluster: LocalClu
     assert not workload.failed
 
 
+def test_a_cancelled_move_leaves_no_throttle(cluster: LocalCluster) -> None:
+    shell = Shell(cluster.bootstrap)
+    shell.ok("topic", "create", "slow", "--assignment", "0:1,2")
+    shell.ok("produce", "slow", stdin=f"{'x' * 1000}\n" * 4000)  # more than one fetch may take
+    shell.ok("reassign", "execute", "--move", "slow-0=3,2", "--throttle", "1000")
+    (row,) = shell.rows("reassign", "status")
+    assert row["state"] == "in progress"
+    assert throttles(shell, "slow") != []
+    cancelled = shell.run("reassign", "cancel", "--partition", "slow-0")
+    assert (cancelled.returncode, cancelled.stdout) == (0, "cancelled slow-0\n")
+    assert "throttle lifted: slow" in cancelled.stderr
+    assert throttles(shell, "slow") == []
+
+
+def throttles(shell: Shell, topic: str) -> list[object]:
+    described = shell.rows("config", "describe", "--broker-default")
+    described += [r for r in shell.rows("config", "describe", "--topic", topic) if r["value"]]
+    return [row["name"] for row in described if "throttled" in str(row["name"])]
+
+
 async def test_an_old_tool_asks_in_zookeeper(cluster: LocalCluster) -> None:
     wish = {"version": 1, "partitions": [{"topic": TOPIC, "partition": 1, "replicas": [2, 3, 1]}]}
     async with zookeeper(cluster) as session:

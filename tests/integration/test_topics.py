@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from barnabas import Admin, Consumer, Producer, TopicPartition
+from barnabas import Admin, Consumer, Producer, TopicPartition, sync
+from barnabas.admin import DeletedTopic
 from barnabas_common.errors import (
+    ClientError,
     KafkaError,
+    TopicAlreadyExistsError,
     TopicDeletionDisabledError,
     UnknownTopicOrPartitionError,
 )
+from barnabas_common.events import Event, EventKind
 from barnabas_common.record.batch import batches
 from barnabas_common.record.compression import Compression
 from barnabas_tools.local.cluster import LocalCluster
@@ -121,8 +125,10 @@ async def test_deletion_waits_for_a_broker_that_is_down(cluster: LocalCluster) -
     await produce(cluster, topic, [b"x"])
     await asyncio.to_thread(cluster.stop_broker, 3)
     async with Admin(bootstrap_servers=cluster.bootstrap) as admin:
-        await admin.delete_topics([topic])
+        assert await admin.delete_topics([topic]) == [DeletedTopic(topic, (3,))]
         assert topic not in await admin.list_topics()
+        with pytest.raises(TopicAlreadyExistsError, match="still being deleted"):
+            await admin.create_topic(topic)
     async with zookeeper(cluster) as session:
         assert await session.exists(f"/admin/delete_topics/{topic}")
     left = cluster.layout.data_directory(3) / f"{topic}-0"
@@ -321,3 +327,17 @@ async def test_deletion_can_be_forbidden(lenient_cluster: LocalCluster) -> None:
                 while await session.exists("/admin/delete_topics/kept"):
                     await asyncio.sleep(0.05)
         assert "kept" in await admin.list_topics()
+
+
+def test_a_blocking_client_reads_events(cluster: LocalCluster) -> None:
+    with sync.Admin(cluster.bootstrap) as admin:
+        with pytest.raises(ClientError, match="with"):
+            next(admin.events())
+        with admin.events(["told"]) as stream:
+            admin.create_topic("told", 1, 1)
+            kinds = (e.kind for e in stream if isinstance(e, Event))
+            assert EventKind.BECAME_LEADER in kinds
+        assert list(stream) == []
+        with admin.events() as other:
+            admin.close()
+            assert list(other) == []

@@ -5,6 +5,9 @@ import asyncio
 import pytest
 from barnabas import Producer
 from barnabas.admin import ConfigResource
+from barnabas.admin.reassignment_throttle import lift_if_done, reassign_throttled
+from barnabas_common.errors import InvalidReplicaAssignmentError, UnknownTopicOrPartitionError
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.loop import run
 
 from tests.support.reassigning import TP, MovingPartition
@@ -96,3 +99,39 @@ def test_who_is_in_sync_and_who_is_not_listed_is_not_held_back(side: str) -> Non
         await moving.until(lambda: moving.is_home(3, 2), 5)
 
     run(story(), seed=3, max_time=MAX_SECONDS)
+
+
+async def throttles(moving: MovingPartition) -> list[str]:
+    """The throttles that are set for the topic or for all brokers."""
+    async with moving.admin() as admin:
+        of_topic = await admin.describe_configs(TP.topic)
+        of_all = await admin.describe_cluster_default_configs()
+    described = [each for each in of_topic if each.source == "topic"] + of_all
+    return sorted(each.name for each in described if "throttled" in each.name)
+
+
+def test_moves_that_are_refused_leave_no_throttle() -> None:
+    async def story() -> None:
+        moving = MovingPartition(4, [1, 2], brokers=3)
+        await moving.start()
+        async with moving.admin() as admin:
+            with pytest.raises(InvalidReplicaAssignmentError):
+                await reassign_throttled(admin, {TP: [2, 9]}, RATE)
+        assert await throttles(moving) == []
+
+    run(story(), seed=4, max_time=MAX_SECONDS)
+
+
+def test_a_refusal_leaves_the_throttle_of_a_move_in_progress() -> None:
+    async def story() -> None:
+        moving = await loaded(5)
+        async with moving.admin() as admin:
+            await reassign_throttled(admin, {TP: [3, 2]}, 1000)
+            with pytest.raises(UnknownTopicOrPartitionError):
+                await reassign_throttled(admin, {TopicPartition("flights", 7): [1, 2]}, 1000)
+            assert len(await throttles(moving)) == 4
+            await admin.alter_partition_reassignments({TP: None})
+            assert await lift_if_done(admin) == [TP.topic]
+        assert await throttles(moving) == []
+
+    run(story(), seed=5, max_time=MAX_SECONDS)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from barnabas import Admin, NewTopic
-from barnabas.admin import ConfigResource
+from barnabas.admin import ConfigResource, DeletedTopic
 from barnabas_common.errors import (
     InvalidRequestError,
     RequestTimedOutError,
@@ -178,7 +178,7 @@ def test_a_deleted_topic_can_be_created_again_when_the_call_returns(seed: int) -
         cluster = SimulatedCluster(seed)
         await slowed(cluster)
         async with admin_of(cluster) as admin:
-            await deleted(admin)
+            assert await deleted(admin) == [DeletedTopic("flights")]
             return (await admin.create_topic("flights", 2, 3)).partitions
 
     assert run(story(), seed=seed, max_time=MAX_SECONDS) == 2
@@ -194,7 +194,7 @@ def test_a_deletion_that_waits_for_a_broker_does_not_keep_the_caller() -> None:
             while cluster.zookeeper.tree.find(znodes.broker_path(slow)) is not None:
                 await asyncio.sleep(0.1)
             began = asyncio.get_running_loop().time()
-            await admin.delete_topics(["flights"])
+            assert await admin.delete_topics(["flights"]) == [DeletedTopic("flights", (slow,))]
             took = asyncio.get_running_loop().time() - began
             assert await is_gone(admin)
             assert cluster.zookeeper.tree.find(znodes.topic_path("flights")) is not None

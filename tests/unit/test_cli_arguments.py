@@ -83,6 +83,11 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         ["topic", "create", "t", "--set", "retention.ms"],
         ["topic", "list", "--output", "yaml"],
         ["topic", "list", "--bootstrap", "no-port"],
+        ["topic", "nonsense"],
+        ["cluster", "kill", "-1"],
+        ["cluster", "kill", "two"],
+        ["consume", "t", "--max-messages", "0"],
+        ["produce", "t", "--file", "/"],
         ["produce", "t", "--acks", "2"],
         ["produce", "t", "--key-separator", ""],
         ["produce", "t", "--compression", "rar"],
@@ -108,6 +113,10 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         ["config", "alter", "--broker-default", "--set", "retention.ms"],
         ["config", "alter", "--topic", "t", "--set", "a=1", "--delete", "a"],
         ["topic", "alter", "t"],
+        ["group", "reset-offsets", "", "--all-topics", "--to-latest"],
+        ["election", "run", "--type", "unclean", "--topic", "t", "--partition", "4294967296"],
+        ["transaction", "list", "--producer-id", "9" * 30],
+        ["transaction", "list", "--duration-filter", "9" * 30],
         ["election", "run", "--all"],
         ["election", "run", "--type", "unclean"],
         ["election", "run", "--type", "odd", "--all"],
@@ -115,12 +124,20 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         ["election", "run", "--type", "preferred", "--partition", "0", "--all"],
     ],
 )
-def test_wrong_usage_exits_with_2_and_says_why(arguments: list[str]) -> None:
+def test_wrong_usage_exits_with_2_and_says_why_in_one_line(arguments: list[str]) -> None:
     result = barnabas(*arguments)
     assert result.returncode == 2
     assert result.stdout == ""
-    assert result.stderr.strip()
-    assert "Traceback" not in result.stderr
+    assert re.fullmatch(r"barnabas: .+\n", result.stderr)
+
+
+@pytest.mark.parametrize("arguments", ["--version", "--help", "topic --help", "lab"])
+def test_a_full_disk_is_one_line(arguments: str) -> None:
+    command = [sys.executable, "-m", "barnabas_tools.cli.main", *arguments.split()]
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+    assert result.returncode == 1
+    assert re.fullmatch(r"barnabas: .*No space left on device\n", result.stderr)
 
 
 def test_the_version_is_that_of_the_package() -> None:

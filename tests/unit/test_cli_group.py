@@ -96,6 +96,10 @@ def test_a_file_is_what_export_prints(tmp_path: Path) -> None:
         file.write_text(wrong)
         with pytest.raises(UsageFailed, match="topic,partition,offset"):
             read(file)
+    for wrong, told in (("", "no line"), ("flights,0,1\nflights,0,2", "flights-0 twice")):
+        file.write_text(wrong)
+        with pytest.raises(UsageFailed, match=told):
+            read(file)
     with pytest.raises(UsageFailed, match="cannot be read"):
         read(tmp_path / "missing.csv")
 

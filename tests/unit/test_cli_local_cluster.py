@@ -29,6 +29,47 @@ from barnabas_tools.local.readiness import reason_not_serving
 SLEEPER = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
 
 
+def test_an_impatient_second_interrupt_does_not_keep_a_cluster_from_being_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every process of the cluster has an end, whatever comes in between."""
+    cluster = LocalCluster(tmp_path / "c", brokers=2)
+    members = [cluster.broker(1), cluster.broker(2)]
+    for member in members:
+        member.directory.mkdir(parents=True)
+        spawn(SLEEPER, member.log_file, member.directory / "process.json")
+    monkeypatch.setattr(cluster, "start", lambda: None)
+    handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    kill = ProcessRecord.signal
+
+    def interrupted_kill(process: ProcessRecord, number: int) -> bool:
+        signal.raise_signal(signal.SIGINT)
+        return kill(process, number)
+
+    monkeypatch.setattr(ProcessRecord, "signal", interrupted_kill)
+    with pytest.raises(KeyboardInterrupt), cluster:
+        raise KeyboardInterrupt
+    assert not any(member.running for member in members)
+    assert {number: signal.getsignal(number) for number in handlers} == handlers
+
+
+@pytest.mark.parametrize("name", ["broker.id", "listeners", "log.dirs", "zookeeper.connect"])
+def test_a_setting_that_each_broker_has_its_own_value_of_cannot_be_set(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(ClusterError, match=name):
+        LocalCluster(tmp_path, config={name: "1"})
+
+
+@pytest.mark.parametrize("inside", ["", "inside"])
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path, inside: str) -> None:
+    (tmp_path / "file").touch()
+    cluster = LocalCluster(tmp_path / "file" / inside)
+    assert not cluster.complete
+    with pytest.raises(ClusterError, match="file.* cannot be made: (Not a|File exists)"):
+        cluster.start()
+
+
 @pytest.fixture
 def member(tmp_path: Path) -> Member:
     return Member("broker 9", tmp_path, tmp_path / "log", (free_ports(1)[0],))

@@ -13,12 +13,14 @@ from barnabas_common.messages.metadata import PartitionMetadata, TopicMetadata
 from barnabas_common.messages.replicas import ReplicaDescription
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_tools.cli.admin.topic import shown, topic_row, with_defaults
+from barnabas_tools.cli.main import app
 from barnabas_tools.cli.observe.replica import replica_rows
 from barnabas_tools.cli.output import print_rows
 from barnabas_tools.cli.records.consume import Line, record_line, record_row
 from barnabas_tools.cli.records.lines import lines
 from barnabas_tools.cli.records.produce import split_line
 from barnabas_tools.cli.settings import CommandFailed, Output, Settings
+from typer.testing import CliRunner
 
 LONG = "x" * 500
 
@@ -71,6 +73,15 @@ def test_replicas_that_a_reassignment_adds_are_not_missed_yet() -> None:
     assert topic_row(TopicMetadata("t", partitions=[on_its_way]))["under_replicated"] == 1
 
 
+@pytest.mark.parametrize(
+    "arguments", ["cluster logs 1", "group reset-offsets g --all-topics --to-latest --export"]
+)
+def test_what_prints_text_alone_refuses_json(arguments: str) -> None:
+    result = CliRunner().invoke(app, ["-o", "json", *arguments.split()])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.endswith("--output json\n")
+
+
 def record(key: bytes | None, value: bytes | None) -> ConsumerRecord:
     return ConsumerRecord("t", 2, 41, 1_700_000_000_000, 0, key, value, [("h", b"\xff")], 5)
 
@@ -84,6 +95,14 @@ def test_a_record_is_printed_byte_for_byte() -> None:
 def test_a_printed_record_shows_what_was_asked_for_in_kafkas_order() -> None:
     full = Line(key=True, offset=True, partition=True, timestamp=True, separator="|")
     assert record_line(record(b"k", b"v"), full) == b"1700000000000|2|41|k|v"
+
+
+def test_headers_are_printed_as_kafkas_console_consumer_does() -> None:
+    shown = Line(False, False, False, False, " ", headers=True)
+    assert record_line(record(b"k", b"v"), shown) == b"h:\xff v"
+    several = record(b"k", b"v")._replace(headers=[("a", b"1"), ("b", None), ("a", b"")])
+    assert record_line(several, shown) == b"a:1,b:null,a: v"
+    assert record_line(several._replace(headers=[]), shown) == b"NO_HEADERS v"
 
 
 def test_a_record_as_json_keeps_text_as_text_and_bytes_as_base64() -> None:
@@ -100,6 +119,19 @@ def test_a_line_is_split_at_the_first_separator_only() -> None:
     assert split_line(b"k:v", None, 1) == (None, b"k:v")
     with pytest.raises(CommandFailed, match="line 7"):
         split_line(b"nothing", b":", 7)
+
+
+def test_a_separator_may_be_any_bytes() -> None:
+    """A shell passes them on as they are, and Python as halves of characters."""
+    shown = Line(key=True, offset=False, partition=False, timestamp=False, separator="\udcff")
+    assert record_line(record(b"k", b"v"), shown) == b"k\xffv"
+    with pytest.raises(CommandFailed, match="line 7"):
+        split_line(b"nothing", b"\xff", 7)
+    result = CliRunner().invoke(
+        app,
+        ["-b", "127.0.0.1:1", "produce", "t", "--file", "/dev/null", "--key-separator", "\udcff"],
+    )
+    assert result.exit_code == 1 and "no broker could be reached" in result.stderr
 
 
 async def test_lines_come_from_a_pipe_as_they_are_written() -> None:

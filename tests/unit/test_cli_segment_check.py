@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from barnabas_common.record.batch import parse_header, stamp
 from barnabas_common.record.builder import BatchBuilder
+from barnabas_tools.cli.arguments import hoist_global_options
 from barnabas_tools.cli.log.log import batch_row
 from barnabas_tools.cli.log.segment_check import check_partition
 from barnabas_tools.cli.main import app
@@ -21,6 +22,26 @@ def batch(offset: int, records: int, epoch: int, timestamp: int = BASE_TIME) -> 
         builder.append(timestamp + number, b"k", b"value")
     data = bytes(builder.build())
     return stamp(offset, epoch, len(data) - 12) + data[16:]
+
+
+def test_a_dump_shows_headers_nulls_and_what_is_no_text(tmp_path: Path) -> None:
+    builder = BatchBuilder()
+    builder.append(BASE_TIME, None, b"\xff\x1b[2J", [("trace", b"a"), ("none", None)])
+    builder.append(BASE_TIME, b"k\n", None)
+    file = tmp_path / "00000000000000000000.log"
+    data = bytes(builder.build())
+    file.write_bytes(stamp(0, 0, len(data) - 12) + data[16:])
+    shown = CliRunner().invoke(app, ["log", "dump", str(file), "--records"]).stdout.splitlines()
+    first = "| offset: 0 timestamp: 1700000000000 headers: [trace=a,none=null] key: null"
+    assert shown[-2] == rf"{first} payload: \xff\x1b[2J"
+    second = "| offset: 1 timestamp: 1700000000000 headers: []"
+    assert shown[-1] == rf"{second} key: k\n payload: null"
+    arguments = ["log", "dump", str(file), "--records", "-o", "json"]
+    lines = CliRunner().invoke(app, hoist_global_options(arguments)).stdout.splitlines()
+    one, two = map(json.loads, lines[1:])
+    assert one["headers"] == [["trace", "a"], ["none", None]] and one["key"] is None
+    assert one["payload"] == {"base64": "/xtbMko="}
+    assert (two["key"], two["payload"], two["headers"]) == ("k\n", None, [])
 
 
 class Partition:

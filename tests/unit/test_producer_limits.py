@@ -49,7 +49,20 @@ def test_bad_option_is_named(options: Any, named: str) -> None:
         Producer("localhost:9092", **options)
 
 
-@pytest.mark.parametrize("address", ["", "localhost", "localhost:port", ":9092", [], "h:99999"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "localhost",
+        "localhost:port",
+        ":9092",
+        [],
+        "h:99999",
+        "h:²",
+        "h:" + "9" * 5000,
+        "\udcff:1",
+    ],
+)
 def test_bad_bootstrap_address_is_refused(address: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="bootstrap_servers"):
         Producer(address or [])

@@ -1,13 +1,15 @@
 """The blocking clients: from plain threads, beside a running loop, and stopped by Ctrl-C."""
 
 import asyncio
+import inspect
 import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import barnabas.sync
 import pytest
 from barnabas.sync import Admin, Consumer, Producer
 from barnabas.sync.loop_thread import LoopThread
@@ -21,6 +23,7 @@ from barnabas_common.errors import (
     UnknownTopicOrPartitionError,
 )
 from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.produce import ProduceRequest
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_partition import TopicPartition
 
@@ -202,6 +205,94 @@ def test_ctrl_c_ends_a_wait_and_leaves_the_consumer_usable(brokers: ScriptedBrok
         with producer_of(brokers) as producer:
             producer.send_and_wait("flights", b"v")
         assert [r.value for r in consumer.poll(timeout_ms=2_000)] == [b"v"]
+
+
+@pytest.mark.parametrize("arrow", [False, True])
+def test_what_ctrl_c_kept_from_the_caller_is_read_again(
+    brokers: ScriptedBrokers, monkeypatch: pytest.MonkeyPatch, arrow: bool
+) -> None:
+    """It may come when the records are there already: no commit may cover them."""
+    with producer_of(brokers) as producer:
+        for value in (b"a", b"b"):
+            producer.send("flights", value, partition=0)
+    with consumer_of(brokers, "flights") as consumer:
+        poll = consumer.poll_arrow if arrow else consumer.poll
+        with monkeypatch.context() as patch:
+            patch.setattr(LoopThread, "call", interrupted_after(LoopThread.call))
+            with pytest.raises(KeyboardInterrupt):
+                poll(timeout_ms=2_000)
+        assert consumer.position(TP) == 0
+        assert [record.offset for record in consumer.poll(timeout_ms=2_000)] == [0, 1]
+
+
+def interrupted_after(call: Callable[..., Any]) -> Callable[..., Any]:
+    def interrupted(*arguments: Any) -> None:
+        call(*arguments)
+        raise KeyboardInterrupt
+
+    return interrupted
+
+
+async def never_acknowledged(broker_id: int, request: Any) -> None:
+    if isinstance(request, ProduceRequest):
+        await asyncio.sleep(3600)
+
+
+def test_ctrl_c_while_a_producer_closes_ends_it_nevertheless(brokers: ScriptedBrokers) -> None:
+    producer = producer_of(brokers)
+    brokers.faults += [never_acknowledged] * 100
+    handle = producer.send("flights", b"v")
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        producer.close()
+    with pytest.raises(ClosedError):
+        handle.result(timeout=5)
+    with pytest.raises(ClosedError):
+        producer.flush()
+
+
+def test_a_callback_that_closes_its_producer_is_refused_and_can_be_closed(
+    brokers: ScriptedBrokers, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR), producer_of(brokers) as producer:
+        producer.send("flights", b"v", on_delivery=lambda m, e: producer.close())
+        producer.flush()
+        handle = producer.send("flights", b"w")
+    assert handle.done() and handle.result().offset >= 0
+    assert "not possible in an on_delivery callback" in caplog.text
+
+
+def test_a_producer_counts_what_is_not_delivered(brokers: ScriptedBrokers) -> None:
+    producer = producer_of(brokers)
+    brokers.faults += [never_acknowledged] * 100
+    for number in range(7):
+        producer.send("flights", b"%d" % number, partition=1)
+    assert producer.undelivered == 7
+    with pytest.raises(ClosedError):
+        producer.close(timeout_ms=100)
+    assert producer.undelivered == 0
+
+
+# What the asyncio clients have for the parts that they are made of, or for `async` alone.
+_INTERNAL = {
+    "Admin": {"start"},
+    "Consumer": {"start", "fill_pending", "group_config", "reads_committed"},
+    "Producer": {"start", "backoff_seconds", "initialized", "take_unobserved_errors", "undo"},
+}
+
+
+@pytest.mark.parametrize("name", _INTERNAL)
+def test_a_blocking_client_has_the_methods_and_arguments_of_its_model(name: str) -> None:
+    model, client = getattr(barnabas, name), getattr(barnabas.sync, name)
+    public = {member for member in dir(model) if not member.startswith("_")}
+    assert public - _INTERNAL[name] == {m for m in dir(client) if not m.startswith("_")}
+    for member in public - _INTERNAL[name]:
+        wanted = getattr(model, member)
+        if callable(wanted):
+            arguments = inspect.signature(wanted).parameters
+            assert list(inspect.signature(getattr(client, member)).parameters.values()) == list(
+                arguments.values()
+            ), member
 
 
 def test_unreachable_cluster_fails_in_seconds() -> None:

@@ -67,7 +67,8 @@ async def _until_deleted(parts: BrokerParts, result: TopicResult) -> None:
             with kafka_errors():
                 if await current_store(parts).exists(path, lambda _: changed.set()) is None:
                     break
-                if await _replicas_down(parts, result.topic):
+                result.waits_for = await _replicas_down(parts, result.topic)
+                if result.waits_for:
                     break
         except KafkaError:
             pass  # the session may be replaced in time

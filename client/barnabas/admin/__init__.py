@@ -5,7 +5,7 @@ from barnabas_common.messages.topics import NewTopic
 from barnabas.admin.admin import Admin
 from barnabas.admin.config import AdminConfig, AdminOptions
 from barnabas.admin.config_resource import ConfigResource
-from barnabas.admin.descriptions import BrokerReplicas, ClusterDescription
+from barnabas.admin.descriptions import BrokerReplicas, ClusterDescription, DeletedTopic
 from barnabas.admin.events import BrokerEvents, EventStream, Interruption
 from barnabas.admin.group_requests import GroupDescription, GroupMemberDescription
 from barnabas.admin.transactions.descriptions import (
@@ -15,6 +15,6 @@ from barnabas.admin.transactions.descriptions import (
 )
 
 __all__ = ["Admin", "AdminConfig", "AdminOptions", "BrokerEvents", "BrokerReplicas",
-           "ClusterDescription", "ConfigResource", "EventStream", "GroupDescription",
-           "GroupMemberDescription", "Interruption", "NewTopic", "OpenTransaction",
-           "TransactionDescription", "TransactionListing"]  # fmt: skip
+           "ClusterDescription", "ConfigResource", "DeletedTopic", "EventStream",
+           "GroupDescription", "GroupMemberDescription", "Interruption", "NewTopic",
+           "OpenTransaction", "TransactionDescription", "TransactionListing"]  # fmt: skip

@@ -34,7 +34,12 @@ from barnabas.admin import (
 )
 from barnabas.admin.config import AdminConfig, AdminOptions
 from barnabas.admin.config_resource import ConfigResource, alter_resource
-from barnabas.admin.descriptions import BrokerReplicas, ClusterDescription, replicas_of
+from barnabas.admin.descriptions import (
+    BrokerReplicas,
+    ClusterDescription,
+    DeletedTopic,
+    replicas_of,
+)
 from barnabas.admin.events import BrokerEvents, EventStream, recorded_events
 from barnabas.admin.explaining import view_of
 from barnabas.admin.group_explaining import view_of_group
@@ -109,15 +114,18 @@ class Admin(AdminOfTransactions):
         request = CreateTopicsRequest(timeout_ms, validate_only, list(topics))
         return await topic_requests.create_topics(await self._ready(), request, self._patience)
 
-    async def delete_topics(self, topics: Iterable[str], *, timeout_ms: int = 30_000) -> None:
+    async def delete_topics(
+        self, topics: Iterable[str], *, timeout_ms: int = 30_000
+    ) -> list[DeletedTopic]:
         """Delete topics with their records; returns when they can be created again.
 
         If a broker with a replica does not run, the call returns when no reachable broker knows the
-        topic; the deletion ends when that broker is back. Raises the first refusal, once the rest
-        is deleted, and `RequestTimedOutError` after `timeout_ms`; the deletion continues by itself.
+        topic, and names the broker; the deletion ends when it is back. Raises the first refusal,
+        once the rest is deleted, and `RequestTimedOutError` after `timeout_ms`; the deletion
+        continues by itself.
         """
         request = DeleteTopicsRequest(timeout_ms, topic_requests.names(topics))
-        await topic_requests.delete_topics(await self._ready(), request, self._patience)
+        return await topic_requests.delete_topics(await self._ready(), request, self._patience)
 
     async def create_partitions(
         self,

@@ -33,6 +33,15 @@ class BrokerReplicas:
     error: BarnabasError | None = None
 
 
+@dataclass(frozen=True)
+class DeletedTopic:
+    """A deleted topic. While the brokers `waits_for` do not run, its name is not free: each of them
+    still has a replica, and deletes it when it is back."""
+
+    topic: str
+    waits_for: tuple[int, ...] = ()
+
+
 async def replicas_of(
     cluster: Cluster, broker_id: int, request: DescribeReplicasRequest
 ) -> BrokerReplicas:

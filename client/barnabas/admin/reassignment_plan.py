@@ -11,6 +11,7 @@ The JSON of a plan is that of `kafka-reassign-partitions`.
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeGuard
 
 from barnabas_common.errors import InvalidArgumentError
 from barnabas_common.topic_partition import TopicPartition
@@ -106,7 +107,7 @@ def parse_plan(text: str) -> Plan:
     """Parse a plan in JSON; raises InvalidArgumentError that says what is invalid."""
     try:
         content = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"the plan is not JSON: {error}") from None
     partitions = content.get("partitions") if isinstance(content, dict) else None
     if not isinstance(partitions, list) or not partitions:
@@ -125,11 +126,15 @@ def _planned(item: object) -> tuple[TopicPartition, list[int]]:
         topic, number, replicas = (item.get(k) for k in ("topic", "partition", "replicas"))
         if (
             isinstance(topic, str)
-            and type(number) is int
+            and _is_int32(number)
             and isinstance(replicas, list)
-            and all(type(r) is int for r in replicas)
+            and all(map(_is_int32, replicas))
         ):
             return TopicPartition(topic, number), replicas
     raise InvalidArgumentError(
         f'a partition of the plan needs "topic", "partition" and "replicas", not {item!r}'
     )
+
+
+def _is_int32(value: object) -> TypeGuard[int]:
+    return type(value) is int and -(2**31) <= value < 2**31

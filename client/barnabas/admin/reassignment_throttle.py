@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from barnabas_common.errors import BarnabasError, MaybeApplied, UnknownTopicOrPartitionError
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.admin.admin import Admin
@@ -54,20 +55,51 @@ async def set_throttle(
         await admin.incremental_alter_configs(ConfigResource.topic(topic), lists)
 
 
+async def reassign_throttled(
+    admin: Admin, targets: Mapping[TopicPartition, Sequence[int]], rate: int
+) -> None:
+    """Start these reassignments with a throttle; if they are refused, none is left behind.
+
+    It stays while other reassignments are in progress, and after an error that does not tell
+    whether these have started.
+    """
+    try:
+        await set_throttle(admin, targets, rate)
+        await admin.alter_partition_reassignments(targets)
+    except MaybeApplied:
+        raise
+    except BarnabasError:
+        await lift_if_done(admin)
+        raise
+
+
+async def lift_if_done(admin: Admin) -> list[str]:
+    """Remove all throttles unless a reassignment is in progress; returns topics that had one."""
+    if await admin.list_partition_reassignments():
+        return []
+    return await lift_throttle(admin, await admin.list_topics())
+
+
 async def lift_throttle(admin: Admin, topics: Iterable[str]) -> list[str]:
     """Remove the throttles of these topics, and the rates; returns the topics that had one."""
     lifted = []
     for topic in topics:
-        described = {config.name: config for config in await admin.describe_configs(topic)}
-        throttled = [name for name in (LEADERS, FOLLOWERS) if described[name].source == "topic"]
-        if throttled:
-            await admin.incremental_alter_configs(
-                ConfigResource.topic(topic), dict.fromkeys(throttled)
-            )
-            lifted.append(topic)
+        try:
+            if await _lift_from(admin, topic):
+                lifted.append(topic)
+        except UnknownTopicOrPartitionError:  # deleted meanwhile
+            continue
     rates = {config.name for config in await admin.describe_cluster_default_configs()}
     if rates & set(RATES):
         await admin.incremental_alter_configs(
             ConfigResource.all_brokers(), dict.fromkeys(sorted(rates & set(RATES)))
         )
     return lifted
+
+
+async def _lift_from(admin: Admin, topic: str) -> bool:
+    described = {config.name: config for config in await admin.describe_configs(topic)}
+    throttled = [name for name in (LEADERS, FOLLOWERS) if described[name].source == "topic"]
+    if throttled:
+        await admin.incremental_alter_configs(ConfigResource.topic(topic), dict.fromkeys(throttled))
+    return bool(throttled)

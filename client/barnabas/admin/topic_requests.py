@@ -22,6 +22,7 @@ from barnabas_common.messages.topics import (
     TopicResult,
 )
 
+from barnabas.admin.descriptions import DeletedTopic
 from barnabas.admin.events import NETWORK_MARGIN
 from barnabas.admin.visibility import has_partitions, is_gone, wait_until_known
 from barnabas.cluster import Cluster
@@ -62,13 +63,15 @@ async def create_topics(
     return _all_or_raise(results)
 
 
-async def delete_topics(cluster: Cluster, request: DeleteTopicsRequest, patience: float) -> None:
+async def delete_topics(
+    cluster: Cluster, request: DeleteTopicsRequest, patience: float
+) -> list[DeletedTopic]:
     """Delete the topics, and wait until no broker knows them; raises as `create_topics`."""
     began = cluster.clock.monotonic()
     results = await _change_topics(cluster, request, patience)
     gone = [result.topic for result in results if not result.error_code]
     await wait_until_known(cluster, gone, is_gone, _left(cluster, began, request.timeout_ms))
-    _all_or_raise(results)
+    return [DeletedTopic(each.topic, tuple(each.waits_for)) for each in _all_or_raise(results)]
 
 
 async def _change_topics(

@@ -1,6 +1,6 @@
 """The blocking admin client: the methods of `barnabas.Admin`, each waiting for its answer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Unpack
 
 from barnabas_common.runtime import Runtime
@@ -9,6 +9,7 @@ from barnabas.admin import Admin as AsyncAdmin
 from barnabas.admin import AdminOptions
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.sync.blocking import Blocking, blocking
+from barnabas.sync.events import EventStream
 
 
 class Admin(Blocking):
@@ -16,6 +17,8 @@ class Admin(Blocking):
 
     Raises `NoBrokerReachableError` within seconds if no broker answers at the addresses.
     """
+
+    _client: AsyncAdmin
 
     def __init__(
         self,
@@ -25,6 +28,11 @@ class Admin(Blocking):
         **options: Unpack[AdminOptions],
     ) -> None:
         super().__init__(AsyncAdmin(bootstrap_servers, runtime=runtime, **options))
+
+    def events(self, topics: Iterable[str] = (), *, from_beginning: bool = False) -> EventStream:
+        """The events of all brokers as they occur: `with admin.events() as stream`."""
+        stream = self._call(self._client.events(topics, from_beginning=from_beginning))
+        return EventStream(self, stream)
 
     create_topic = blocking(AsyncAdmin.create_topic)
     create_topics = blocking(AsyncAdmin.create_topics)

@@ -40,10 +40,16 @@ class Blocking:
 
     def close(self) -> None:
         """Stop the client. May be called twice."""
-        if not self._closed:
-            self._check_usable()
-            self._closed = True
-            self._thread.call(self._client.close())
+        self._close_by(self._client.close)
+
+    def _close_by(self, closing: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Refuse further use, then wait for `closing`; it goes on after a Ctrl-C."""
+        if self._closed:
+            return
+        self._check_usable()
+        self._thread.check_outside()
+        self._closed = True
+        self._thread.call(closing())
 
     def _check_usable(self) -> None:
         if self._thread.process != os.getpid():

@@ -7,9 +7,9 @@ with Consumer("flights", auto_offset_reset="earliest") as consumer:
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from barnabas_common.errors import ClosedError
 from barnabas_common.runtime import Runtime
@@ -20,6 +20,12 @@ from barnabas.consumer import Consumer as AsyncConsumer
 from barnabas.consumer import ConsumerOptions, ConsumerRecord, RebalanceListener
 from barnabas.consumer.listener import LISTENING, Callback, invoke
 from barnabas.sync.blocking import Blocking, blocking, on_loop
+
+if TYPE_CHECKING:
+    import pyarrow
+
+T = TypeVar("T")
+Places = Sequence[tuple[TopicPartition, int]]
 
 
 class Consumer(Blocking):
@@ -51,10 +57,7 @@ class Consumer(Blocking):
 
     def close(self, commit: bool = True) -> None:
         """Stop, and leave the group; `commit` as for `barnabas.Consumer`. May be called twice."""
-        if not self._closed:
-            self._check_usable()
-            self._closed = True
-            self._thread.call(self._client.close(commit))
+        self._close_by(lambda: self._client.close(commit))
 
     assign = on_loop(AsyncConsumer.assign)
     partitions_for = blocking(AsyncConsumer.partitions_for)
@@ -82,8 +85,6 @@ class Consumer(Blocking):
     paused = on_loop(AsyncConsumer.paused)
     health = on_loop(AsyncConsumer.health)
 
-    poll = blocking(AsyncConsumer.poll)
-    poll_arrow = blocking(AsyncConsumer.poll_arrow)
     _fill_pending = blocking(AsyncConsumer.fill_pending)
 
     _subscribe = on_loop(AsyncConsumer.subscribe)
@@ -98,6 +99,47 @@ class Consumer(Blocking):
         The listener runs in a thread while a poll waits, and may call this consumer, but not poll.
         """
         self._subscribe(topics, None if listener is None else _InThread(listener))
+
+    def poll(
+        self, timeout_ms: int | None = None, max_records: int | None = None
+    ) -> list[ConsumerRecord]:
+        """As `barnabas.Consumer.poll`; after a Ctrl-C the next poll returns the same records."""
+        return self._polled(
+            lambda: self._client.poll(timeout_ms, max_records),
+            lambda records: [(record.topic_partition, record.offset) for record in records],
+        )
+
+    def poll_arrow(
+        self, timeout_ms: int | None = None, *, headers: bool = False
+    ) -> "pyarrow.Table":
+        """As `barnabas.Consumer.poll_arrow`; after a Ctrl-C the next one returns the same."""
+        return self._polled(lambda: self._client.poll_arrow(timeout_ms, headers=headers), _places)
+
+    def _polled(
+        self, poll: Callable[[], Coroutine[Any, Any, T]], places: Callable[[T], Places]
+    ) -> T:
+        """The result of a poll, unless the caller is interrupted: then it is read again.
+
+        Otherwise a commit would cover records that were never returned.
+        """
+        found: list[T] = []
+
+        async def run() -> T:
+            found.append(await poll())
+            return found[0]
+
+        def read_again() -> None:
+            first: dict[TopicPartition, int] = {}
+            for partition, offset in [place for result in found for place in places(result)]:
+                first.setdefault(partition, offset)
+            for partition in first.keys() & set(self._client.assignment()):
+                self._client.seek(partition, first[partition])
+
+        try:
+            return self._call(run())
+        except BaseException:
+            self._thread.loop.call_soon_threadsafe(read_again)
+            raise
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions being read."""
@@ -121,6 +163,14 @@ class Consumer(Blocking):
                 self._fill_pending()
             except ClosedError:
                 raise StopIteration from None
+
+
+def _places(table: "pyarrow.Table") -> Places:
+    columns = (table.column(name).to_pylist() for name in ("topic", "partition", "offset"))
+    return [
+        (TopicPartition(topic, number), offset)
+        for topic, number, offset in zip(*columns, strict=True)
+    ]
 
 
 class _InThread(RebalanceListener):

@@ -30,6 +30,7 @@ class SendLane:
         self._thread = thread
         self._queue: deque[SyncHandle] = deque()
         self._working = False
+        self._passing = 0
         self._scheduled = False
         self._room = asyncio.Event()
         self._empty = asyncio.Event()
@@ -51,6 +52,11 @@ class SendLane:
     def busy(self) -> bool:
         """Whether a queued record was not given to the producer yet."""
         return self._working or bool(self._queue)
+
+    @property
+    def waiting(self) -> int:
+        """How many records were queued and not given to the producer yet."""
+        return len(self._queue) + self._passing
 
     async def drained(self) -> None:
         """Wait until every queued record was given to the producer."""
@@ -93,6 +99,7 @@ class SendLane:
         queue = self._queue
         send = self._producer.send
         while queue:
+            self._passing = 1
             handle = queue.popleft()
             assert handle.arguments is not None
             try:
@@ -102,6 +109,7 @@ class SendLane:
             except Exception as error:
                 logger.exception("a record could not be sent")
                 self._refuse(handle, ClientError(repr(error)))
+            self._passing = 0
             if len(queue) == _MOST_QUEUED // 2:
                 self._room.set()
 

@@ -49,12 +49,10 @@ class LoopThread:
         Raises its exception; `TimeoutError` after `timeout` seconds. If the wait ends early, also
         by Ctrl-C, the coroutine is cancelled.
         """
-        if threading.current_thread() is self._thread:
-            coroutine.close()
-            raise RuntimeError("blocking calls are not possible in an on_delivery callback")
         try:
+            self.check_outside()
             self.check_running()
-        except ClientError:
+        except (ClientError, RuntimeError):
             coroutine.close()
             raise
         future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
@@ -63,6 +61,11 @@ class LoopThread:
         except BaseException:
             future.cancel()
             raise
+
+    def check_outside(self) -> None:
+        """Raise `RuntimeError` on the loop's own thread, which cannot wait for itself."""
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("blocking calls are not possible in an on_delivery callback")
 
     def check_running(self) -> None:
         """Raise `ClientError` once the loop has ended: nothing would answer."""

@@ -9,6 +9,7 @@
 import asyncio
 import atexit
 import logging
+import os
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from barnabas_common.errors import InvalidArgumentError
 from barnabas_common.prepared_transaction import PreparedTransaction
 from barnabas_common.record.record import Headers
 from barnabas_common.runtime import Runtime
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.producer import OnDelivery, ProducerMetrics, ProducerOptions, RecordMetadata
@@ -186,9 +188,24 @@ class Producer(Blocking):
         return self._client.metrics()
 
     @property
-    def undelivered(self) -> bool:
-        """Whether anything sent is not delivered or given up yet."""
-        return self._lane.busy or self._client.undelivered > 0
+    def undelivered(self) -> int:
+        """How many records were sent, and neither delivered nor given up."""
+        return self._lane.waiting + self._client.undelivered
+
+    @property
+    def undelivered_partitions(self) -> tuple[TopicPartition, ...]:
+        """The partitions of those records, the one with the oldest first."""
+        return self._client.undelivered_partitions
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, or was prepared."""
+        return self._client.in_transaction
+
+    @property
+    def prepared_transaction(self) -> PreparedTransaction | None:
+        """The transaction whose outcome is open."""
+        return self._client.prepared_transaction
 
     async def _flush(self) -> None:
         await self._pass_on()
@@ -206,25 +223,30 @@ class Producer(Blocking):
         await self._pass_on()
 
     def _close(self, timeout_ms: int | None) -> None:
-        if self._closed:
-            return
-        self._check_usable()
-        self._closed = True
-        self._thread.call(self._drain_and_close(timeout_ms))
+        self._close_by(lambda: self._drain_and_close(timeout_ms))
 
     async def _drain_and_close(self, timeout_ms: int | None) -> None:
+        now = asyncio.get_running_loop().time
+        deadline = None if timeout_ms is None else now() + timeout_ms / 1000
         try:
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+            async with asyncio.timeout_at(deadline):
                 await self._flush()
         except TimeoutError:
             await self._client.close(0)
+        except BaseException:  # a fatal error, or Ctrl-C: nothing more is sent
+            await self._client.close(0)
+            raise
         else:
-            await self._client.close(timeout_ms)
+            await self._client.close(None if deadline is None else _left_ms(deadline - now()))
 
     def _raise_unobserved(self) -> None:
         errors = [*self._lane.take_refusals(), *self._client.take_unobserved_errors()]
         if errors:
             raise errors[0]
+
+
+def _left_ms(seconds: float) -> int:
+    return max(0, round(seconds * 1000))
 
 
 def _copied(value: object) -> bytes:
@@ -246,7 +268,9 @@ def _warn_at_exit(producer: Producer) -> None:
 
     def warn() -> None:
         alive = reference()
-        if alive is not None and not alive._closed and alive.undelivered:
+        if alive is None or alive._closed or alive._thread.process != os.getpid():
+            return
+        if alive.undelivered:
             logger.warning("the program ends with records not delivered: close() the Producer")
 
     atexit.register(warn)

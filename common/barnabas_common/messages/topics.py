@@ -43,7 +43,10 @@ class CreateTopicsRequest:
 
 @dataclass(slots=True)
 class TopicResult:
-    """The outcome for one topic; the counts are -1 and the id is empty where they do not apply."""
+    """The outcome for one topic; the counts are -1 and the id is empty where they do not apply.
+
+    `waits_for`: the brokers with a replica that do not run, and must before a deletion can end.
+    """
 
     topic: str
     error_code: int = 0
@@ -51,6 +54,7 @@ class TopicResult:
     topic_id: str = ""
     partitions: int = -1
     replication_factor: int = -1
+    waits_for: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -31,7 +31,8 @@ class Address(NamedTuple):
         Raises ValueError with the text if it has another form.
         """
         host, separator, port = text.strip().rpartition(":")
-        if not separator or not host or not port.isdigit() or not 0 <= int(port) <= 65535:
+        number = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535
+        if not separator or not host or not host.isprintable() or not number:
             raise ValueError(f"not an address of the form host:port: {text!r}")
         return cls(host.strip("[]"), int(port))
 

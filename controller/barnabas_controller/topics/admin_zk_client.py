@@ -109,7 +109,9 @@ class AdminZkClient:
         validate_topic_name(topic)
         existing = await self._store.topics()
         if topic in existing:
-            raise TopicAlreadyExistsError(f"topic {topic!r} already exists")
+            going = topic in await self._store.topics_to_delete()
+            why = "is still being deleted" if going else "already exists"
+            raise TopicAlreadyExistsError(f"topic {topic!r} {why}")
         colliding = colliding_topics(topic, existing)
         if colliding:
             raise InvalidTopicError(

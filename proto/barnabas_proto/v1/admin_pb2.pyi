@@ -173,20 +173,22 @@ class CreateTopicsRequest(_message.Message):
     def __init__(self, timeout_ms: _Optional[int] = ..., validate_only: bool = ..., topics: _Optional[_Iterable[_Union[NewTopic, _Mapping]]] = ...) -> None: ...
 
 class TopicResult(_message.Message):
-    __slots__ = ("topic", "error_code", "error_message", "topic_id", "partitions", "replication_factor")
+    __slots__ = ("topic", "error_code", "error_message", "topic_id", "partitions", "replication_factor", "waits_for")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     REPLICATION_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
     topic: str
     error_code: int
     error_message: str
     topic_id: str
     partitions: int
     replication_factor: int
-    def __init__(self, topic: _Optional[str] = ..., error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., topic_id: _Optional[str] = ..., partitions: _Optional[int] = ..., replication_factor: _Optional[int] = ...) -> None: ...
+    waits_for: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[str] = ..., error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., topic_id: _Optional[str] = ..., partitions: _Optional[int] = ..., replication_factor: _Optional[int] = ..., waits_for: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class CreateTopicsResponse(_message.Message):
     __slots__ = ("topics",)

@@ -2,10 +2,12 @@
 
 Other packages add commands through the entry-point group `barnabas.commands`. A command's module
 is imported only when the command, or the list of commands, is requested. Exit codes: 0 success,
-1 the cluster refused or failed (Kafka's error name on stderr), 2 wrong usage, 130 interrupted.
+1 the cluster refused or failed (Kafka's error name on stderr), 2 wrong usage, 130 interrupted by
+Ctrl-C, SIGTERM or SIGHUP.
 """
 
 import io
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from barnabas_tools.cli.arguments import hoist_global_options
+from barnabas_tools.cli.printable import PrintableFormatter, printable
 from barnabas_tools.cli.settings import (
     DEFAULT_BOOTSTRAP,
     CommandFailed,
@@ -26,6 +29,7 @@ from barnabas_tools.cli.settings import (
     UsageFailed,
     settings_of,
 )
+from barnabas_tools.cli.termination import terminated_like_interrupted
 
 INTERRUPTED = 130
 
@@ -66,6 +70,19 @@ class LazyGroup(TyperGroup):
         command.name = cmd_name
         return command
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse the global options; a complaint becomes one line on stderr and exit code 2."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except BrokenPipeError:
+            raise typer.Exit(0) from None
+        except OSError as error:  # `--version > /dev/full`
+            raise _failed(str(error), 1) from None
+        except Exception as error:
+            if (said := complaint(error)) is None:
+                raise
+            raise _failed(said, 2) from None
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command; every failure becomes one line on stderr and an exit code."""
         try:
@@ -81,7 +98,22 @@ class LazyGroup(TyperGroup):
         except CommandFailed as failure:
             raise _failed(str(failure), 1) from None
         except Exception as error:
+            if (said := complaint(error)) is not None:
+                raise _failed(said, 2) from None
             raise _failed(*explain(error, settings_of(ctx))) from None
+
+
+def complaint(error: Exception) -> str | None:
+    """What the parser says of a wrong option or argument; None for other errors.
+
+    Typer has its own copy of click in some versions, so the classes have no common name.
+    """
+    say = getattr(error, "format_message", None)
+    if say is None or type(error).__name__ == "NoArgsIsHelpError":
+        return None
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "barnabas"
+    return f"{' '.join(say().split()).rstrip('.')}; see {command} --help"
 
 
 def _command_or_group(app: typer.Typer) -> Any:
@@ -109,7 +141,7 @@ def explain(error: Exception, settings: Settings) -> tuple[str, int]:
 
 
 def _failed(message: str, code: int) -> typer.Exit:
-    print(f"barnabas: {message}", file=sys.stderr)
+    print(f"barnabas: {printable(message)}", file=sys.stderr)
     return typer.Exit(code)
 
 
@@ -185,8 +217,11 @@ def main() -> None:
     """The console script."""
     _open_closed_streams()
     _escape_what_cannot_be_encoded()
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(PrintableFormatter())
     try:
-        app(args=hoist_global_options(sys.argv[1:]), prog_name="barnabas")
+        with terminated_like_interrupted():
+            app(args=hoist_global_options(sys.argv[1:]), prog_name="barnabas")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     finally:

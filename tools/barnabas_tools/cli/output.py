@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from barnabas_tools.cli.printable import printable, printable_json
 from barnabas_tools.cli.settings import Settings
 
 Row = Mapping[str, Any]
 
-# Wide enough that no cell is ever cut or wrapped when the output is not a terminal.
+# Wide enough that no cell is ever cut: a terminal wraps lines that are longer than its own.
 _UNLIMITED_WIDTH = 10_000
 
 
@@ -30,7 +31,19 @@ def print_rows(settings: Settings, columns: Sequence[str], rows: Iterable[Row]) 
 def print_json(row: Row) -> None:
     """Print one JSON object on one line, escaped if the terminal cannot show every character."""
     escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
-    sys.stdout.write(json.dumps(row, ensure_ascii=escaped) + "\n")
+    sys.stdout.write(printable_json(json.dumps(row, ensure_ascii=escaped)) + "\n")
+
+
+def json_bytes(data: bytes | None) -> object:
+    """The bytes of a record in JSON: text, or `{"base64": ...}` if they are not UTF-8."""
+    if data is None:
+        return None
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError:
+        from base64 import b64encode
+
+        return {"base64": b64encode(data).decode()}
 
 
 def print_message(settings: Settings, text: str, row: Row) -> None:
@@ -38,12 +51,27 @@ def print_message(settings: Settings, text: str, row: Row) -> None:
     if settings.json:
         print_json(row)
     else:
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(printable(text) + "\n")
 
 
 def note(text: str) -> None:
     """Print a message that is not a result, on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def confirmed(question: str) -> bool:
+    """Ask on stderr, because stdout holds only results; no answer is a no."""
+    print(f"{printable(question)} [y/N]: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def raise_failures(results: Iterable[object]) -> None:
+    """Print all errors but the last on stderr, and raise that one."""
+    errors = [found for found in results if isinstance(found, BaseException)]
+    for error in errors[:-1]:
+        note(f"barnabas: {error}")
+    if errors:
+        raise errors[-1]
 
 
 def counted(count: int, noun: str) -> str:
@@ -64,12 +92,11 @@ def _print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
         table.add_column(heading, no_wrap=True, justify="right" if numeric else "left")
     for row in cells:
         table.add_row(*map(Text, row))
-    terminal = sys.stdout.isatty()
     text = io.StringIO()  # rich would end the program if it found the pipe closed
     Console(
         file=text,
-        force_terminal=terminal,
-        width=None if terminal else _UNLIMITED_WIDTH,
+        force_terminal=sys.stdout.isatty(),
+        width=_UNLIMITED_WIDTH,
         highlight=False,
         soft_wrap=True,
     ).print(table)
@@ -82,5 +109,5 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value)) or "-"
-    return str(value)
+        return printable(",".join(map(str, value))) or "-"
+    return printable(str(value))

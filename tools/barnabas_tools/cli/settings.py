@@ -2,16 +2,18 @@
 
 import asyncio
 import os
+import select
 import signal
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import typer
 from barnabas_common.runtime.event_loop import run_program
+from barnabas_common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas import Admin
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
+_MAX_INT32 = 2**31 - 1
 
 
 class Output(StrEnum):
@@ -71,6 +74,19 @@ def run_admin(settings: Settings, work: "Callable[[Admin], Awaitable[T]]") -> T:
     return run_async(run())
 
 
+def run_for_each(
+    settings: Settings, names: Iterable[str], work: "Callable[[Admin, str], Awaitable[T]]"
+) -> dict[str, T | BaseException]:
+    """Run `work` for several names at the same time; returns the result or the error of each."""
+
+    async def every(admin: "Admin") -> dict[str, T | BaseException]:
+        unique = list(dict.fromkeys(names))
+        found = await asyncio.gather(*(work(admin, n) for n in unique), return_exceptions=True)
+        return dict(zip(unique, found, strict=True))
+
+    return run_admin(settings, every)
+
+
 def run_until_interrupted(work: Coroutine[Any, Any, None]) -> None:
     """Run work that usually ends with Ctrl-C, or when the reader of its output closes the pipe.
 
@@ -106,6 +122,14 @@ def run_until_interrupted(work: Coroutine[Any, Any, None]) -> None:
         raise why
 
 
+def check_reader() -> None:
+    """Raise BrokenPipeError if stdout is a pipe whose reader has closed it."""
+    descriptor = sys.stdout.fileno()
+    # As above: such a pipe is readable.
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode) and select.select([descriptor], [], [], 0)[0]:
+        raise BrokenPipeError
+
+
 async def in_any_case(cleaning_up: Coroutine[Any, Any, None]) -> None:
     """Clean up to the end, even if the work is cancelled only then.
 
@@ -130,3 +154,22 @@ def parse_assignments(
             raise UsageFailed(f"{option} wants {wanted}, not {pair!r}")
         found[name.strip()] = value.strip()
     return found
+
+
+def parse_partition(text: str) -> TopicPartition:
+    """Parse the name of a partition, such as flights-0; raises UsageFailed for anything else."""
+    topic, _, number = text.rpartition("-")
+    if not topic or not is_int32(number):
+        raise UsageFailed(f"a partition is TOPIC-NUMBER, a name like flights-0, not {text!r}")
+    return TopicPartition(topic, int(number))
+
+
+def is_int32(text: str) -> bool:
+    """Whether a text is a number from 0 that requests can hold, in ASCII digits."""
+    return text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _MAX_INT32
+
+
+def check_seconds(option: str, seconds: float) -> None:
+    """Raise UsageFailed unless it is a time, 0 s or longer."""
+    if not seconds >= 0:  # `nan` is not
+        raise UsageFailed(f"{option} wants a number of seconds, 0 or more")

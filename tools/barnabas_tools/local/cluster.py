@@ -26,6 +26,7 @@ from barnabas_common.runtime.file_pauses import FilePauseControl
 
 from barnabas_tools.local.errors import ClusterError
 from barnabas_tools.local.layout import (
+    DECIDED,
     LAYOUT_FILE,
     ClusterLayout,
     load_layout,
@@ -35,6 +36,7 @@ from barnabas_tools.local.layout import (
 from barnabas_tools.local.lock import exclusive
 from barnabas_tools.local.member import Member
 from barnabas_tools.local.ports import free_ports, is_taken
+from barnabas_tools.local.process import uninterrupted
 from barnabas_tools.local.readiness import wait_until_serving
 from barnabas_tools.local.zookeeper_server import EmbeddedZooKeeper
 
@@ -68,6 +70,7 @@ class LocalCluster:
     ) -> None:
         self.directory = Path(directory).absolute()
         self._report = report
+        _check_given(config or {})
         existing = load_layout(self.directory)
         self._new = existing is None
         if existing is None:
@@ -274,7 +277,8 @@ class LocalCluster:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.kill_all()
+        with uninterrupted():
+            self.kill_all()
 
     # Steps
 
@@ -302,7 +306,11 @@ class LocalCluster:
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Hold the lock that lets only one command change the cluster."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            text = f"the folder {self.directory} cannot be made: {error.strerror}"
+            raise ClusterError(text) from None
         with exclusive(self.directory / LOCK_FILE):
             yield
 
@@ -311,11 +319,12 @@ class LocalCluster:
         try:
             yield
         except BaseException:
-            for member in reversed(started):
-                if process := member.process:
-                    process.kill()
-            if self._new:
-                (self.directory / LAYOUT_FILE).unlink(missing_ok=True)
+            with uninterrupted():
+                for member in reversed(started):
+                    if process := member.process:
+                        process.kill()
+                if self._new:
+                    (self.directory / LAYOUT_FILE).unlink(missing_ok=True)
             raise
         self._new = False
 
@@ -341,6 +350,13 @@ def _check_same(existing: ClusterLayout, brokers: int | None, port: int | None) 
             f"{existing.directory} holds a cluster of {count} brokers from port {first};"
             " destroy it first, or choose another --dir"
         )
+
+
+def _check_given(config: Mapping[str, str]) -> None:
+    """Refuse settings that would be the same for every broker, and must not be."""
+    for name in DECIDED:
+        if name in config:
+            raise ClusterError(f"a local cluster chooses {name} itself; it cannot be set")
 
 
 def _check_config(layout: ClusterLayout) -> None:

@@ -18,6 +18,16 @@ LAYOUT_FILE = "cluster.json"
 INTERNAL_PORT_DISTANCE = 10_000
 MAX_PORT = 65_535
 
+# Settings that each broker of a local cluster has its own values of, or that must agree.
+DECIDED = (
+    "advertised.listeners",
+    "broker.id",
+    "inter.broker.listener.name",
+    "listeners",
+    "log.dirs",
+    "zookeeper.connect",
+)
+
 # Defaults for one machine that differ from Kafka's. A dead broker's session expires in six seconds.
 # The last broker to stop cannot move its leaderships, and must not retry for 15 s.
 # The first member of a group does not wait 3 s for others.
@@ -128,7 +138,9 @@ def load_layout(directory: Path) -> ClusterLayout | None:
         return layout
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise ClusterError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ClusterError(f"{path} does not describe a cluster: {error!r}") from None
 
 

@@ -3,7 +3,7 @@
 import os
 import time
 from codecs import getincrementaldecoder
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _POLL_SECONDS = 0.2
@@ -19,8 +19,13 @@ def last_lines(path: Path, count: int | None) -> tuple[str, int]:
     return text, len(content)
 
 
-def follow_file(path: Path, position: int) -> Iterator[str]:
-    """Yield what is appended after `position`, forever; starts again if the file was replaced."""
+def follow_file(
+    path: Path, position: int, waiting: Callable[[], None] = lambda: None
+) -> Iterator[str]:
+    """Yield what is appended after `position`, forever; starts again if the file was replaced.
+
+    Calls `waiting` again and again while there is nothing new.
+    """
     decoder = getincrementaldecoder("utf-8")("replace")
     while True:
         size = os.stat(path).st_size if path.exists() else 0
@@ -34,4 +39,5 @@ def follow_file(path: Path, position: int) -> Iterator[str]:
             position += len(content)
             yield decoder.decode(content)
         else:
+            waiting()
             time.sleep(_POLL_SECONDS)

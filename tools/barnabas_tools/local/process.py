@@ -10,8 +10,10 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from barnabas_tools.local.errors import ClusterError
 
 _POLL_SECONDS = 0.02
 _SIGNAL_SECONDS = 10.0
-_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,11 @@ class ProcessRecord:
 
     @classmethod
     def load(cls, path: Path) -> "ProcessRecord | None":
-        """Return the record at `path`; None if there is none or it is malformed."""
+        """Return the record at `path`; None if there is none, or none that can be read."""
         try:
             content = json.loads(path.read_text())
             return cls(int(content["pid"]), str(content["started"]))
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     @property
@@ -104,6 +106,24 @@ class ProcessRecord:
             if time.monotonic() >= deadline:
                 raise ClusterError(f"process {self.pid} runs {_SIGNAL_SECONDS:g} s after SIGSTOP")
             time.sleep(_POLL_SECONDS)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ignore Ctrl-C and termination in the block: an impatient second one must leave no process.
+
+    Only the main thread is ever interrupted. Blocking the signals would not do: another thread gets
+    them then, and the main thread handles them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = [(number, signal.signal(number, signal.SIG_IGN)) for number in _SIGNALS]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def spawn(command: Sequence[str], output: Path, record: Path) -> ProcessRecord:

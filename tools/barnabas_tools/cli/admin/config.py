@@ -107,7 +107,7 @@ def alter(
 def changes_of(assignments: list[str] | None, delete: list[str] | None) -> dict[str, str | None]:
     """Combine `--set NAME=VALUE` and `--delete NAME` in one mapping; None deletes."""
     changes: dict[str, str | None] = {**parse_assignments(assignments or [], "--set/--config")}
-    for name in delete or []:
+    for name in dict.fromkeys(delete or []):
         if name in changes:
             raise UsageFailed(f"{name} is both set and deleted")
         changes[name] = None

@@ -43,7 +43,8 @@ def run(
     ],
     topic: Annotated[str | None, typer.Option("--topic", "-t", help="One topic.")] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", help="One partition of the topic.")
+        int | None,
+        typer.Option("--partition", "-p", min=0, max=2**31 - 1, help="One partition of the topic."),
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="All partitions of all topics that need it.")

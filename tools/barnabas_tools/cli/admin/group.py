@@ -5,15 +5,20 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from barnabas_tools.cli.admin.reset_offsets import Log, Target, new_offset, selected, target_of
-from barnabas_tools.cli.output import counted, note, print_message, print_rows
-from barnabas_tools.cli.settings import CommandFailed, UsageFailed, run_admin, settings_of
+from barnabas_tools.cli.output import counted, note, print_message, print_rows, raise_failures
+from barnabas_tools.cli.settings import (
+    CommandFailed,
+    UsageFailed,
+    run_admin,
+    run_for_each,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from barnabas import Admin
@@ -119,9 +124,13 @@ def delete(
 ) -> None:
     """Delete groups without members, with their offsets."""
     settings = settings_of(context)
-    for name in names:
-        run_admin(settings, partial(_delete, name=name, storage=storage.value))
-        print_message(settings, f"deleted group {name}", {"group": name, "deleted": True})
+    results = run_for_each(
+        settings, names, lambda admin, name: admin.delete_groups([name], storage.value)
+    )
+    for name, found in results.items():
+        if not isinstance(found, BaseException):
+            print_message(settings, f"deleted group {name}", {"group": name, "deleted": True})
+    raise_failures(results.values())
 
 
 @app.command(name="reset-offsets")
@@ -163,9 +172,13 @@ def reset_offsets(
         earliest=to_earliest, latest=to_latest, current=to_current, file=from_file,
         now_ms=round(time.time() * 1000),
     )  # fmt: skip
+    if not name:
+        raise UsageFailed("GROUP must not be empty")
     if target.file is None and all_topics == bool(topic):
         raise UsageFailed("name either --topic or --all-topics")
     settings = settings_of(context)
+    if export and settings.json:
+        raise UsageFailed("--export prints lines of text: it contradicts --output json")
     rows = run_admin(
         settings,
         lambda admin: _reset(admin, name, topic or (), target, execute, storage.value),
@@ -178,10 +191,6 @@ def reset_offsets(
         print_rows(settings, _RESET, rows)
     done = "reset" if execute else "would be reset; --execute does it"
     note(f"{counted(len(rows), 'partition')} {done}")
-
-
-async def _delete(admin: "Admin", name: str, storage: str) -> None:
-    await admin.delete_groups([name], storage)
 
 
 async def _describe(

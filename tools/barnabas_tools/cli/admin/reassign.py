@@ -12,7 +12,10 @@ from barnabas_tools.cli.output import counted, note, print_message, print_rows
 from barnabas_tools.cli.settings import (
     CommandFailed,
     UsageFailed,
+    check_seconds,
+    is_int32,
     parse_assignments,
+    parse_partition,
     run_admin,
     settings_of,
 )
@@ -44,6 +47,9 @@ PartitionsOption = Annotated[
     typer.Option("--partition", metavar="TOPIC-N", help="One partition. Repeatable."),
 ]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Wait until the moves are complete.")]
+PreserveOption = Annotated[
+    bool, typer.Option("--preserve-throttle", help="Keep throttles after the last move.")
+]
 TimeoutOption = Annotated[
     float, typer.Option("--timeout", metavar="SECONDS", help="The longest time to wait.")
 ]
@@ -94,6 +100,7 @@ def execute(
     """Start to move partitions; the first broker of each list becomes the preferred leader."""
     if throttle is not None and throttle < 1:
         raise UsageFailed(f"--throttle must be at least 1, not {throttle}")
+    check_seconds("--timeout", timeout)
     targets = _targets(file, moves)
     settings = settings_of(context)
     rows = run_admin(settings, lambda admin: _execute(admin, targets, throttle))
@@ -109,14 +116,13 @@ def status(
     file: FileArgument = None,
     wait: WaitOption = False,
     timeout: TimeoutOption = 3600.0,
-    preserve_throttle: Annotated[
-        bool, typer.Option("--preserve-throttle", help="Keep throttles after the last move.")
-    ] = False,
+    preserve_throttle: PreserveOption = False,
 ) -> None:
     """Show the moves in progress, or the state of the partitions of a plan.
 
     If no move is in progress, the throttles of `execute --throttle` are removed.
     """
+    check_seconds("--timeout", timeout)
     settings = settings_of(context)
     targets = None if file is None else _targets(file, None)
     if wait:
@@ -126,8 +132,7 @@ def status(
     print_rows(settings, _STATUS_COLUMNS, rows)
     if not rows:
         note("nothing is under way")
-    if lifted:
-        note(f"throttle lifted: {', '.join(lifted)}")
+    _note_lifted(lifted)
 
 
 @app.command()
@@ -136,20 +141,32 @@ def cancel(
     file: FileArgument = None,
     partitions: PartitionsOption = None,
     everything: Annotated[bool, typer.Option("--all", help="All moves in progress.")] = False,
+    preserve_throttle: PreserveOption = False,
 ) -> None:
-    """Restore the original replicas; the replicas that were being added are deleted."""
+    """Restore the original replicas; the replicas that were being added are deleted.
+
+    If no move is in progress then, the throttles of `execute --throttle` are removed.
+    """
     if (file is not None) + bool(partitions) + everything != 1:
         raise UsageFailed("say what to cancel: a plan, --partition or --all")
     named = None
     if not everything:
-        named = list(_targets(file, None)) if file else [_partition(p) for p in partitions or []]
+        named = list(_targets(file, None)) if file else list(map(parse_partition, partitions or ()))
     settings = settings_of(context)
-    cancelled = run_admin(settings, lambda admin: _cancel(admin, named))
+    cancelled, lifted = run_admin(
+        settings, lambda admin: _cancel(admin, named, not preserve_throttle)
+    )
     for partition in cancelled:
         row = {"topic": partition.topic, "partition": partition.partition, "cancelled": True}
         print_message(settings, f"cancelled {partition}", row)
     if not cancelled:
         note("nothing is under way")
+    _note_lifted(lifted)
+
+
+def _note_lifted(topics: list[str]) -> None:
+    if topics:
+        note(f"throttle lifted: {', '.join(topics)}")
 
 
 # Arguments
@@ -157,16 +174,9 @@ def cancel(
 
 def _ids(text: str) -> list[int]:
     words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() for word in words):
+    if not all(map(is_int32, words)):
         raise UsageFailed(f"broker ids are numbers with commas between them, not {text!r}")
     return [int(word) for word in words]
-
-
-def _partition(text: str) -> TopicPartition:
-    topic, separator, number = text.rpartition("-")
-    if not (separator and topic and number.isdecimal()):
-        raise UsageFailed(f"a partition is TOPIC-NUMBER, not {text!r}")
-    return TopicPartition(topic, int(number))
 
 
 def _targets(file: Path | None, moves: list[str] | None) -> dict[TopicPartition, list[int]]:
@@ -175,8 +185,7 @@ def _targets(file: Path | None, moves: list[str] | None) -> dict[TopicPartition,
     if (file is None) == (not moves):
         raise UsageFailed("give either a plan or --move")
     if file is None:
-        said = parse_assignments(moves or [], "--move", "TOPIC-N=ID,...")
-        return {_partition(name): _ids(ids) for name, ids in said.items()}
+        return _moves(moves or [])
     try:
         return parse_plan(
             typer.get_text_stream("stdin").read() if str(file) == "-" else file.read_text()
@@ -185,6 +194,17 @@ def _targets(file: Path | None, moves: list[str] | None) -> dict[TopicPartition,
         raise CommandFailed(f"cannot read {file}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise CommandFailed(f"cannot read {file}: {error}") from None
+
+
+def _moves(moves: list[str]) -> dict[TopicPartition, list[int]]:
+    found: dict[TopicPartition, list[int]] = {}
+    for move in moves:
+        ((name, ids),) = parse_assignments([move], "--move", "TOPIC-N=ID,...").items()
+        partition = parse_partition(name)
+        if partition in found:
+            raise UsageFailed(f"--move names {partition} twice")
+        found[partition] = _ids(ids)
+    return found
 
 
 # Requests
@@ -217,12 +237,13 @@ async def _replicas(
 async def _execute(
     admin: "Admin", targets: Mapping[TopicPartition, list[int]], throttle: int | None
 ) -> list[dict[str, Any]]:
-    from barnabas.admin.reassignment_throttle import set_throttle
+    from barnabas.admin.reassignment_throttle import reassign_throttled
 
     before = await _replicas(admin, list(dict.fromkeys(p.topic for p in targets)))
-    if throttle is not None:
-        await set_throttle(admin, targets, throttle)
-    await admin.alter_partition_reassignments(targets)
+    if throttle is None:
+        await admin.alter_partition_reassignments(targets)
+    else:
+        await reassign_throttled(admin, targets, throttle)
     return [
         {
             "topic": partition.topic,
@@ -251,11 +272,9 @@ async def _wait(
 
 
 async def _lift_if_done(admin: "Admin") -> list[str]:
-    from barnabas.admin.reassignment_throttle import lift_throttle
+    from barnabas.admin.reassignment_throttle import lift_if_done
 
-    if await admin.list_partition_reassignments():
-        return []
-    return await lift_throttle(admin, await admin.list_topics())
+    return await lift_if_done(admin)
 
 
 async def _status(
@@ -285,9 +304,11 @@ async def _status(
     return rows, lifted
 
 
-async def _cancel(admin: "Admin", partitions: list[TopicPartition] | None) -> list[TopicPartition]:
+async def _cancel(
+    admin: "Admin", partitions: list[TopicPartition] | None, lift: bool
+) -> tuple[list[TopicPartition], list[str]]:
     if partitions is None:
         partitions = list(await admin.list_partition_reassignments())
     if partitions:
         await admin.alter_partition_reassignments(dict.fromkeys(partitions))
-    return partitions
+    return partitions, await _lift_if_done(admin) if lift else []

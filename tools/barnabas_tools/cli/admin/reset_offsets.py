@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from barnabas_common.topic_partition import TopicPartition
 
 _DURATION = re.compile(
-    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)S)?)?"
+    r"(?a)P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)S)?)?"
 )
 
 
@@ -121,11 +121,16 @@ def read(file: Path) -> "dict[TopicPartition, int]":
     for line in filter(None, lines):
         try:
             topic, partition, offset = next(csv.reader([line]))
-            found[TopicPartition(topic, int(partition))] = int(offset)
+            read_on = TopicPartition(topic, int(partition))
+            if read_on in found:
+                raise UsageFailed(f"{file} names {read_on} twice")
+            found[read_on] = int(offset)
         except (ValueError, csv.Error):
             raise UsageFailed(
                 f"{file} wants lines topic,partition,offset, not {line[:80]!r}"
             ) from None
+    if not found:
+        raise UsageFailed(f"{file} holds no line topic,partition,offset")
     return found
 
 

@@ -9,17 +9,27 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_tools.cli.admin.config import DeleteOption, SetOption, changes_of, report
 from barnabas_tools.cli.admin.placement import PLAIN, check_alone, explicit, plain
-from barnabas_tools.cli.output import counted, print_message, print_rows
+from barnabas_tools.cli.output import (
+    confirmed,
+    counted,
+    note,
+    print_message,
+    print_rows,
+    raise_failures,
+)
 from barnabas_tools.cli.settings import (
     CommandFailed,
+    Settings,
     UsageFailed,
     parse_assignments,
     run_admin,
+    run_for_each,
     settings_of,
 )
 
 if TYPE_CHECKING:
     from barnabas import Admin
+    from barnabas.admin import DeletedTopic
     from barnabas_common.messages.metadata import PartitionMetadata, TopicMetadata
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
@@ -173,13 +183,29 @@ def delete(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete topics with all their records."""
+    """Delete topics with all their records.
+
+    While a broker with a replica does not run, the deletion waits for it, and the name is not free.
+    """
     settings = settings_of(context)
-    if not yes and not typer.confirm(f"Delete {', '.join(names)} with all records?", err=True):
+    if not yes and not confirmed(f"Delete {', '.join(names)} with all records?"):
         raise CommandFailed("nothing deleted")
-    run_admin(settings, lambda admin: admin.delete_topics(names))
-    for name in names:
-        print_message(settings, f"deleted topic {name}", {"topic": name, "deleted": True})
+    results = run_for_each(settings, names, lambda admin, name: admin.delete_topics([name]))
+    for deleted in results.values():
+        if not isinstance(deleted, BaseException):
+            _tell_of_deletion(settings, deleted[0])
+    raise_failures(results.values())
+
+
+def _tell_of_deletion(settings: Settings, found: "DeletedTopic") -> None:
+    row = {"topic": found.topic, "deleted": True, "waits_for": list(found.waits_for)}
+    print_message(settings, f"deleted topic {found.topic}", row)
+    if found.waits_for:
+        brokers = ", ".join(map(str, found.waits_for))
+        note(
+            f"the deletion of {found.topic} ends when each of these brokers is back: {brokers};"
+            " the topic cannot be created again before"
+        )
 
 
 def with_defaults(

@@ -46,10 +46,14 @@ def list_transactions(
         list[str] | None, typer.Option("--state", help="Only those in this state.")
     ] = None,
     producer_id: Annotated[
-        list[int] | None, typer.Option("--producer-id", help="Only those of this producer.")
+        list[int] | None,
+        typer.Option("--producer-id", min=0, max=2**63 - 1, help="Only those of this producer."),
     ] = None,
     duration_filter: Annotated[
-        int, typer.Option(metavar="MS", min=-1, help="Only those that are open for longer.")
+        int,
+        typer.Option(
+            metavar="MS", min=-1, max=2**63 - 1, help="Only those that are open for longer."
+        ),
     ] = -1,
 ) -> None:
     """List the transactional ids of the cluster."""

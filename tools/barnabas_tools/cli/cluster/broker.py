@@ -7,8 +7,14 @@ from typing import Annotated
 
 import typer
 
-from barnabas_tools.cli.output import counted
-from barnabas_tools.cli.settings import CommandFailed, UsageFailed, parse_assignments, run_async
+from barnabas_tools.cli.output import counted, print_message
+from barnabas_tools.cli.settings import (
+    CommandFailed,
+    UsageFailed,
+    parse_assignments,
+    run_async,
+    settings_of,
+)
 
 
 class DiskKind(StrEnum):
@@ -78,6 +84,7 @@ def run(
 
 @app.command()
 def health(
+    context: typer.Context,
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A client listener.")],
 ) -> None:
     """Exit with 0 if the broker at this address answers and knows a controller."""
@@ -93,4 +100,6 @@ def health(
     if metadata.controller_id < 0:
         raise CommandFailed(f"the broker at {address} knows of no controller")
     brokers = counted(len(metadata.brokers), "broker")
-    print(f"{brokers}, the controller is broker {metadata.controller_id}")
+    row = {"brokers": len(metadata.brokers), "controller": metadata.controller_id}
+    text = f"{brokers}, the controller is broker {metadata.controller_id}"
+    print_message(settings_of(context), text, row)

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from barnabas_tools.cli.cluster.broker import DiskOption
-from barnabas_tools.cli.output import note, print_message, print_rows
-from barnabas_tools.cli.settings import CommandFailed, Settings, parse_assignments, settings_of
-from barnabas_tools.cli.termination import terminated_like_interrupted
+from barnabas_tools.cli.output import confirmed, note, print_message, print_rows
+from barnabas_tools.cli.printable import printable
+from barnabas_tools.cli.settings import (
+    CommandFailed,
+    Settings,
+    UsageFailed,
+    check_reader,
+    parse_assignments,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from barnabas_tools.local.cluster import LocalCluster
@@ -63,7 +70,7 @@ def start(
         given["log.disk"] = disk.value
     if pause_points:
         given["pause.directory"] = str(pause_directory(directory.absolute()))
-    with _one_line_failures(), terminated_like_interrupted():
+    with _one_line_failures():
         from barnabas_tools.local.cluster import LocalCluster
 
         if port is None and load_layout(directory.absolute()) is None:
@@ -116,7 +123,7 @@ def restart(
     context: typer.Context, broker: BrokerArgument, directory: DirectoryOption = DEFAULT_DIRECTORY
 ) -> None:
     """Restart a broker; if it runs it is shut down cleanly first."""
-    with _one_line_failures(), terminated_like_interrupted():
+    with _one_line_failures():
         _find(directory).restart(broker)
     row = {"broker": broker, "restarted": True}
     print_message(settings_of(context), f"broker {broker} serves again", row)
@@ -124,6 +131,7 @@ def restart(
 
 @app.command()
 def logs(
+    context: typer.Context,
     broker: BrokerArgument,
     directory: DirectoryOption = DEFAULT_DIRECTORY,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until Ctrl-C.")] = False,
@@ -134,16 +142,19 @@ def logs(
     """Print a broker's log output."""
     from barnabas_tools.local.log_tail import follow_file, last_lines
 
+    if settings_of(context).json:
+        raise UsageFailed("logs are lines of text: they contradict --output json")
     with _one_line_failures():
         path = _find(directory).broker(broker).log_file
     try:
         text, position = last_lines(path, lines)
     except FileNotFoundError:
         raise CommandFailed(f"broker {broker} has logged nothing yet ({path})") from None
-    sys.stdout.write(text)
+    sys.stdout.write(printable(text, keep="\n\t"))
     if follow:
-        for more in follow_file(path, position):
-            sys.stdout.write(more)
+        sys.stdout.flush()
+        for more in follow_file(path, position, check_reader):
+            sys.stdout.write(printable(more, keep="\n\t"))
             sys.stdout.flush()
 
 
@@ -157,7 +168,7 @@ def destroy(
     with _one_line_failures():
         local = _find(directory)
         question = f"Remove the cluster in {local.directory} with all records?"
-        if not yes and not typer.confirm(question, err=True):
+        if not yes and not confirmed(question):
             raise CommandFailed("nothing removed")
         local.destroy()
     print_message(settings_of(context), "cluster destroyed", {"destroyed": True})
@@ -205,19 +216,15 @@ def _say_it_runs(
 
 def _say_started(settings: Settings, local: "LocalCluster", directory: Path) -> None:
     option = directory_option(directory)
-    text = "\n".join(
-        [
-            f"serving at {local.bootstrap}",
-            "",
-            f"  export BARNABAS_BOOTSTRAP={local.bootstrap}",
-            "  barnabas topic create hello --partitions 3",
-            "  echo world | barnabas produce hello",
-            "  barnabas consume hello --from-beginning",
-            f"  barnabas cluster status{option}",
-            f"  barnabas cluster stop{option}",
-        ]
-    )
-    print_message(settings, text, _cluster_row(local, started=True))
+    print_message(settings, f"serving at {local.bootstrap}", _cluster_row(local, started=True))
+    if not settings.json:
+        print()
+        print(f"  export BARNABAS_BOOTSTRAP={local.bootstrap}")
+        print("  barnabas topic create hello --partitions 3")
+        print("  echo world | barnabas produce hello")
+        print("  barnabas consume hello --from-beginning")
+        print(f"  barnabas cluster status{option}")
+        print(f"  barnabas cluster stop{option}")
 
 
 def _status_row(member: Any) -> dict[str, Any]:

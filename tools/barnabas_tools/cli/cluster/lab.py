@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from barnabas_tools.cli.output import note, print_json, print_rows
+from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import (
     CommandFailed,
     Settings,
@@ -14,7 +15,6 @@ from barnabas_tools.cli.settings import (
     parse_assignments,
     settings_of,
 )
-from barnabas_tools.cli.termination import terminated_like_interrupted
 
 if TYPE_CHECKING:
     from barnabas_tools.labs.framework.lab import Lab, Prediction
@@ -84,8 +84,7 @@ def _play(
     for key, value in config.items():
         note(f"with {key}={value}")
     try:
-        with terminated_like_interrupted():
-            outcome = run_lab(chosen, note, config, patience)
+        outcome = run_lab(chosen, note, config, patience)
     except ClusterError as error:
         raise CommandFailed(str(error)) from None
     if settings.json:
@@ -98,7 +97,8 @@ def _play(
 
 def _predict(prediction: "Prediction") -> int:
     """Ask until the answer is one of the choices."""
-    note(f"\n{prediction.question}")
+    for line in ("", *prediction.question.splitlines()):
+        note(line)
     for number, choice in enumerate(prediction.choices, 1):
         note(f"  {number}. {choice}")
     numbers = [str(number) for number in range(1, len(prediction.choices) + 1)]
@@ -137,7 +137,7 @@ def _tell(
     asked = chosen.prediction
     print()
     if outcome.broken:
-        print(f"The scenario broke off: {outcome.broken}")
+        print(f"The scenario broke off: {printable(outcome.broken)}")
     if not outcome.passed:
         failed = [check.claim for check in outcome.checks if not check.holds]
         settings = " ".join(f"{key}={value}" for key, value in fault.items())

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from barnabas_tools.cli.output import print_json, print_rows
+from barnabas_tools.cli.output import json_bytes, print_json, print_rows
+from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import CommandFailed, Settings, settings_of
 
 app = typer.Typer(no_args_is_help=True, help="Print and check a broker's log files.")
@@ -84,7 +85,7 @@ def verify(
     print_rows(settings, _VERIFY_COLUMNS, rows)
     faults = [f"{check.directory.name}: {fault}" for check in checks for fault in check.faults]
     if not settings.json:
-        print("".join(f"\n{fault}" for fault in faults).lstrip(), end="\n" if faults else "")
+        print("".join(f"{printable(fault)}\n" for fault in faults), end="")
     if faults:
         raise typer.Exit(1)
 
@@ -107,7 +108,7 @@ def _dump_segment(settings: Settings, file: Path, records: bool) -> bool:
 
     data = file.read_bytes()
     if not settings.json:
-        print(f"Dumping {file}\nStarting offset: {file.stem.lstrip('0') or '0'}")
+        print(f"Dumping {printable(str(file))}\nStarting offset: {file.stem.lstrip('0') or '0'}")
     valid = True
     try:
         for batch in read_batches(data):
@@ -116,7 +117,7 @@ def _dump_segment(settings: Settings, file: Path, records: bool) -> bool:
             _print_row(settings, {"segment": str(file), **row} if settings.json else row, "")
             if records and batch.fault is None:
                 for record in read_batch(data, batch.position):
-                    _print_row(settings, record_row(record), "| ")
+                    _print_row(settings, record_row(record, settings.json), "| ")
     except CorruptBatch as error:
         raise CommandFailed(f"{file}: {error}") from None
     return valid
@@ -134,7 +135,7 @@ def _dump_compaction(settings: Settings, files: list[Path]) -> None:
         for found in preview(files, int(time() * 1000)):
             row = {
                 "offset": found.offset,
-                "key": _text(found.key),
+                "key": _shown(found.key, settings.json),
                 "stays": found.stays,
                 "because": found.because,
             }
@@ -168,14 +169,21 @@ def batch_row(position: int, header: Any, valid: bool) -> dict[str, Any]:
     }
 
 
-def record_row(record: Any) -> dict[str, Any]:
-    """Return a record, with its bytes decoded as text."""
+def record_row(record: Any, json: bool) -> dict[str, Any]:
+    """Return a record; its bytes as text, in JSON without loss."""
+    headers = [(name, _shown(value, json)) for name, value in record.headers]
     return {
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "key": _text(record.key),
-        "payload": _text(record.value),
+        "headers": headers if json else "[" + ",".join(map(_header, headers)) + "]",
+        "key": _shown(record.key, json),
+        "payload": _shown(record.value, json),
     }
+
+
+def _header(header: tuple[str, object]) -> str:
+    name, value = header
+    return f"{name}={'null' if value is None else value}"
 
 
 def _print_row(settings: Settings, row: dict[str, Any], indent: str) -> None:
@@ -187,7 +195,7 @@ def _print_row(settings: Settings, row: dict[str, Any], indent: str) -> None:
         f"{name}: {words[value] if value is None or isinstance(value, bool) else value}"
         for name, value in row.items()
     )
-    print(indent + " ".join(shown))
+    print(indent + printable(" ".join(shown)))
 
 
 def _codec_name(codec: int) -> str:
@@ -197,5 +205,7 @@ def _codec_name(codec: int) -> str:
     return Compression(codec).name.lower() if known else f"unknown({codec})"
 
 
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode(errors="backslashreplace")
+def _shown(data: bytes | None, json: bool) -> object:
+    if json or data is None:
+        return json_bytes(data)
+    return data.decode(errors="backslashreplace")

@@ -16,7 +16,7 @@ from barnabas_common.runtime import Address, Network, Service
 from barnabas_common.runtime.network import ProbeResult
 
 from barnabas_tools.cli.output import Row, counted, note, print_rows
-from barnabas_tools.cli.settings import UsageFailed, run_async, settings_of
+from barnabas_tools.cli.settings import UsageFailed, check_seconds, run_async, settings_of
 
 if TYPE_CHECKING:
     from barnabas_common.messages.metadata import MetadataResponse
@@ -60,8 +60,7 @@ def doctor(
 
     Run it where the client runs. The exit code is 0 if a client here can reach every broker.
     """
-    if not wait >= 0:
-        raise UsageFailed("--wait wants a number of seconds, 0 or more")
+    check_seconds("--wait", wait)
     settings = settings_of(context)
     try:
         bootstrap = [str(Address.parse(each)) for each in settings.bootstrap.split(",")]

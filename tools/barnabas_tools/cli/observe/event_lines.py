@@ -8,6 +8,8 @@ from barnabas.admin import Interruption
 from barnabas_common.events import Event
 from barnabas_common.events.event_text import in_words
 
+from barnabas_tools.cli.printable import printable
+
 
 def clock(time_ms: int) -> str:
     """Format a local time of day, to the millisecond."""
@@ -16,7 +18,7 @@ def clock(time_ms: int) -> str:
 
 def event_line(event: Event) -> str:
     """`20:57:11.123 broker 2 flights-0 leader-elected: broker 1 died [leader=2 ...]`."""
-    return f"{clock(event.time_ms)} {in_words(event)}"
+    return f"{clock(event.time_ms)} {printable(in_words(event))}"
 
 
 def event_row(event: Event) -> Mapping[str, Any]:
@@ -36,7 +38,7 @@ def event_row(event: Event) -> Mapping[str, Any]:
 
 def interruption_line(interruption: Interruption) -> str:
     """Format a break in the stream of events: `20:57:11.123 (what was missed, and why)`."""
-    return f"{clock(interruption.time_ms)} ({interruption.what})"
+    return f"{clock(interruption.time_ms)} ({printable(interruption.what)})"
 
 
 def interruption_row(interruption: Interruption) -> Mapping[str, Any]:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from barnabas_tools.cli.output import print_json
-from barnabas_tools.cli.settings import Settings, UsageFailed, run_admin, settings_of
+from barnabas_tools.cli.printable import printable
+from barnabas_tools.cli.settings import (
+    Settings,
+    UsageFailed,
+    parse_partition,
+    run_admin,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from barnabas.explain import Explanation, Sentence
@@ -76,7 +83,7 @@ def explain(
         subject = {"transactional_id": transactional_id}
         _print_sentences(settings, subject, _TRANSACTION_HEADINGS, said)
         return
-    topic, number = _parse(partition)
+    topic, number = parse_partition(partition)
     explanation = run_admin(settings, lambda admin: admin.explain(topic, number))
     if settings.json:
         print_json(asdict(explanation))
@@ -96,13 +103,6 @@ def _print_sentences(
         print("\n".join(sentence_lines(headings, said)[1:]))
 
 
-def _parse(text: str) -> tuple[str, int]:
-    topic, dash, number = text.rpartition("-")
-    if not (topic and dash and number.isascii() and number.isdigit()):
-        raise UsageFailed(f"TOPIC-PARTITION wants a name like flights-0, not {text!r}")
-    return topic, int(number)
-
-
 def explanation_text(explanation: "Explanation") -> str:
     """Format the facts in one line, then the sentences under their headings, each with its time."""
     return "\n".join([_facts(explanation), *sentence_lines(_HEADINGS, explanation.sentences)])
@@ -119,7 +119,7 @@ def sentence_lines(headings: Mapping[str, str], said: "Sequence[Said]") -> list[
             lines += ["", heading]
         for sentence in sentences:
             time = clock(sentence.time_ms) if sentence.time_ms else "now"
-            lines.append(f"  {time:12}  {sentence.text}")
+            lines.append(f"  {time:12}  {printable(sentence.text)}")
     return lines
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from barnabas_tools.cli.observe.event_lines import clock, event_line, interruption_line
 from barnabas_tools.cli.observe.group_look import GroupLook
 from barnabas_tools.cli.output import counted
+from barnabas_tools.cli.printable import printable
 
 REMEMBERED = 200
 LEAST_EVENTS = 4
@@ -86,7 +87,7 @@ class GroupScreen:
         return list(head)
 
     def _fitting(self, text: str, style: str) -> Text:
-        line = Text(text, style=style)
+        line = Text(printable(text), style=style)
         line.truncate(self._console.width, overflow="ellipsis")
         return line
 
@@ -137,7 +138,7 @@ def _table(
             heading, no_wrap=True, overflow="ellipsis", justify="right" if right else "left"
         )
     for row in rows[: max(room, 1)]:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     hidden = len(rows) - table.row_count
     if not hidden:
         return [table]

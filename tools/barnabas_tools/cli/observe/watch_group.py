@@ -23,6 +23,7 @@ from barnabas_tools.cli.observe.event_lines import (
 from barnabas_tools.cli.observe.group_look import GroupLook, Watched, look_at
 from barnabas_tools.cli.observe.group_screen import GroupScreen
 from barnabas_tools.cli.output import print_json
+from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import Settings
 
 LOOK_SECONDS = 1.0
@@ -131,7 +132,7 @@ class Lines:
         if self._json:
             print_json({"time_ms": now, "kind": "group-state", **row})
         else:
-            print("\n".join(f"{clock(now)} {line}" for line in lines))
+            print("\n".join(f"{clock(now)} {printable(line)}" for line in lines))
         sys.stdout.flush()
 
     def show_news(self, news: Event | Interruption) -> None:

@@ -17,6 +17,7 @@ from rich.text import Text
 from barnabas_tools.cli.observe.event_lines import event_line, interruption_line
 from barnabas_tools.cli.observe.lanes import Lane, Lanes, bar, lanes
 from barnabas_tools.cli.output import counted
+from barnabas_tools.cli.printable import printable
 
 LOOK_EVERY = 0.5
 BAR_WIDTH = 32
@@ -101,7 +102,7 @@ class Screen:
         latest = list(self._news)[-lines:]
         parts: list[RenderableType] = [Text(head, style="dim"), self._table(shown)]
         if self._trouble:
-            parts.append(Text(self._trouble, style="red"))
+            parts.append(Text(printable(self._trouble), style="red"))
         parts.append(Text())
         parts += [self._line(news) for news in latest]
         return Group(*parts)

@@ -13,6 +13,7 @@ from barnabas_controller.zookeeper.session import (
 )
 
 from barnabas_tools.cli.output import print_json
+from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import CommandFailed, run_async, settings_of
 
 app = typer.Typer(no_args_is_help=True, help="Show what the cluster stores in ZooKeeper.")
@@ -55,7 +56,7 @@ def tree(
             name = node_path.rpartition("/")[2] or "/"
             mark = "*" if stat.ephemeral_owner else ""
             shown = _text(data).replace("\n", " ")
-            print(f"{'  ' * depth}{name}{mark}  {shown}".rstrip())
+            print(printable(f"{'  ' * depth}{name}{mark}  {shown}".rstrip()))
 
 
 @app.command()
@@ -72,7 +73,7 @@ def get(
     if settings_of(context).json:
         print_json(row)
         return
-    print(_text(data))
+    print(printable(_text(data), keep="\n\t"))
     for name, value in row.items():
         if name not in ("path", "data"):
             print(f"{name} = {value}")

@@ -1,6 +1,7 @@
 """`barnabas consume`: print a topic's records, one per line."""
 
 import asyncio
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from barnabas_tools.cli.output import counted, note, print_json
+from barnabas_tools.cli.output import counted, json_bytes, note, print_json
+from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import (
     Settings,
     UsageFailed,
@@ -58,6 +60,7 @@ class Line:
     partition: bool
     timestamp: bool
     separator: str
+    headers: bool = False
 
 
 @app.command()
@@ -95,6 +98,9 @@ def consume(
     print_timestamp: Annotated[
         bool, typer.Option("--print-timestamp", help="Show the timestamp, in ms.")
     ] = False,
+    print_headers: Annotated[
+        bool, typer.Option("--print-headers", help="Show the headers, as NAME:VALUE,...")
+    ] = False,
     separator: Annotated[
         str, typer.Option(help="The text between the shown parts.", show_default="a tab")
     ] = "\t",
@@ -113,7 +119,7 @@ def consume(
     if group is not None and partition is not None:
         raise UsageFailed("--group and --partition contradict each other: a group assigns")
     start = Start(from_beginning, partition, offset, group, isolation_level)
-    line = Line(print_key, print_offset, print_partition, print_timestamp, separator)
+    line = Line(print_key, print_offset, print_partition, print_timestamp, separator, print_headers)
     run_until_interrupted(
         _consume(settings_of(context), topic, start, line, max_messages, timeout_ms)
     )
@@ -126,9 +132,9 @@ def record_row(record: "ConsumerRecord") -> dict[str, Any]:
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "key": _json_bytes(record.key),
-        "value": _json_bytes(record.value),
-        "headers": [[name, _json_bytes(value)] for name, value in record.headers],
+        "key": json_bytes(record.key),
+        "value": json_bytes(record.value),
+        "headers": [[name, json_bytes(value)] for name, value in record.headers],
     }
 
 
@@ -141,21 +147,27 @@ def record_line(record: "ConsumerRecord", line: Line) -> bytes:
         parts.append(b"%d" % record.partition)
     if line.offset:
         parts.append(b"%d" % record.offset)
+    if line.headers:
+        parts.append(_headers(record))
     if line.key:
         parts.append(record.key if record.key is not None else b"null")
     parts.append(record.value if record.value is not None else b"null")
-    return line.separator.encode().join(parts)
+    return os.fsencode(line.separator).join(parts)  # also bytes that are not UTF-8
 
 
-def _json_bytes(data: bytes | None) -> object:
-    if data is None:
-        return None
-    try:
-        return bytes(data).decode()
-    except UnicodeDecodeError:
-        from base64 import b64encode
+def _headers(record: "ConsumerRecord") -> bytes:
+    """The headers as Kafka's console consumer prints them."""
+    pairs = (
+        name.encode() + b":" + (value if value is not None else b"null")
+        for name, value in record.headers
+    )
+    return b",".join(pairs) or b"NO_HEADERS"
 
-        return {"base64": b64encode(data).decode()}
+
+def for_terminal(line: bytes) -> bytes:
+    """A record's line without anything that acts on a terminal; a pipe gets its bytes unchanged."""
+    text = printable(line.decode(errors="backslashreplace"), keep="\n\t")
+    return text.encode(sys.stdout.encoding, errors="backslashreplace")
 
 
 async def _consume(
@@ -242,6 +254,8 @@ def _write(settings: Settings, records: "list[ConsumerRecord]", line: Line) -> N
         for record in records:
             print_json(record_row(record))
     else:
+        terminal = sys.stdout.isatty()
         for record in records:
-            sys.stdout.buffer.write(record_line(record, line) + b"\n")
+            text = record_line(record, line)
+            sys.stdout.buffer.write((for_terminal(text) if terminal else text) + b"\n")
     sys.stdout.flush()

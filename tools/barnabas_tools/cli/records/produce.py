@@ -108,7 +108,7 @@ def produce(
     if file is None and sys.stdin.isatty():
         note(f"one record a line to {topic}; Ctrl-D ends")
     descriptor = os.open(file, os.O_RDONLY) if file is not None else sys.stdin.fileno()
-    separator = key_separator.encode() if key_separator is not None else None
+    separator = os.fsencode(key_separator) if key_separator is not None else None
     settings = settings_of(context)
     run_async(_produce(settings, topic, acks, compression, partition, separator, descriptor))
 
@@ -122,7 +122,7 @@ def split_line(line: bytes, separator: bytes | None, number: int) -> tuple[bytes
         return None, line
     key, found, value = line.partition(separator)
     if not found:
-        raise CommandFailed(f"line {number} holds no key separator {separator.decode()!r}")
+        raise CommandFailed(f"line {number} holds no key separator {os.fsdecode(separator)!r}")
     return key, value
 
 

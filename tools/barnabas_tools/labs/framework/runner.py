@@ -1,9 +1,11 @@
 """Runs one lab: a new cluster, the scenario, the outcome; nothing is left behind."""
 
 import logging
+import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from barnabas_common.errors import BarnabasError
@@ -15,6 +17,7 @@ from barnabas_tools.labs.framework.outcome import Outcome
 from barnabas_tools.labs.framework.stage import PATIENCE_SECONDS, LabCluster, ScenarioBroken
 from barnabas_tools.local.cluster import LocalCluster
 from barnabas_tools.local.layout import pause_directory
+from barnabas_tools.local.process import uninterrupted
 
 # A lab takes a few seconds, so a dead broker's session must end soon, and a slow follower must
 # leave the ISR soon.
@@ -41,13 +44,24 @@ def run_lab(
     began = time.monotonic()
     logging.getLogger("barnabas").addHandler(logging.NullHandler())  # `tell` reports instead
     settings = FAST | dict(lab.config) | given
-    with tempfile.TemporaryDirectory(prefix=f"barnabas-lab-{lab.name}-") as folder:
+    with _temporary_folder(lab.name) as folder:
         if lab.pause_points:
-            settings["pause.directory"] = str(pause_directory(Path(folder)))
-        cluster = LocalCluster(Path(folder), brokers=lab.brokers, config=settings)
+            settings["pause.directory"] = str(pause_directory(folder))
+        cluster = LocalCluster(folder, brokers=lab.brokers, config=settings)
         with cluster:
             stage, broken = run_program(_play(lab, cluster, programs, tell, patience))
     return Outcome(lab.name, tuple(stage.checks), time.monotonic() - began, broken)
+
+
+@contextmanager
+def _temporary_folder(name: str) -> Iterator[Path]:
+    """As `tempfile.TemporaryDirectory`, but a second Ctrl-C does not leave half of it."""
+    folder = Path(tempfile.mkdtemp(prefix=f"barnabas-lab-{name}-"))
+    try:
+        yield folder
+    finally:
+        with uninterrupted():
+            shutil.rmtree(folder)
 
 
 async def _play(
