@@ -33,16 +33,18 @@ class OffsetLookups:
     async def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         """List offsets. LATEST is the high watermark for a consumer, the log end for a follower.
 
-        As in Kafka a partition that is named twice is refused.
+        As in Kafka a partition that a client names twice is refused; a follower asks for both ends
+        of a log at once.
         """
         if request.isolation_level not in ISOLATION_LEVELS:
             return ListOffsetsResponse([_invalid(item) for item in request.partitions])
         isolation = FetchIsolation.of(request.replica_id >= 0, request.isolation_level)
-        named = Counter((item.topic, item.partition) for item in request.partitions)
+        times = Counter((item.topic, item.partition) for item in request.partitions)
+        most = 1 if request.replica_id < 0 else len(request.partitions)
         return ListOffsetsResponse(
             [
                 self._list(item, isolation)
-                if named[item.topic, item.partition] == 1
+                if times[item.topic, item.partition] <= most
                 else _invalid(item)
                 for item in request.partitions
             ]
