@@ -4,10 +4,13 @@ Base offset, length and leader epoch are not under a batch's checksum, and the l
 next batch begins.
 """
 
+import struct
+
 import pytest
 from barnabas.consumer.completed_fetch import before_damage
 from barnabas_broker.log.errors import DamagedLogError
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.segment.lookup import entry_for
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.damaged_replicas import first_damage
 from barnabas_common.errors import CorruptMessageError
@@ -149,6 +152,23 @@ def test_a_start_that_reads_the_log_finds_it(bit: int, number: int, is_sealed: b
 
 
 @pytest.mark.parametrize("bit", BITS)
+@pytest.mark.parametrize("interval", [0, 1 << 20], ids=["indexed", "not indexed"])
+def test_a_start_after_a_clean_stop_finds_it_at_the_end_of_the_log(bit: int, interval: int) -> None:
+    """It reads the batches behind the last index entry to find the end. The checkpoint knows it."""
+    world, log = written(interval, is_sealed=False)
+    log.close()
+    flip(world, BATCHES - 1, bit)
+    try:
+        again = world.open(LogCheckpoint(END, 0, END, is_clean=True))
+    except DamagedLogError as error:
+        assert f"damaged at offset {END - PER_BATCH}," in str(error)
+    else:
+        assert again.log_end_offset == END, "reading it will tell"
+        with pytest.raises(CorruptMessageError):
+            again.read(END - 1, 1, END)
+
+
+@pytest.mark.parametrize("bit", BITS)
 @pytest.mark.parametrize("number", [1, 5, BATCHES - 1])
 def test_a_follower_cuts_its_log_where_the_damaged_batch_begins(bit: int, number: int) -> None:
     """Nothing in place of its records may seem to be copied."""
@@ -190,3 +210,19 @@ def test_a_wrong_index_entry_damages_nothing(bit: int) -> None:
             assert first_damage(read, offset, at_least_one=True) is None
             log._local._positions.clear()
         world.disk.write_file(path, before)
+
+
+def test_an_index_entry_of_kafka_is_used() -> None:
+    """It has the last offset of what was appended at once, and where its first batch begins."""
+    world, log = written(interval=0, is_sealed=True)
+    positions = [p for p, _ in batches(world.disk.read_file(FIRST))]
+    entries = [(3 * PER_BATCH - 1, positions[1]), (9 * PER_BATCH - 1, positions[3])]
+    data = b"".join(struct.pack(">ii", *entry) for entry in entries)
+    world.disk.write_file(f"{FOLDER}/{0:020}.index", data)
+    segment = log.segments()[0]
+    segment.offset_index.open_sealed()
+    for offset in range(END):
+        found = segment.locate(offset)
+        assert found is not None and found[0] == positions[offset // PER_BATCH]
+        used = next((p for last, p in reversed(entries) if last <= offset), 0)
+        assert entry_for(segment.log, segment.offset_index, offset).position == used

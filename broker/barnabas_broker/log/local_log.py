@@ -20,10 +20,11 @@ from barnabas_broker.log.log_context import LogContext
 from barnabas_broker.log.recovery.log_loader import LogFolder
 from barnabas_broker.log.retention import SegmentFacts
 from barnabas_broker.log.segment.empty_batch import empty_batch_at
+from barnabas_broker.log.segment.lookup import start_of
 from barnabas_broker.log.segment.position_cache import PositionCache
 from barnabas_broker.log.segment.replacement import Replacement
 from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET, Incoming, reason_to_roll
-from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment, start_of
+from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
 from barnabas_broker.log.segment.segment_list import SegmentList
 
 logger = logging.getLogger(__name__)

@@ -38,7 +38,8 @@ from barnabas_broker.log.compaction.offset_map import OffsetMap
 from barnabas_broker.log.compaction.transactions import CleanedTransactions, ProducerScan
 from barnabas_broker.log.compaction.what_stays import PassRules
 from barnabas_broker.log.segment.batch_scan import headers
-from barnabas_broker.log.segment.segment import CLEANED_SUFFIX, PlacedBatch, Segment, new_segment
+from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
+from barnabas_broker.log.segment.segment_files import CLEANED_SUFFIX
 
 
 class Source(NamedTuple):

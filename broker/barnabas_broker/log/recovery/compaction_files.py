@@ -14,7 +14,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.index import offset_index, time_index, transaction_index
 from barnabas_broker.log.segment.batch_scan import verified_batches
-from barnabas_broker.log.segment.segment import CLEANED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX
+from barnabas_broker.log.segment.segment_files import CLEANED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX
 
 logger = logging.getLogger(__name__)
 

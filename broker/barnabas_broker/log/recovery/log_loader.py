@@ -30,13 +30,8 @@ from barnabas_broker.log.index import offset_index, time_index, transaction_inde
 from barnabas_broker.log.recovery.compaction_files import settle_compaction
 from barnabas_broker.log.segment.batch_scan import verified_batches
 from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET
-from barnabas_broker.log.segment.segment import (
-    DELETED_SUFFIX,
-    LOG_SUFFIX,
-    PlacedBatch,
-    Segment,
-    new_segment,
-)
+from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
+from barnabas_broker.log.segment.segment_files import DELETED_SUFFIX, LOG_SUFFIX
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +68,13 @@ class LogCheckpoint:
         """Where a gap is one of compaction: below the recovery point nothing can be lost. Only a
         log that was compacted has any."""
         return 0 if self.clean_offset is None else max(self.recovery_point, self.clean_offset)
+
+    @property
+    def closed_at(self) -> int | None:
+        """Where the log ended when it was closed cleanly; None if that is unknown. The numbers have
+        no checksum, but a log never ends below its high watermark."""
+        is_known = self.is_clean and 0 < self.recovery_point >= self.high_watermark
+        return self.recovery_point if is_known else None
 
 
 @dataclass(frozen=True)
@@ -126,17 +128,8 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
         for segment in segments:
             segment.close()
         raise
-    is_above_end = bool(segments) and segments[-1].next_offset < checkpoint.log_start_offset
-    if is_above_end and (checkpoint.is_clean or checkpoint.is_unbroken):
-        # A log start is never above what is committed, and nothing was lost: the number is wrong.
-        logger.error(
-            "%s: its log start offset %d in the checkpoint is above its end %d, and is not used",
-            folder.topic_partition,
-            checkpoint.log_start_offset,
-            segments[-1].next_offset,
-        )
-        checkpoint = replace(checkpoint, log_start_offset=0)
-    elif is_above_end:
+    checkpoint = _without_wrong_start(folder, segments, checkpoint)
+    if segments and segments[-1].next_offset < checkpoint.log_start_offset:
         logger.warning(
             "%s: ends at %d, below its log start offset %d; starting there",
             folder.topic_partition,
@@ -163,6 +156,24 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     return LoadedLog(segments, epochs, log_start_offset, recovery_point, cut, damaged)
 
 
+def _without_wrong_start(
+    folder: LogFolder, segments: Sequence[Segment], checkpoint: LogCheckpoint
+) -> LogCheckpoint:
+    """A log start is never above what is committed. Where nothing was lost, one above the end of
+    the log is a wrong number."""
+    is_complete = checkpoint.is_clean or checkpoint.is_unbroken
+    start = checkpoint.log_start_offset
+    if not (is_complete and segments and segments[-1].next_offset < start):
+        return checkpoint
+    logger.error(
+        "%s: its log start offset %d in the checkpoint is above its end %d, and is not used",
+        folder.topic_partition,
+        start,
+        segments[-1].next_offset,
+    )
+    return replace(checkpoint, log_start_offset=0)
+
+
 def _open_clean(
     folder: LogFolder,
     segments: list[Segment],
@@ -173,7 +184,7 @@ def _open_clean(
     for number, segment in enumerate(segments):
         valid = segment.open_indexes()
         if valid and segment is segments[-1]:
-            valid = _catch_up(segment)
+            valid = _catch_up(segment) and checkpoint.closed_at in (None, segment.next_offset)
         if not valid:
             logger.warning(
                 "%s: the indexes of segment %d are missing or wrong; reading it again",
@@ -266,6 +277,8 @@ def _recover(
     if seal:
         segment.begin_rebuild()
         end_offset = min(end_offset, segment.next_offset)
+    elif checkpoint.closed_at is not None:
+        end_offset = min(end_offset, checkpoint.closed_at)
     segment.reset()
     end, fault = 0, None
     try:

@@ -11,7 +11,7 @@ from contextlib import closing
 
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.recovery.log_loader import LogFolder, first_to_recover, segment_bases
-from barnabas_broker.log.segment.segment import LOG_SUFFIX
+from barnabas_broker.log.segment.segment_files import LOG_SUFFIX
 
 logger = logging.getLogger(__name__)
 

@@ -24,6 +24,7 @@ from barnabas_broker.disk.disk import File
 _LOOKUP_BYTES = 8 * 1024
 _RECOVERY_BYTES = 4 * 1024 * 1024
 
+_SHORTEST = HEADER_SIZE - LOG_OVERHEAD
 _PLACE = struct.Struct(">qi4xb6xi")
 """The start of a header, as far as readers need it: base offset, length, magic, last offset
 delta."""
@@ -53,33 +54,38 @@ def cut_to_whole_batches(data: bytes, offset: int, end_offset: int, at_end: bool
         CorruptBatch: the first one cannot be right.
     """
     position, expected, length = 0, offset, len(data)
-    certain = Cut(0, offset, 0)
+    before_gap: Cut | None = None
     while position + PLACE_SIZE <= length:
         base_offset, batch_length, magic, delta = _PLACE.unpack_from(data, position)
         end = position + LOG_OVERHEAD + batch_length
-        goes_back = base_offset < expected if position else base_offset + delta < offset
-        is_wrong = batch_length < HEADER_SIZE - LOG_OVERHEAD or magic != MAGIC or delta < 0
-        if is_wrong or goes_back or (at_end and end > length):
+        is_right = batch_length >= _SHORTEST and magic == MAGIC and delta >= 0
+        if is_right and base_offset == expected and end <= length:  # as nearly always
+            if base_offset + delta >= end_offset:
+                return Cut(position, expected, 0)
+            position, expected, before_gap = end, base_offset + delta + 1, None
+            continue
+        goes_back = base_offset < expected and (position or base_offset + delta < offset)
+        if not is_right or goes_back or (end > length and at_end):
+            certain = before_gap or Cut(position, expected, 0)
             if certain.size:
                 return certain
             raise CorruptBatch(
                 f"length {batch_length}, format v{magic}, offsets {base_offset} to"
                 f" {base_offset + delta} where {expected} was expected"
             )
-        certain = Cut(position, expected, 0)
         if base_offset + delta >= end_offset:
-            return certain
+            return Cut(position, expected, 0)
         if end > length:
-            return certain if position else Cut(0, offset, end)
-        has_gap = base_offset > expected
+            return Cut(position, expected, 0 if position else end)
+        before_gap = Cut(position, expected, 0) if base_offset > expected else None
         position, expected = end, base_offset + delta + 1
-        if not has_gap:
-            certain = Cut(position, expected, 0)
     if at_end:
         if not position:
             raise CorruptBatch(f"{length} bytes, fewer than a header, where {offset} was expected")
         return Cut(position, expected, 0)
-    return certain if certain.size else Cut(0, offset, position + PLACE_SIZE)
+    if before_gap is None:
+        return Cut(position, expected, 0)
+    return before_gap if before_gap.size else Cut(0, offset, position + PLACE_SIZE)
 
 
 def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:

@@ -15,7 +15,8 @@ import threading
 from collections.abc import Sequence
 
 from barnabas_broker.disk.disk import Disk, is_out_of_descriptors
-from barnabas_broker.log.segment.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment
+from barnabas_broker.log.segment.segment import Segment
+from barnabas_broker.log.segment.segment_files import CLEANED_SUFFIX, SWAP_SUFFIX
 
 
 class Replacement:

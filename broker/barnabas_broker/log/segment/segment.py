@@ -12,21 +12,11 @@ from barnabas_common.record.batch import HEADER_SIZE, BatchHeader, CorruptBatch,
 
 from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.disk.disk import Buffer, Disk
-from barnabas_broker.log.index import offset_index, time_index, transaction_index
-from barnabas_broker.log.index.offset_index import OffsetIndex, OffsetPosition
-from barnabas_broker.log.index.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
-from barnabas_broker.log.index.transaction_index import TransactionIndex
+from barnabas_broker.log.index.time_index import NO_TIMESTAMP, TimestampOffset
 from barnabas_broker.log.segment.batch_scan import PLACE_SIZE, cut_to_whole_batches, headers
+from barnabas_broker.log.segment.lookup import end_below, locate, start_of
 from barnabas_broker.log.segment.roll import ActiveSegment
-
-LOG_SUFFIX = ".log"
-DELETED_SUFFIX = ".deleted"
-CLEANED_SUFFIX = ".cleaned"
-"""A segment that compaction is writing."""
-SWAP_SUFFIX = ".swap"
-"""A whole segment that compaction is putting in the place of others."""
-UNFINISHED_SUFFIX = ".tmp"
-"""A file without its name yet; a start removes it."""
+from barnabas_broker.log.segment.segment_files import SegmentFiles
 
 
 class PlacedBatch(NamedTuple):
@@ -45,7 +35,7 @@ class Piece(NamedTuple):
     next_position: int
 
 
-class Segment:
+class Segment(SegmentFiles):
     """`largest` is the largest timestamp, with the last offset of its batch.
 
     `next_offset` follows the last batch; in a sealed segment that was not scanned it is the base of
@@ -56,27 +46,14 @@ class Segment:
     def __init__(
         self, disk: Disk, directory: str, base_offset: int, config: LogConfig, suffix: str = ""
     ) -> None:
-        self._disk = disk
-        self._directory = directory
-        self.base_offset = base_offset
-        index_bytes = config.segment_index_bytes
-        path = f"{directory}/{base_offset:020d}"
-        self.path = path + LOG_SUFFIX + suffix
-        offsets, times = path + offset_index.SUFFIX + suffix, path + time_index.SUFFIX + suffix
-        self.offset_index = OffsetIndex(disk, offsets, base_offset, index_bytes)
-        self.time_index = TimeIndex(disk, times, base_offset, index_bytes)
-        transactions = path + transaction_index.SUFFIX + suffix
-        self.txn_index = TransactionIndex(disk, transactions)
-        self.log = disk.open(self.path, create=True)
+        super().__init__(disk, directory, base_offset, config.segment_index_bytes, suffix)
         self.next_offset = base_offset
         self.largest = TimestampOffset(NO_TIMESTAMP, base_offset)
         self.created_ms = 0
         self.jitter_ms = 0
-        self.is_deleted = False
         self.is_verified = False
         self._first_timestamp: int | None = None
         self._bytes_since_entry = 0
-        self._is_in_rebuild = False
 
     def create_indexes(self) -> None:
         """Create the indexes, empty."""
@@ -116,31 +93,6 @@ class Segment:
             self.begin_rebuild()
             index.create()
             index.is_stale = True
-
-    def begin_rebuild(self) -> None:
-        """Take the name of the offset index away, durably, before any index is changed.
-
-        A start rebuilds all indexes of a segment that has none. Without this, one after a crash
-        would take for complete what was rebuilt in part. The last segment does not need it: a start
-        after a crash always rebuilds its indexes.
-        """
-        if self._is_in_rebuild:
-            return
-        name = self.offset_index.path
-        if self._disk.exists(name):
-            self._disk.rename(name, name + UNFINISHED_SUFFIX, sync=False)
-            self._disk.sync_directory(self._directory)
-        self.offset_index.path = name + UNFINISHED_SUFFIX
-        self._is_in_rebuild = True
-
-    def end_rebuild(self) -> None:
-        """Give the name back, durably, once all indexes are saved and durable."""
-        if self._is_in_rebuild:
-            self.sync_indexes()
-            name = self.offset_index.path.removesuffix(UNFINISHED_SUFFIX)
-            self._disk.rename(self.offset_index.path, name)
-            self.offset_index.path = name
-            self._is_in_rebuild = False
 
     @property
     def size(self) -> int:
@@ -191,18 +143,6 @@ class Segment:
         self.offset_index.save()
         self.time_index.save()
         self.txn_index.save()
-
-    def flush(self, indexes_too: bool) -> None:
-        """fsync. May run off the event loop during appends."""
-        self.log.flush()
-        if indexes_too:
-            self.sync_indexes()
-
-    def sync_indexes(self) -> None:
-        """fsync the saved indexes."""
-        self.offset_index.sync()
-        self.time_index.sync()
-        self.txn_index.sync()
 
     def truncate_to(self, offset: int) -> None:
         """Remove the batch that holds `offset` and all later ones; the segment becomes active.
@@ -260,65 +200,12 @@ class Segment:
     # ---- reading
 
     def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
-        """Position and header of the batch that holds `offset`, or of the next one, or None.
-
-        A batch whose own offsets are wrong is found where it stands: after the one before it, and
-        before the next one.
-        """
-        entry = self._entry_for(offset)
-        expected = self.base_offset
-        doubted: tuple[int, BatchHeader] | None = None
-        for position, header in headers(self.log, entry.position, self.size):
-            if position == entry.position > 0:
-                expected = entry.offset - header.last_offset_delta
-            if doubted is not None:
-                before = doubted[1]
-                if expected <= before.base_offset < before.next_offset <= header.base_offset:
-                    found, expected = before.last_offset >= offset, before.next_offset
-                else:
-                    found, expected = header.base_offset > offset, header.base_offset
-                if found:
-                    return doubted
-                doubted = None
-            if header.base_offset != expected or header.last_offset_delta < 0:
-                doubted = position, header
-                continue
-            if header.last_offset >= offset:
-                return position, header
-            expected = header.next_offset
-        if doubted is None:
-            return None
-        is_below = expected <= doubted[1].base_offset <= doubted[1].last_offset < offset
-        return None if is_below else doubted
-
-    def _entry_for(self, offset: int) -> OffsetPosition:
-        """The highest index entry for an offset whose batch is there, or the start of the segment.
-
-        An index has no checksum, and a wrong entry would lead past the records asked for.
-        """
-        entry = self.offset_index.lookup(offset)
-        while entry.position and not self._is_at(entry):
-            entry = self.offset_index.lookup(entry.offset - 1)
-        return entry
-
-    def _is_at(self, entry: OffsetPosition) -> bool:
-        if not 0 < entry.position <= self.size - HEADER_SIZE:
-            return False
-        try:
-            header = parse_header(self.log.read(entry.position, HEADER_SIZE))
-        except CorruptBatch:
-            return False
-        return header.last_offset == entry.offset
+        """Position and header of the batch that holds `offset`, or of the next one, or None."""
+        return locate(self.log, self.offset_index, offset)
 
     def end_below(self, offset: int) -> int | None:
         """Where the last batch ends that is entirely below `offset`; None if there is none."""
-        end = None
-        start = self._entry_for(offset - 1).position
-        for _, header in headers(self.log, start, self.size):
-            if header.last_offset >= offset:
-                break
-            end = header.next_offset if end is None else max(end, header.next_offset)
-        return end
+        return end_below(self.log, self.offset_index, offset)
 
     def read(
         self, position: int, offset: int, max_bytes: int, end_offset: int, min_one: bool
@@ -363,50 +250,6 @@ class Segment:
             self.jitter_ms,
             self.offset_index.is_full or self.time_index.is_full,
         )
-
-    # ---- the end
-
-    def mark_deleted(self) -> None:
-        """Rename the files to `.deleted`, not durably; they stay readable."""
-        if self.is_deleted:
-            return
-        self.is_deleted = True
-        for path in self._paths():
-            if self._disk.exists(path):
-                self._disk.rename(path, path + DELETED_SUFFIX, sync=False)
-
-    def unmark_deleted(self) -> None:
-        """Undo `mark_deleted`, not yet durably. Needs no descriptor."""
-        self.is_deleted = False
-        for path in self._paths():
-            if self._disk.exists(path + DELETED_SUFFIX):
-                self._disk.rename(path + DELETED_SUFFIX, path, sync=False)
-
-    def change_suffix(self, old: str, new: str) -> None:
-        """Rename the files, the log first, not durably. Needs no descriptor."""
-        paths = self._paths()
-        renamed = [path.removesuffix(old) + new for path in paths]
-        for before, after in zip(paths, renamed, strict=True):
-            if self._disk.exists(before):
-                self._disk.rename(before, after, sync=False)
-        self.path, self.offset_index.path, self.time_index.path, self.txn_index.path = renamed
-
-    def destroy(self) -> None:
-        """Close and remove the files, under either name."""
-        self.close()
-        for path in self._paths():
-            self._disk.remove(path + DELETED_SUFFIX if self.is_deleted else path)
-
-    def close(self) -> None:
-        self.log.close()
-
-    def _paths(self) -> tuple[str, ...]:
-        return self.path, self.offset_index.path, self.time_index.path, self.txn_index.path
-
-
-def start_of(header: BatchHeader, offset: int) -> int:
-    """Where the batch begins that was located for `offset`; `offset` if it does not hold it."""
-    return header.base_offset if header.base_offset <= offset <= header.last_offset else offset
 
 
 def new_segment(

@@ -7,7 +7,7 @@ from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
 from barnabas_broker.log.errors import MalformedCheckpoint
 from barnabas_broker.log.manager.log_folders import parse_folder_name
 from barnabas_broker.log.manager.offset_checkpoints import CLEAN_OFFSETS
-from barnabas_broker.log.segment.segment import LOG_SUFFIX
+from barnabas_broker.log.segment.segment_files import LOG_SUFFIX
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.invariants.compaction.rules import (

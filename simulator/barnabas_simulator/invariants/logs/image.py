@@ -11,12 +11,8 @@ from math import inf
 from typing import NamedTuple
 
 from barnabas_broker.log.manager.log_folders import parse_folder_name
-from barnabas_broker.log.segment.segment import (
-    CLEANED_SUFFIX,
-    LOG_SUFFIX,
-    SWAP_SUFFIX,
-    Segment,
-)
+from barnabas_broker.log.segment.segment import Segment
+from barnabas_broker.log.segment.segment_files import CLEANED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX
 from barnabas_common.record.batch import BatchHeader, Buffer, CorruptBatch, check_crc, parse_header
 from barnabas_common.record.reader import Record, read_batch
 from barnabas_common.record.sequence import last_sequence_of
