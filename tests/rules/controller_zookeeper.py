@@ -300,7 +300,7 @@ FENCING = Section(
         opposite(
             "Trees are deleted znode by znode",
             _FENCED,
-            "            result = await self._apply(Delete(path))\n",
+            "            result = await self._apply(Delete(path), *others)\n",
             "            result = None\n            await self.store.remove(path)\n",
             "simulation/test_controller_failover.py::test_the_writes_of_an_old_controller_are_refused",
         ),

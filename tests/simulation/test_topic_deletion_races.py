@@ -10,7 +10,7 @@ from barnabas_common.messages.reassignments import (
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
 
-from tests.support.control_world import ControlWorld, run_world
+from tests.support.control_world import ControlWorld, RecordingBroker, run_world
 
 FLIGHTS = TopicPartition("flights", 0)
 TOPIC, REQUEST = znodes.topic_path("flights"), znodes.delete_topic_path("flights")
@@ -54,6 +54,26 @@ def test_a_topic_that_is_created_as_soon_as_the_name_is_free_keeps_its_settings(
         await world.settle()
         found = await world.store.get(SETTINGS)
         assert found is not None and found[0] == settings
+
+    run_world(test)
+
+
+def test_a_controller_that_dies_as_soon_as_the_name_is_free_leaves_no_request_behind() -> None:
+    """The next controller would delete the topic that has the name then."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        await world.create_topic("flights", {0: [2]})
+        dead: list[RecordingBroker] = []
+        await world.store.exists(TOPIC, lambda _: dead.append(world.kill(1)))
+        await world.store.ensure(REQUEST)
+        await world.until(lambda: bool(dead))
+        await world.create_topic("flights", {0: [2]})
+        world.zookeeper.expire(dead[0].session)
+        await world.until(lambda: world.controller() is world.brokers[2])
+        await world.settle()
+        assert await world.store.topic("flights") is not None
+        assert await world.store.exists(REQUEST) is None
 
     run_world(test)
 

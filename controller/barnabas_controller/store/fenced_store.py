@@ -64,10 +64,9 @@ class FencedStore:
         self.store = store
         self.epoch = epoch
 
-    async def _apply(self, operation: Operation) -> OperationResult:
-        session = self.store.session
-        check = fence_of(self.epoch)
-        fence, result = await until_answered(lambda: session.multi([check, operation]))
+    async def _apply(self, operation: Operation, *others: Operation) -> OperationResult:
+        operations = [fence_of(self.epoch), operation, *others]
+        fence, result, *_ = await until_answered(lambda: self.store.session.multi(operations))
         if isinstance(fence, BadVersion | NoNode):
             raise ControllerMoved(
                 f"{znodes.CONTROLLER_EPOCH} is no longer at epoch {self.epoch.number}"
@@ -166,25 +165,27 @@ class FencedStore:
             raise result
 
     async def delete_topic(self, topic: str) -> None:
-        """Delete the topic's configuration, its znodes, and finally its deletion request."""
+        """Delete a topic's configuration, its znodes, and with the last its deletion request, which
+        alone would delete the next topic of that name."""
         await self.delete_tree(znodes.topic_config_path(topic))
-        await self.delete_tree(znodes.topic_path(topic))
-        await self.delete_topic_deletions([topic])
+        await self.delete_tree(znodes.topic_path(topic), Delete(znodes.delete_topic_path(topic)))
+        await self.delete_topic_deletions([topic])  # if there was no topic
 
     async def delete_topic_deletions(self, topics: Sequence[str]) -> None:
         """Delete the deletion requests of these topics."""
         await in_chunks(self.delete_tree, [znodes.delete_topic_path(topic) for topic in topics])
 
-    async def delete_tree(self, path: str) -> None:
-        """Delete a znode, if it exists, and all znodes below it."""
+    async def delete_tree(self, path: str, *others: Operation) -> None:
+        """Delete a znode, if it exists, all below it, and with it the `others` if they exist."""
         while True:
             try:
                 names = await until_answered(lambda: self.store.session.children(path))
             except NoNode:
                 return
             await in_chunks(self.delete_tree, [f"{path}/{name}" for name in names])
-            result = await self._apply(Delete(path))
-            if isinstance(result, NotEmpty):  # a child was added in the meantime
+            result = await self._apply(Delete(path), *others)
+            others = () if isinstance(result, RolledBack) else others
+            if isinstance(result, RolledBack | NotEmpty):  # a child was added in the meantime
                 continue
             if isinstance(result, ZooKeeperError) and not isinstance(result, NoNode):
                 raise result
