@@ -114,11 +114,18 @@ MARKERS = Section(
             "unit/test_transaction_markers.py::test_a_partition_without_a_leader_waits",
         ),
         opposite(
-            "A partition that is not in the metadata is taken for deleted after 10 s, not at once. Beyond Kafka",
+            "A partition that is not in the metadata is taken for deleted after 10 s, not at once, and only if ZooKeeper says so. Beyond Kafka",
             "coordinator/transaction/markers.py",
-            "    if now - since < _GONE_AFTER_SECONDS:",
-            "    if False:",
+            "                if now - since >= _DOUBTFUL_AFTER_SECONDS:",
+            "                if True:",
             "unit/test_transaction_markers.py::test_a_partition_is_taken_for_deleted_only_after_a_while",
+        ),
+        opposite(
+            "A partition that is not in the metadata is taken for deleted after 10 s, not at once, and only if ZooKeeper says so. Beyond Kafka",
+            "server/internal_topics.py",
+            "    return node is None or partition.partition in node.partitions\n",
+            "    return False\n",
+            "simulation/test_missing_partitions.py::test_a_partition_whose_state_no_controller_can_believe_is_not_taken_for_deleted",
         ),
         opposite(
             "A marker carries the coordinator's epoch",

@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from barnabas import Admin
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.coordinator.transaction.admission import Producer
 from barnabas_broker.coordinator.transaction.states import TransactionState, is_decided
@@ -354,23 +353,6 @@ def test_the_next_transaction_waits_until_the_one_before_is_complete(
         assert await adding == [E.NONE]
         await one.end(False)
         assert (await coordinators.settled("copy")).transaction_state == "CompleteAbort"
-
-    in_cluster(story)
-
-
-def test_a_deleted_topic_needs_no_markers(
-    leaders: MarkerLeaders,
-) -> None:
-    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
-        one = RawTransaction(coordinators)
-        await one.init()
-        await one.add(*PARTITIONS)
-        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
-            await admin.delete_topics(["orders"])
-        await asyncio.sleep(5.0)
-        assert await one.end(True) is E.NONE
-        found = await coordinators.settled("copy")
-        assert (found.transaction_state, leaders.markers) == ("CompleteCommit", {})
 
     in_cluster(story)
 

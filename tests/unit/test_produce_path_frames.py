@@ -35,6 +35,7 @@ from barnabas_common.messages.control import LeaderAndIsrPartition, LeaderAndIsr
 from barnabas_common.messages.produce import ProducePartition, ProduceRequest, ProduceResponse
 from barnabas_common.runtime import InlineOffload, Runtime, Service, SystemClock
 from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_common.transport.codec import REQUESTS, RESPONSES
 
 from tests.support.raw import batch
@@ -83,13 +84,18 @@ async def leader_of_one_partition(directory: Path) -> BrokerParts:
     async def read_shape(_topic: str) -> None:
         return None
 
+    async def may_exist(_partition: TopicPartition) -> bool:
+        return True
+
     groups = GroupCoordinator(
         CoordinatorContext(runtime, config, manager, cache, events, read_shape)
     )
     producer_ids = ProducerIdManager(1, lambda: None)
     topic = InternalTopic(TRANSACTION_STATE_TOPIC, cache, read_shape)
     transactions = TransactionCoordinator(
-        TransactionContext(runtime, config, manager, cache, events, producer_ids.generate, topic)
+        TransactionContext(
+            runtime, config, manager, cache, events, producer_ids.generate, topic, may_exist
+        )
     )
     return BrokerParts(
         1, config, runtime, cache, manager, groups, transactions, producer_ids, lambda: None,

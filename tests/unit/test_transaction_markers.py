@@ -59,11 +59,16 @@ def test_a_partition_without_a_leader_waits() -> None:
 def test_a_partition_is_taken_for_deleted_only_after_a_while() -> None:
     """A broker that has just taken over may not know the topic yet."""
     item = pending("copy", A)
-    assert plan([item], lambda _: None, 100.0).waiting
-    assert plan([item], lambda _: None, 109.9).waiting
+    for now in (100.0, 109.9):
+        assert plan([item], lambda _: None, now) == ({}, True, [])
     assert plan([item], lambda _: 1, 109.95).errands, "it is known now"
-    assert plan([item], lambda _: None, 110.0).waiting, "counted anew"
-    assert not plan([item], lambda _: None, 120.0).waiting
+    assert plan([item], lambda _: None, 110.0).doubtful == [], "counted anew"
+    assert plan([item], lambda _: None, 120.0) == ({}, True, [A])
+    item.looked_for(A, exists=True)
+    assert plan([item], lambda _: None, 120.1).doubtful == [], "counted anew"
+    assert plan([item], lambda _: None, 130.1) == ({}, True, [A])
+    item.looked_for(A, exists=False)
+    assert plan([item], lambda _: None, 130.2) == ({}, False, [])
     assert not item.missing
 
 
@@ -136,6 +141,9 @@ class SilentLeader:
     def connect(self, *_: object) -> "SilentLeader":
         return self
 
+    async def may_exist(self, _: object) -> bool:
+        return True
+
     async def call(self, *_: object) -> None:
         self.asked += 1
         await asyncio.get_running_loop().create_future()
@@ -152,7 +160,7 @@ def test_what_is_on_its_way_when_the_loop_is_gone_is_dropped_in_silence(
     async def send() -> None:
         told: list[PendingMarkers] = []
         clock, tell = VirtualClock(), told.append
-        channel = MarkerChannel(leader, clock, leader, "INTERNAL", tell, tell)
+        channel = MarkerChannel(leader, clock, leader, "INTERNAL", leader.may_exist, tell, tell)
         channel.add(pending())
         while not leader.asked:
             await asyncio.sleep(0)

@@ -38,7 +38,7 @@ from barnabas_broker.replica.replica_manager import ReplicaContext, ReplicaManag
 from barnabas_broker.server.compaction_report import report_compaction
 from barnabas_broker.server.config_changes import ConfigChanges, ConfigListeners
 from barnabas_broker.server.connection_watch import ConnectionWatch, CountConnections
-from barnabas_broker.server.internal_topics import shape_of
+from barnabas_broker.server.internal_topics import may_exist, shape_of
 from barnabas_broker.server.isr_writer import LeaderFacts, ZooKeeperIsrWriter
 from barnabas_broker.server.log_dir_stamps import LogDirStamps
 from barnabas_broker.server.membership import Membership, MembershipConfig
@@ -269,6 +269,7 @@ class Broker:
             self.events,
             self._producer_ids.generate,
             self._verifications.topic,
+            lambda partition: may_exist(partition, self.membership.store),
         )
 
     def _verification_channel(self) -> VerificationChannel:

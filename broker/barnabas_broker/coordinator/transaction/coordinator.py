@@ -35,7 +35,7 @@ from barnabas_broker.coordinator.transaction.admission import (
 )
 from barnabas_broker.coordinator.transaction.completions import Completions
 from barnabas_broker.coordinator.transaction.ending import abort_fenced, end_transaction
-from barnabas_broker.coordinator.transaction.marker_channel import MarkerChannel
+from barnabas_broker.coordinator.transaction.marker_channel import MarkerChannel, MayExist
 from barnabas_broker.coordinator.transaction.markers import PendingMarkers
 from barnabas_broker.coordinator.transaction.metadata import (
     Transaction,
@@ -73,7 +73,8 @@ class TransactionContext:
     """The surroundings of the coordinator.
 
     `new_producer_id` returns an id that no producer had before; it raises KafkaError while there is
-    none. `topic` is `__transaction_state`.
+    none. `topic` is `__transaction_state`. `may_exist` asks ZooKeeper about a partition that is not
+    in the metadata.
     """
 
     runtime: Runtime
@@ -83,6 +84,7 @@ class TransactionContext:
     events: EventLog
     new_producer_id: Callable[[], Awaitable[int]]
     topic: InternalTopic
+    may_exist: MayExist
 
 
 class TransactionCoordinator:
@@ -117,6 +119,7 @@ class TransactionCoordinator:
             context.runtime.clock,
             cache,
             context.config.inter_broker_listener,
+            context.may_exist,
             self._has_all_markers,
             self._fenced,
         )

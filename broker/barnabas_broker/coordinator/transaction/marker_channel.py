@@ -6,7 +6,7 @@ After a failure the leaders are looked up again.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from barnabas_common.errors import KafkaError, TransportError
 from barnabas_common.messages.sentinels import NO_LEADER
@@ -28,6 +28,9 @@ logger = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.1
 _REQUEST_SECONDS = 30.0
 
+MayExist = Callable[[TopicPartition], Awaitable[bool]]
+"""Whether a partition that is not in the metadata exists, or that cannot be known now."""
+
 
 class MarkerChannel:
     """`completed(pending)` is called when a transaction has all its markers, `fenced(pending)` when
@@ -40,6 +43,7 @@ class MarkerChannel:
         clock: Clock,
         cache: MetadataCache,
         listener: str,
+        may_exist: MayExist,
         completed: Callable[[PendingMarkers], None],
         fenced: Callable[[PendingMarkers], None],
     ) -> None:
@@ -47,12 +51,14 @@ class MarkerChannel:
         self._clock = clock
         self._cache = cache
         self._listener = listener
+        self._may_exist = may_exist
         self._on_completed = completed
         self._on_fenced = fenced
         self._pending: dict[str, PendingMarkers] = {}
         self._busy: set[int] = set()
         self._channels: dict[int, Channel] = {}
         self._later: asyncio.TimerHandle | None = None
+        self._looking: asyncio.Task[None] | None = None
         self._tasks = TaskScope("transaction markers")
         self._closed = False
 
@@ -93,8 +99,18 @@ class MarkerChannel:
             if broker_id not in self._busy:
                 self._busy.add(broker_id)
                 self._tasks.spawn(self._send(broker_id, errands), f"to broker {broker_id}")
+        if todo.doubtful and (self._looking is None or self._looking.done()):
+            self._looking = self._tasks.spawn(self._look_for(todo.doubtful), "unknown partitions")
         if todo.waiting:
             self._send_later()
+
+    async def _look_for(self, partitions: Sequence[TopicPartition]) -> None:
+        """No marker is needed where the topic is gone; the others are looked for again later."""
+        for partition in partitions:
+            exists = await self._may_exist(partition) or self._leader_of(partition) is not None
+            for pending in self._pending.values():
+                pending.looked_for(partition, exists)
+        self._send_what_can_be_sent()
 
     def _send_later(self) -> None:
         if self._later is None and not self._closed:

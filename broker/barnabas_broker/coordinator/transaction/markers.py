@@ -20,9 +20,10 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.coordinator.transaction.metadata import TransactionMetadata
 
-# A broker that has just become coordinator may not know all topics yet. If it took one of them for
-# deleted, its partitions would never get their marker.
-_GONE_AFTER_SECONDS = 10.0
+# A broker that has just become coordinator may not know all topics yet, and none whose state no
+# controller can believe. If it took one of them for deleted, its partitions would never get their
+# marker. So ZooKeeper is asked, but not immediately.
+_DOUBTFUL_AFTER_SECONDS = 10.0
 
 
 class Outcome(Enum):
@@ -68,6 +69,13 @@ class PendingMarkers:
         self.missing.discard(partition)
         self.unknown_since.pop(partition, None)
 
+    def looked_for(self, partition: TopicPartition, exists: bool) -> None:
+        """A partition that is not in the metadata may exist, or is gone."""
+        if exists:
+            self.unknown_since.pop(partition, None)
+        else:
+            self.written(partition)
+
 
 class Errand(NamedTuple):
     """Markers of one transaction for one leader."""
@@ -78,10 +86,12 @@ class Errand(NamedTuple):
 
 class Plan(NamedTuple):
     """`errands` by broker id. Of the others, `waiting` tells whether there are any: their
-    partitions have no leader that can be reached."""
+    partitions have no leader that can be reached. `doubtful` are those of them that have not been
+    in the metadata for so long that they may be gone."""
 
     errands: dict[int, list[Errand]]
     waiting: bool
+    doubtful: list[TopicPartition]
 
 
 def plan(
@@ -89,19 +99,23 @@ def plan(
     leader_of: Callable[[TopicPartition], int | None],
     now: float,
 ) -> Plan:
-    """Send each missing marker to the partition's leader; none is needed where the topic is gone.
+    """Send each missing marker to the partition's leader.
 
     `leader_of` returns -1 for a partition without a leader that can be reached, None for one that
     is not in the metadata. Times are in s.
     """
     errands: dict[int, list[Errand]] = {}
     waiting = False
+    doubtful: dict[TopicPartition, None] = {}
     for item in pending:
         by_leader: dict[int, list[TopicPartition]] = {}
         for partition in sorted(item.missing):
             leader = leader_of(partition)
             if leader is None:
-                waiting |= not _is_gone(item, partition, now)
+                waiting = True
+                since = item.unknown_since.setdefault(partition, now)
+                if now - since >= _DOUBTFUL_AFTER_SECONDS:
+                    doubtful[partition] = None
                 continue
             item.unknown_since.pop(partition, None)
             if leader < 0:
@@ -110,16 +124,7 @@ def plan(
                 by_leader.setdefault(leader, []).append(partition)
         for leader, partitions in by_leader.items():
             errands.setdefault(leader, []).append(Errand(item, partitions))
-    return Plan(errands, waiting)
-
-
-def _is_gone(item: PendingMarkers, partition: TopicPartition, now: float) -> bool:
-    """Whether the partition was unknown for so long that its topic is deleted."""
-    since = item.unknown_since.setdefault(partition, now)
-    if now - since < _GONE_AFTER_SECONDS:
-        return False
-    item.written(partition)
-    return True
+    return Plan(errands, waiting, list(doubtful))
 
 
 def request_of(errands: Iterable[Errand]) -> WriteTxnMarkersRequest:
