@@ -2,9 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from barnabas import Admin
+from barnabas_broker.api import router
+from barnabas_broker.api.parts import BrokerParts
+from barnabas_common.errors import GroupIdNotFoundError
+from barnabas_common.messages.groups import DeleteGroupsRequest, OffsetDeleteRequest
+from barnabas_common.runtime import Peer, Service
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
@@ -58,6 +64,42 @@ def test_a_partition_without_a_leader_does_not_hide_the_others() -> None:
         look = await look_at(admin, Watched("g"))
         assert {(row["partition"], row["log_end_offset"]) for row in rows} == {(0, 0), (1, None)}
         assert [partition.end for partition in look.partitions] == [0, None]
+
+    story(scenario)
+
+
+REMOVALS: dict[type, Callable[[Admin], Awaitable[None]]] = {
+    DeleteGroupsRequest: lambda admin: admin.delete_groups(["g"]),
+    OffsetDeleteRequest: lambda admin: admin.delete_group_offsets("g", [FIRST]),
+}
+
+
+@pytest.mark.parametrize("kind", REMOVALS)
+def test_a_removal_whose_answer_was_lost_has_succeeded(
+    kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is sent again, and the group is not there any more."""
+    table = router.HANDLERS[Service.COORDINATOR]
+    handle: Any = table[kind]
+    asked = []
+
+    async def lose_the_first_answer(parts: BrokerParts, request: Any, peer: Peer) -> Any:
+        asked.append(request)
+        answer = await handle(parts, request, peer)
+        if len(asked) == 1:
+            await asyncio.Event().wait()
+        return answer
+
+    monkeypatch.setitem(table, kind, lose_the_first_answer)
+
+    async def scenario(cluster: SimulatedCluster, admin: Admin) -> None:
+        await admin.create_topic(TOPIC, 2, 3)
+        await admin.alter_group_offsets("g", {FIRST: 0})
+        await REMOVALS[kind](admin)
+        assert len(asked) == 2
+        assert not await admin.list_groups()
+        with pytest.raises(GroupIdNotFoundError):
+            await REMOVALS[kind](admin)
 
     story(scenario)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas_common.errors import raise_for
+from barnabas_common.errors import BarnabasError, KafkaError, NotApplied, raise_for
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     DeleteGroupsRequest,
@@ -38,6 +38,35 @@ from barnabas.group.protocol import MalformedProtocol, decode_assignment, decode
 from barnabas.group.states import Generation
 
 _CLIENT = "admin"
+# With these a coordinator may answer after the append.
+_AFTER_AN_APPEND = (
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+class _Removal:
+    """The attempts of one request that removes a group or offsets.
+
+    One that failed may have removed them; the next one then finds no group.
+    """
+
+    def __init__(self) -> None:
+        self._maybe_done = False
+
+    def failed(self, failure: BarnabasError) -> None:
+        """Note an attempt that failed."""
+        if isinstance(failure, KafkaError):
+            self._maybe_done |= failure.code in _AFTER_AN_APPEND
+        else:
+            self._maybe_done |= not isinstance(failure, NotApplied)
+
+    def check(self, code: int, what: str) -> None:
+        """Raise for the outcome of the last attempt, unless it shows that an earlier one was
+        carried out."""
+        if not (self._maybe_done and code == ErrorCode.GROUP_ID_NOT_FOUND):
+            raise_for(code, what)
 
 
 @dataclass(frozen=True)
@@ -135,11 +164,15 @@ async def delete_group(cluster: Cluster, group_id: str, storage: str, timeout: f
     """The group and its offsets; `NonEmptyGroupError` while it has members."""
     coordinator = GroupCoordinator(cluster, group_id, _CLIENT)
     request = DeleteGroupsRequest([group_id], storage, _CLIENT)
+    removal = _Removal()
     response: DeleteGroupsResponse = await coordinator.ask(
-        request, timeout, lambda answer: [result.error_code for result in answer.results]
+        request,
+        timeout,
+        lambda answer: [result.error_code for result in answer.results],
+        on_failure=removal.failed,
     )
     for result in response.results:
-        raise_for(result.error_code, f"group {group_id!r}")
+        removal.check(result.error_code, f"group {group_id!r}")
 
 
 async def group_offsets(
@@ -173,9 +206,10 @@ async def delete_group_offsets(
     request = OffsetDeleteRequest(
         group_id, [OffsetDeletePartition(*tp) for tp in partitions], _CLIENT
     )
+    removal = _Removal()
     response: OffsetDeleteResponse = await coordinator.ask(
-        request, timeout, lambda answer: [answer.error_code]
+        request, timeout, lambda answer: [answer.error_code], on_failure=removal.failed
     )
-    raise_for(response.error_code, f"group {group_id!r}")
+    removal.check(response.error_code, f"group {group_id!r}")
     for result in response.partitions:
         raise_for(result.error_code, f"{result.topic}-{result.partition}")

@@ -1,9 +1,10 @@
 """The coordinator of a group, and which of its answers call for another attempt."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from barnabas_common.errors import BarnabasError
 from barnabas_common.errors.error_code import ErrorCode
 
 from barnabas.cluster import Cluster
@@ -29,13 +30,14 @@ class GroupCoordinator(Coordinator):
         timeout: float | None,
         codes: Codes,
         table: Mapping[ErrorCode, Reaction] = PLAIN,
+        on_failure: Callable[[BarnabasError], None] = lambda failure: None,
     ) -> Any:
         """`ask_until`, with the reactions that a table names."""
 
         def next_attempt(code: int) -> NextAttempt:
             return _ATTEMPTS.get(reaction(table, code), NextAttempt.NONE)
 
-        return await self.ask_until(request, timeout, codes, next_attempt)
+        return await self.ask_until(request, timeout, codes, next_attempt, on_failure=on_failure)
 
     async def keep_confirming(self) -> None:
         """As often as metadata is refreshed, ask another broker whether this still coordinates.
