@@ -28,7 +28,7 @@ from barnabas_common.messages.transactions import (
     WritableTxnMarkerResult,
     WriteTxnMarkersResponse,
 )
-from barnabas_common.runtime import Address
+from barnabas_common.runtime import Address, SystemClock
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.loop import VirtualClock
 
@@ -130,9 +130,10 @@ class SilentLeader:
 
     def __init__(self) -> None:
         self.address = Address("broker-1", 9092)
-        self.asked = 0
+        self.asked = self.looked_up = 0
 
     def partition(self, *_: object) -> SimpleNamespace:
+        self.looked_up += 1
         return SimpleNamespace(leader=1)
 
     def address_of(self, *_: object) -> Address:
@@ -144,9 +145,26 @@ class SilentLeader:
     async def may_exist(self, _: object) -> bool:
         return True
 
+    async def close(self) -> None: ...
+
     async def call(self, *_: object) -> None:
         self.asked += 1
         await asyncio.get_running_loop().create_future()
+
+
+async def test_many_transactions_that_are_added_at_once_are_planned_once() -> None:
+    """A coordinator that takes over may have thousands: none may be looked at for each of them."""
+    leader, count = cast(Any, SilentLeader()), 500
+    told: list[PendingMarkers] = []
+    channel = MarkerChannel(
+        leader, SystemClock(), leader, "INTERNAL", leader.may_exist, told.append, told.append
+    )
+    for number in range(count):
+        channel.add(pending(str(number), A))
+    while not leader.asked:
+        await asyncio.sleep(0)
+    assert leader.looked_up == count
+    await channel.close()
 
 
 def test_what_is_on_its_way_when_the_loop_is_gone_is_dropped_in_silence(

@@ -58,6 +58,7 @@ class MarkerChannel:
         self._busy: set[int] = set()
         self._channels: dict[int, Channel] = {}
         self._later: asyncio.TimerHandle | None = None
+        self._soon = False
         self._looking: asyncio.Task[None] | None = None
         self._tasks = TaskScope("transaction markers")
         self._closed = False
@@ -73,9 +74,15 @@ class MarkerChannel:
             await channel.close()
 
     def add(self, pending: PendingMarkers) -> None:
-        """Send the markers of a transaction; earlier ones of its transactional id are replaced."""
+        """Send the markers of a transaction; earlier ones of its transactional id are replaced.
+
+        What is added in one turn of the loop is planned together: a coordinator that takes over may
+        have thousands.
+        """
         self._pending[pending.decided.transactional_id] = pending
-        self._send_what_can_be_sent()
+        if not self._soon:
+            self._soon = True
+            asyncio.get_running_loop().call_soon(self._send_now)
 
     def drop(self, transactional_id: str) -> None:
         """Another broker coordinates."""
@@ -110,6 +117,10 @@ class MarkerChannel:
             exists = await self._may_exist(partition) or self._leader_of(partition) is not None
             for pending in self._pending.values():
                 pending.looked_for(partition, exists)
+        self._send_what_can_be_sent()
+
+    def _send_now(self) -> None:
+        self._soon = False
         self._send_what_can_be_sent()
 
     def _send_later(self) -> None:
