@@ -2,7 +2,10 @@
 
 import pytest
 from barnabas_broker.coordinator.group.committed.committed import Committed
-from barnabas_broker.coordinator.group.committed.transactional import PendingCommit
+from barnabas_broker.coordinator.group.committed.transactional import (
+    PendingCommit,
+    TransactionalCommits,
+)
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.loading import LoadedGroups
 from barnabas_broker.coordinator.group.member import Member
@@ -206,8 +209,15 @@ class Log:
         self.loaded.take_batch(header, read_batch(bytes(data), position))
         self._offset = header.next_offset
 
-    def commit(self, offset: int, producer_id: int | None = None, key: TopicPartition = A) -> None:
-        record = (encode_offset_key(OffsetKey("g", *key)), encode_offset_value(OffsetValue(offset)))
+    def commit(
+        self,
+        offset: int,
+        producer_id: int | None = None,
+        key: TopicPartition = A,
+        group_id: str = "g",
+    ) -> None:
+        where = encode_offset_key(OffsetKey(group_id, *key))
+        record = (where, encode_offset_value(OffsetValue(offset)))
         if producer_id is None:
             builder = BatchBuilder()
             builder.append(1, *record)
@@ -236,6 +246,31 @@ def test_a_coordinator_reads_what_is_committed_aborted_and_open() -> None:
     assert committed.is_pending(B) and not committed.is_pending(A)
     committed.transaction_ended(8, True, at=99)
     assert committed_at(committed, B) == 4
+
+
+def test_a_marker_is_looked_up_in_the_groups_of_its_producer_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A log may have thousands of groups, and as many markers."""
+    asked = []
+    complete = TransactionalCommits.complete
+
+    def noted(
+        waiting: TransactionalCommits, *marker: int
+    ) -> list[tuple[TopicPartition, PendingCommit]]:
+        asked.append(waiting)
+        return complete(waiting, *marker)
+
+    monkeypatch.setattr(TransactionalCommits, "complete", noted)
+    log = Log()
+    for number in range(100):
+        log.commit(number, group_id=f"g{number}")
+    log.commit(5, producer_id=7, group_id="g7")
+    for _ in range(3):
+        log.end(7, True)
+    found = {group.group_id: group.committed for group in log.loaded.groups()}
+    assert committed_at(found["g7"], A) == 5 and committed_at(found["g8"], A) == 8
+    assert len(asked) == 1
 
 
 def test_a_later_commit_outside_the_transaction_stays() -> None:

@@ -33,6 +33,7 @@ class LoadedGroups:
         self._groups: dict[str, GroupValue] = {}
         self._offsets: dict[str, dict[TopicPartition, Commit]] = {}
         self._transactional: dict[str, TransactionalCommits] = {}
+        self._groups_of: dict[int, dict[str, None]] = {}
         self._producer_id: int | None = None
 
     def take_batch(self, header: BatchHeader, records: Sequence[Record]) -> None:
@@ -48,7 +49,9 @@ class LoadedGroups:
     def _take_marker(self, header: BatchHeader, commit: bool | None) -> None:
         if commit is None:
             return
-        for group_id, waiting in self._transactional.items():
+        # There may be thousands of groups, and a marker for each commit of each producer.
+        for group_id in self._groups_of.pop(header.producer_id, {}):
+            waiting = self._transactional[group_id]
             offsets = self._offsets.setdefault(group_id, {})
             ended = waiting.complete(header.producer_id, commit, header.base_offset)
             for partition, pending in ended:
@@ -79,6 +82,7 @@ class LoadedGroups:
         elif self._producer_id is not None:
             value = decode_offset_value(record.value)
             waiting.put(self._producer_id, partition, PendingCommit(value, record.offset))
+            self._groups_of.setdefault(self._producer_id, {})[key.group_id] = None
         else:
             offsets[partition] = Commit(decode_offset_value(record.value), record.offset)
 
