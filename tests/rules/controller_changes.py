@@ -295,14 +295,14 @@ DELETION = Section(
         opposite(
             "After all replicas have reported their deletion",
             "store/fenced_store.py",
-            "        await self.delete_tree(znodes.topic_path(topic), request)\n",
+            "        await self.delete_tree(znodes.topic_path(topic), Delete(znodes.delete_topic_path(topic)))\n",
             "        await self.delete_topic_deletions([topic])\n        await self.delete_tree(znodes.topic_path(topic))\n",
             "simulation/test_controller_topics.py::test_the_wish_to_delete_goes_last",
         ),
         opposite(
             "After all replicas have reported their deletion",
             "store/fenced_store.py",
-            "        await self.delete_tree(znodes.topic_path(topic), request)\n",
+            "        await self.delete_tree(znodes.topic_path(topic), Delete(znodes.delete_topic_path(topic)))\n",
             "        await self.delete_tree(znodes.topic_path(topic))\n",
             "simulation/test_topic_deletion_races.py::test_a_controller_that_dies_as_soon_as_the_name_is_free_leaves_no_request_behind",
         ),

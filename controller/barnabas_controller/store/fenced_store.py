@@ -65,10 +65,8 @@ class FencedStore:
         self.epoch = epoch
 
     async def _apply(self, operation: Operation, *others: Operation) -> OperationResult:
-        """The result of `operation`: RolledBack if one of the `others` failed."""
-        session = self.store.session
         operations = [fence_of(self.epoch), operation, *others]
-        fence, result, *_ = await until_answered(lambda: session.multi(operations))
+        fence, result, *_ = await until_answered(lambda: self.store.session.multi(operations))
         if isinstance(fence, BadVersion | NoNode):
             raise ControllerMoved(
                 f"{znodes.CONTROLLER_EPOCH} is no longer at epoch {self.epoch.number}"
@@ -167,14 +165,10 @@ class FencedStore:
             raise result
 
     async def delete_topic(self, topic: str) -> None:
-        """Delete the topic's configuration, its znodes, and its deletion request.
-
-        The request goes with the topic's znode, because alone it would delete the next topic of
-        that name.
-        """
+        """Delete a topic's configuration, its znodes, and with the last its deletion request, which
+        alone would delete the next topic of that name."""
         await self.delete_tree(znodes.topic_config_path(topic))
-        request = Delete(znodes.delete_topic_path(topic))
-        await self.delete_tree(znodes.topic_path(topic), request)
+        await self.delete_tree(znodes.topic_path(topic), Delete(znodes.delete_topic_path(topic)))
         await self.delete_topic_deletions([topic])  # if there was no topic
 
     async def delete_topic_deletions(self, topics: Sequence[str]) -> None:
@@ -182,8 +176,7 @@ class FencedStore:
         await in_chunks(self.delete_tree, [znodes.delete_topic_path(topic) for topic in topics])
 
     async def delete_tree(self, path: str, *others: Operation) -> None:
-        """Delete a znode, if it exists, and all znodes below it; with it the `others`, if that is
-        possible."""
+        """Delete a znode, if it exists, all below it, and with it the `others` if they exist."""
         while True:
             try:
                 names = await until_answered(lambda: self.store.session.children(path))
@@ -191,10 +184,8 @@ class FencedStore:
                 return
             await in_chunks(self.delete_tree, [f"{path}/{name}" for name in names])
             result = await self._apply(Delete(path), *others)
-            if isinstance(result, RolledBack):
-                others = ()
-                continue
-            if isinstance(result, NotEmpty):  # a child was added in the meantime
+            others = () if isinstance(result, RolledBack) else others
+            if isinstance(result, RolledBack | NotEmpty):  # a child was added in the meantime
                 continue
             if isinstance(result, ZooKeeperError) and not isinstance(result, NoNode):
                 raise result
