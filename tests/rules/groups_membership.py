@@ -159,7 +159,7 @@ JOINING = Section(
         opposite(
             "A name that no record can hold is refused before anything changes",
             _COORDINATOR,
-            '            f"{request.client_id}-{_ANY_UUID}",\n',
+            '        f"{request.client_id}-{_ANY_UUID}",\n',
             "",
             "simulation/test_groups_bad_input.py::test_names_that_no_record_can_hold_are_refused_before_anything_changes",
         ),

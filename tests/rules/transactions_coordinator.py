@@ -116,7 +116,7 @@ PARTITIONS_AND_OFFSETS = Section(
         opposite(
             "If one of the partitions does not exist, none is added",
             "api/coordinator/transactions.py",
-            "    if unknown:\n",
+            "    if refused:\n",
             "    if False:\n",
             "simulation/test_transactions.py::test_what_is_refused",
         ),

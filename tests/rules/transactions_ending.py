@@ -228,7 +228,7 @@ TRANSACTIONS_THAT_HANG = Section(
         opposite(
             "An administrator may end it by an abort only. Beyond Kafka",
             "api/transactions/write_txn_markers.py",
-            "    return possible and not marker.transaction_result",
+            "    return possible and elsewhere and not marker.transaction_result",
             "    return possible",
             "simulation/test_transaction_admin.py::test_an_administrator_ends_a_hanging_transaction_and_only_by_an_abort",
         ),

@@ -233,7 +233,7 @@ def test_large_records_and_texts_are_no_items() -> None:
     assert frame.message.partitions == items
 
 
-@settings(deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.binary(min_size=1, max_size=60))
 def test_what_has_no_structure_is_refused_before_it_is_decoded(data: bytes) -> None:
     large = data * (2 * MAX_ITEMS // len(data) + 1)
