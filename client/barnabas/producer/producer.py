@@ -116,10 +116,8 @@ class Producer(InTransactions):
                 headers = list(headers)
                 needed += headers_size(headers)
             queues = self._topics.get(topic)
-            if queues is None:
-                queues = await self._load_topic(topic)
-            if partition is not None and partition >= queues.count:
-                await self._ask_about_partition(topic, partition)
+            if queues is None or (partition is not None and partition >= queues.count):
+                queues = await self._load_topic(topic, partition or 0)
             free = key is None and partition is None
             queue = (queues.sticky if free else None) or self._choose(queues, key, partition)
             batch = queue.open
@@ -163,9 +161,7 @@ class Producer(InTransactions):
                 raise MessageTooLargeError(
                     f"{len(batch)} bytes of batches are over max_request_size ({limit})"
                 )
-            queues = self._topics.get(topic) or await self._load_topic(topic)
-            if partition >= queues.count:
-                await self._ask_about_partition(topic, partition)
+            queues = await self._load_topic(topic, partition)
             queue = self._choose(queues, None, partition)
             await self._allocate(len(batch))
         except (KafkaError, BufferExhaustedError) as error:
@@ -323,17 +319,14 @@ class Producer(InTransactions):
                 f"({self._config.max_request_size}) or buffer_memory ({self._config.buffer_memory})"
             )
 
-    async def _load_topic(self, topic: str) -> TopicQueues:
-        info = await self._cluster.topic(topic, self._config.max_block_ms / 1000)
+    async def _load_topic(self, topic: str, partition: int = 0) -> TopicQueues:
+        """Ask about a topic, or about a partition that is not known: it may have grown."""
+        info = await self._cluster.topic(topic, self._config.max_block_ms / 1000, partition + 1)
         queues = self._topics.get(topic)
         if queues is None:
             queues = self._topics[topic] = TopicQueues(topic, info.partition_count)
             self._on_metadata()
         return queues
-
-    async def _ask_about_partition(self, topic: str, partition: int) -> None:
-        """Ask about a partition that is not known: the topic may have grown."""
-        await self._cluster.topic(topic, self._config.max_block_ms / 1000, index(partition) + 1)
 
     def _on_metadata(self) -> None:
         """Follow the number of partitions, and note which of them have a leader."""
