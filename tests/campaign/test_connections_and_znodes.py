@@ -84,11 +84,11 @@ def test_what_was_damaged_heals(znode: Znode) -> None:
     faults: list[Fault] = []
     for start in (0.0, 8.0, 16.0):
         other = next(whose) if znode is Znode.REGISTRATION else ""
-        faults.append(Fault(start + 1.0, FaultKind.SPOIL_ZNODE, znode, other, 5.0))
+        faults.append(Fault(start + 1.0, FaultKind.DAMAGE_ZNODE, znode, other, 5.0))
         faults.append(Fault(start + 2.0, FaultKind.EXPIRE, "controller"))
         faults.append(Fault(start + 3.0, FaultKind.KILL, "leader", seconds=2.0))
     counts = held(Options(seed=5, chaos_seconds=24.0), faults).counts
-    assert counts["fault: spoil-znode"] >= 2
+    assert counts["fault: damage-znode"] >= 2
     if znode is not Znode.TOPIC_CONFIG:
         assert counts[f"event: {EventKind.ZNODE_MALFORMED}"]
 

@@ -235,8 +235,10 @@ def test_an_isr_change_is_refused_to_strangers_and_on_top_of_unknown_states() ->
         stale = AlterPartitionItem("flights", 0, 0, 1, [1, 2])
         response = await controller.handle(AlterPartitionRequest(1, epoch, [stale]))
         assert response.partitions[0].error_code == ErrorCode.INVALID_UPDATE_VERSION
-        # The controller has read it again, and knows the version now.
-        again = dataclasses.replace(stale, partition_epoch=2)
+        # The controller has read it again, and tells the leader under the next leader epoch.
+        role = world.brokers[1].role
+        await world.until(lambda: (told := role(FLIGHTS)) is not None and told.leader_epoch == 1)
+        again = dataclasses.replace(stale, leader_epoch=1, partition_epoch=3)
         response = await controller.handle(AlterPartitionRequest(1, epoch, [again]))
         assert response.partitions[0].error_code == ErrorCode.NONE
 

@@ -139,7 +139,7 @@ def test_a_session_never_goes_back() -> None:
     play(test)
 
 
-def test_who_has_expired_hears_of_it_late_and_writes_nothing_more() -> None:
+def test_an_expired_session_ends_late_there_and_changes_nothing() -> None:
     async def test(scene: Scene) -> None:
         await scene.behind.create("/mine", ephemeral=True)
         scene.zookeeper.expire(scene.behind)

@@ -6,8 +6,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.invariants.durability_rules import candidate_completeness
 from barnabas_simulator.invariants.logs.image import Batch
-from barnabas_simulator.invariants.restored import accept_copy, look_at
-from barnabas_simulator.invariants.truth import Truth
+from barnabas_simulator.invariants.truth import Truth, accept_copy, look_at
 from barnabas_simulator.invariants.view import NO_CONTROLLER, Replica, StateChange
 
 TP, NEW = TopicPartition("flights", 0), TopicPartition("later", 0)

@@ -17,6 +17,7 @@ from barnabas_common.messages.control import (
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.controller_term import ControllerTerm
+from barnabas_controller.election.decision import Decision, Elected, Refused
 from barnabas_controller.eligibility.current import with_elrs
 from barnabas_controller.partitions.alter_partition import (
     AlreadyDone,
@@ -26,11 +27,13 @@ from barnabas_controller.partitions.alter_partition import (
     decide_alter_partition,
     rejected,
 )
-from barnabas_controller.partitions.leadership import adopt_foreign_changes
+from barnabas_controller.partitions.leadership import adopt_foreign_changes, change_leadership
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.zookeeper.session import BadVersion
 
 logger = logging.getLogger(__name__)
+
+FOREIGN = "its state znode was changed from outside"
 
 
 class IsrChanges:
@@ -52,6 +55,7 @@ class IsrChanges:
             return AlterPartitionResponse(ErrorCode.STALE_BROKER_EPOCH)
         answers: dict[TopicPartition, AlteredPartition] = {}
         writes: dict[TopicPartition, tuple[AlterPartitionItem, Write]] = {}
+        conflicts: list[TopicPartition] = []
         alive = self._context.alive_brokers()
         epochs = {broker.broker_id: broker.epoch for broker in self._context.brokers.values()}
         for item in request.partitions:
@@ -68,7 +72,10 @@ class IsrChanges:
                 writes[partition] = (item, decision)
             else:
                 answers[partition] = self._answer(item, decision)
-        answers |= await self._write(writes)
+                if self._is_behind(request.broker_id, partition, answers[partition]):
+                    conflicts.append(partition)
+        answers |= await self._write(writes, conflicts)
+        await self._announce_foreign_changes(conflicts)
         partitions = [TopicPartition(item.topic, item.partition) for item in request.partitions]
         self._term.update_metadata(self._context.registered_brokers(), partitions)
         self._on_accepted([p for p in partitions if not answers[p].error_code])
@@ -89,8 +96,11 @@ class IsrChanges:
         )
 
     async def _write(
-        self, writes: dict[TopicPartition, tuple[AlterPartitionItem, Write]]
+        self,
+        writes: dict[TopicPartition, tuple[AlterPartitionItem, Write]],
+        conflicts: list[TopicPartition],
     ) -> dict[TopicPartition, AlteredPartition]:
+        """Write the changes; `conflicts` gets the partitions whose state is another one."""
         answers = {}
         leadership = self._context.leadership
         states = {partition: decision.state for partition, (_, decision) in writes.items()}
@@ -103,11 +113,41 @@ class IsrChanges:
                 answers[partition] = accepted(item, result)
             elif isinstance(result, BadVersion):
                 answers[partition] = rejected(item, ErrorCode.INVALID_UPDATE_VERSION)
-                await adopt_foreign_changes(self._term, [partition])
+                conflicts.append(partition)
             else:
                 logger.error("%s: ZooKeeper refused the ISR change: %r", partition, result)
                 answers[partition] = rejected(item, ErrorCode.UNKNOWN_SERVER_ERROR)
         return answers
+
+    def _is_behind(
+        self, broker_id: int, partition: TopicPartition, answer: AlteredPartition
+    ) -> bool:
+        """Whether it leads, in this leader epoch, and does not know the state of that epoch.
+
+        Only its own changes keep the leader epoch, so that another one was made from outside.
+        """
+        state = self._context.leadership.get(partition)
+        is_late = answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+        return is_late and state is not None and state.leader == broker_id
+
+    async def _announce_foreign_changes(self, conflicts: Sequence[TopicPartition]) -> None:
+        """Send the leaders the states that were changed from outside, which they wait for.
+
+        The leader epoch grows, because brokers ignore a state of the epoch that they have already.
+        """
+        adopted = await adopt_foreign_changes(self._term, conflicts)
+
+        def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
+            online = self._context.online_replicas(partition)
+            if state.leader not in online:
+                return Refused("its leader is not online")
+            return Elected(state.with_leader(state.leader, state.isr), tuple(online), FOREIGN)
+
+        batch = self._term.batch()
+        for partition, decision in (await change_leadership(self._term, adopted, decide)).items():
+            if isinstance(decision, Elected):
+                batch.leader_and_isr(decision.recipients, partition, decision.state, cause=FOREIGN)
+        self._term.send(batch)
 
     def _answer(self, item: AlterPartitionItem, decision: AlreadyDone | Reject) -> AlteredPartition:
         if isinstance(decision, AlreadyDone):

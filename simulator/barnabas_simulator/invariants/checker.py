@@ -34,9 +34,8 @@ from barnabas_simulator.invariants.log_rules import Held, log_matching, strong_i
 from barnabas_simulator.invariants.logs.image import Images, LogImage
 from barnabas_simulator.invariants.producer_rules import check_producers
 from barnabas_simulator.invariants.reports import ClientReports
-from barnabas_simulator.invariants.restored import accept_copy, look_at
 from barnabas_simulator.invariants.topics.checks import TopicChecks
-from barnabas_simulator.invariants.truth import FaultBudget, Truth
+from barnabas_simulator.invariants.truth import FaultBudget, Truth, accept_copy, look_at
 from barnabas_simulator.invariants.view import (
     ClusterView,
     Replica,

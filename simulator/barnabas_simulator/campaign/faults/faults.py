@@ -73,7 +73,7 @@ class FaultKind(StrEnum):
     LOSE_ZOOKEEPER_ANSWER = "lose-zookeeper-answer"
     ZOOKEEPER_DOWN = "zookeeper-down"
     LAG_ZOOKEEPER = "lag-zookeeper"  # a broker's server, `other` seconds behind the ensemble
-    SPOIL_ZNODE = "spoil-znode"  # malformed data; `target`: which `Znode`, `other`: whose
+    DAMAGE_ZNODE = "damage-znode"  # malformed data; `target`: which `Znode`, `other`: whose
     DELETE_ZNODE = "delete-znode"  # of a session that lives
     SET_BACK_EPOCH = "set-back-epoch"  # an older one is written, then a controller elected
     RESTORE_ZOOKEEPER = "restore-zookeeper"  # a copy of `other` seconds ago; then all restart
@@ -101,7 +101,7 @@ OF_ZOOKEEPER = (
     FaultKind.ZOOKEEPER_DOWN,
     FaultKind.SPOIL_SETTINGS,
     FaultKind.LAG_ZOOKEEPER,
-    FaultKind.SPOIL_ZNODE,
+    FaultKind.DAMAGE_ZNODE,
     FaultKind.DELETE_ZNODE,
     FaultKind.SET_BACK_EPOCH,
 )

@@ -12,7 +12,7 @@ ZOOKEEPER_LAG_GAP_SECONDS = 40.0
 RESTORED = 0.2
 ZNODE_GAP_SECONDS = 40.0
 ZNODES = {
-    FaultKind.SPOIL_ZNODE: list(Znode),
+    FaultKind.DAMAGE_ZNODE: list(Znode),
     FaultKind.DELETE_ZNODE: [Znode.REGISTRATION, Znode.CONTROLLER],
     FaultKind.SET_BACK_EPOCH: [Znode.STATE, Znode.STATE, Znode.CONTROLLER_EPOCH],
 }

@@ -325,7 +325,7 @@ class Nemesis:
         unwell = [b for b, count in self._without_zookeeper.items() if count]
         disk = self._cluster.disks[victim]
         folders = folders_to_lose(disk)
-        if self._zookeeper.znodes.spoilt or not may_forget(self._cluster, victim, unwell):
+        if self._zookeeper.znodes.damaged or not may_forget(self._cluster, victim, unwell):
             return None
         if fault.kind is FaultKind.LOSE_FOLDER and not folders:
             return None

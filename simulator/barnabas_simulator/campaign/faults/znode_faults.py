@@ -22,27 +22,27 @@ NO_EPOCHS = (b"", b"one", b"-1", b"1.5", b"{}")
 
 
 class ZnodeFaults:
-    """`resolve` returns the running broker that a target means. `spoilt`: what is damaged now."""
+    """`resolve` returns the running broker that a target means. `damaged`: their paths."""
 
     def __init__(self, cluster: SimulatedCluster, resolve: Callable[[str], int | None]) -> None:
-        self.spoilt: dict[str, None] = {}
+        self.damaged: dict[str, None] = {}
         self._cluster = cluster
         self._resolve = resolve
 
-    def spoil(self, fault: Fault) -> Undo | None:
+    def damage(self, fault: Fault) -> Undo | None:
         """Overwrite a znode with what cannot be understood."""
         chance = random.Random(str(fault))
         path = self._path(fault, chance)
         good = None if path is None else self._data(path)
-        if path is None or good is None or path in self.spoilt:
+        if path is None or good is None or path in self.damaged:
             return None
         kinds = NO_EPOCHS if path == znodes.CONTROLLER_EPOCH else NONSENSE
         bad = chance.choice(kinds)
-        self.spoilt[path] = None
+        self.damaged[path] = None
         self._cluster.zookeeper.put(path, bad)
 
         def mend() -> None:
-            del self.spoilt[path]
+            del self.damaged[path]
             if self._data(path) == bad:
                 self._cluster.zookeeper.put(path, good)
 
@@ -60,7 +60,7 @@ class ZnodeFaults:
         """Write an older epoch; at the end another controller is elected, which finds out."""
         chance = random.Random(str(fault))
         zookeeper, path = self._cluster.zookeeper, self._path(fault, chance)
-        old = None if path is None or path in self.spoilt else self._older(path, chance)
+        old = None if path is None or path in self.damaged else self._older(path, chance)
         if path is None or old is None:
             return None
         zookeeper.put(path, old)

@@ -49,8 +49,8 @@ class ZooKeeperFaults:
                 return self._spoil_settings()
             case FaultKind.LAG_ZOOKEEPER:
                 return self._lag(fault)
-            case FaultKind.SPOIL_ZNODE:
-                return self.znodes.spoil(fault)
+            case FaultKind.DAMAGE_ZNODE:
+                return self.znodes.damage(fault)
             case FaultKind.DELETE_ZNODE:
                 return self.znodes.delete(fault)
             case FaultKind.SET_BACK_EPOCH:
