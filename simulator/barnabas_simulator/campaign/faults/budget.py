@@ -14,7 +14,7 @@ from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
 from barnabas_broker.log.errors import MalformedCheckpoint
 from barnabas_broker.log.manager.log_directory import FLUSH_FAILED
 from barnabas_broker.log.manager.offset_checkpoints import HIGH_WATERMARKS
-from barnabas_broker.log.segment.segment import LOG_SUFFIX
+from barnabas_broker.log.segment.segment_files import LOG_SUFFIX
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.eligibility.eligible_leader_replicas import may_have_lost_records
 from barnabas_controller.store import znodes

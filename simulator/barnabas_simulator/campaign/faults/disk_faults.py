@@ -9,7 +9,7 @@ from contextlib import suppress
 from barnabas_broker.log.index import offset_index
 from barnabas_broker.log.manager.log_folders import parse_folder_name
 from barnabas_broker.log.manager.offset_checkpoints import CLEAN_OFFSETS, RECOVERY_POINTS
-from barnabas_broker.log.segment.segment import LOG_SUFFIX
+from barnabas_broker.log.segment.segment_files import LOG_SUFFIX
 from barnabas_common.record.batch import BatchHeader, parse_header
 from barnabas_common.topic_name import INTERNAL_TOPICS
 from barnabas_common.topic_partition import TopicPartition
