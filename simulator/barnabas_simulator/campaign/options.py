@@ -392,7 +392,7 @@ class Options(WorkloadOptions):
     def settling_seconds(self) -> float:
         """Return the time within which the cluster must recover after the faults have stopped."""
         if self.mode is Mode.STEPS:
-            return 60.0  # all replicas return, so nobody waits for one that is eligible
+            return 60.0  # all replicas return, so no partition waits for an eligible one
         sessions, lags = 3 * self.session_timeout_ms, 2 * self.lag_max_ms
         has_members = self.groups or self.copiers
         members = (self.member_session_ms + 2 * self.max_poll_ms) if has_members else 0

@@ -13,6 +13,7 @@ from typing import Any
 
 from barnabas_common.history.promise import Promise
 
+from barnabas_simulator.campaign.clients.transactions.work import Read
 from barnabas_simulator.campaign.clients.workload import TOPIC, Workload
 from barnabas_simulator.campaign.conclusion import conclude
 from barnabas_simulator.campaign.faults.faults import Fault
@@ -180,6 +181,13 @@ class _Schedule:
             nemesis.close()
             self._count(nemesis, workload)
             counts.update({f"excused: {what}": n for what, n in invariants.excused.items()})
+        self._judge(workload, invariants, records, committed_ones)
+
+    def _judge(
+        self, workload: Workload, invariants: Invariants, records: Read, committed_ones: Read
+    ) -> None:
+        """Judge what was read back when all was over: all records, and the committed ones."""
+        options = self.options
         committed = invariants.committed() if options.is_compacted else None
         lost = invariants.lost()
         assert_delivered(

@@ -50,15 +50,16 @@ def entry_for(file: File, index: OffsetIndex, offset: int) -> OffsetPosition:
     An index has no checksum. A wrong entry must not make a sound log seem damaged.
     """
     entry = index.lookup(offset)
-    if entry.position == 0:
-        return entry
+    start = OffsetPosition(index.base_offset, 0)
+    if not 0 < entry.position <= file.size() - HEADER_SIZE:
+        return start
     try:
         header = parse_header(file.read(entry.position, HEADER_SIZE))
         # Kafka names the last offset of an append, and where its first batch begins.
         is_there = index.base_offset <= header.base_offset <= entry.offset
     except CorruptBatch:
         is_there = False
-    return entry if is_there else OffsetPosition(index.base_offset, 0)
+    return entry if is_there else start
 
 
 def end_below(file: File, index: OffsetIndex, offset: int) -> int | None:
