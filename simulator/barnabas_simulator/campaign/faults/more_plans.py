@@ -106,7 +106,7 @@ def _of_znode(options: Options, chance: random.Random, at: float) -> Fault:
     other = _broker(options, chance) if target is Znode.REGISTRATION else ""
     seconds = round(chance.choice([0.1, 2.0, 10.0, 20.0]) * chance.uniform(0.2, 1.0), 3)
     seconds = 0.0 if kind is FaultKind.DELETE_ZNODE else seconds
-    return Fault(at, kind, target, other, seconds)
+    return Fault(at, kind, target.value, other, seconds)
 
 
 def _broker(options: Options, chance: random.Random) -> str:
