@@ -2,7 +2,8 @@
 together, as `docs/failures.md` tells the operator to do.
 
 Nothing acknowledged may be lost by that, as long as the copy has the partitions with the replicas
-of now, and in each of its ISRs a member that has every committed record.
+of now, and in each of its ISRs a member that has every committed record. And each leader epoch that
+the copy lacks has records in a log: brokers give no lower epoch then, which clients would ignore.
 """
 
 import asyncio
@@ -62,15 +63,31 @@ class RestoredCopy:
             return False
         then, now = states_in(copy.tree), partition_states(cluster)
         judged = [p for p in now if not p.topic.startswith(SCRATCH)]
-        return all(self._is_covered(then.get(p), now[p]) for p in judged)
+        return all(self._is_covered(p, then.get(p), now[p]) for p in judged)
 
-    def _is_covered(self, then: PartitionState | None, now: PartitionState) -> bool:
+    def _is_covered(
+        self, partition: TopicPartition, then: PartitionState | None, now: PartitionState
+    ) -> bool:
         if then is None or set(then.replicas) != set(now.replicas):
+            return False
+        epoch = now.state.leader_epoch
+        if epoch > then.state.leader_epoch and not self._has_records(partition, epoch):
             return False
         brokers = registered(self._cluster)
         return any(
             member in then.state.isr and not may_have_lost_records(now.state, brokers[member])
             for member in now.state.isr
+        )
+
+    def _has_records(self, partition: TopicPartition, epoch: int) -> bool:
+        """Whether a log has records of this leader epoch."""
+        hosts = [broker.replica_manager.partitions for broker in self._cluster.brokers().values()]
+        hosted = [partitions.get(partition) for partitions in hosts]
+        logs = [one.log for one in hosted if one is not None and one.log is not None]
+        return any(
+            log.latest_epoch() == epoch
+            and log.leader_epochs.entries[-1].start_offset < log.log_end_offset
+            for log in logs
         )
 
     async def run(self, fault: Fault) -> None:
