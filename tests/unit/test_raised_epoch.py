@@ -1,5 +1,7 @@
 """Elections above a leader epoch that replicas hold already."""
 
+from dataclasses import replace
+
 from barnabas_common.messages.control import HeldRole
 from barnabas_controller.election.decision import Elected, Unchanged
 from barnabas_controller.eligibility.raised_epoch import elect_above
@@ -28,6 +30,15 @@ def test_a_restarted_leader_leads_on_under_the_next_epoch() -> None:
 def test_the_leader_of_the_newest_epoch_goes_on_with_its_own_isr() -> None:
     state = elected((3, held(7, leader=2, log=7, end=50)), (2, held(7, leader=2, isr=(2, 3))))
     assert (state.leader, state.leader_epoch, state.isr) == (2, 8, (2, 3))
+
+
+def test_a_member_that_was_taken_out_since_does_not_come_back_with_the_leader() -> None:
+    """It may have lost records, and the state has no proof of it any more."""
+    without_three = replace(STATE, isr=(1, 2))
+    report = {2: held(7, leader=2, isr=(2, 3))}
+    decision = elect_above(without_three, report, ALL, ALL, "because")
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (2, (2,))
 
 
 def test_a_leader_of_an_older_epoch_than_another_holds_does_not_decide() -> None:

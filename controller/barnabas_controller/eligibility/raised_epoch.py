@@ -37,9 +37,11 @@ def elect_above(
 
     If no held role is newer than the state, its leader gets the next epoch: it has restarted, and
     cannot know which leader wrote the records of the present epoch in its log. Otherwise the leader
-    of the newest epoch continues with its own ISR. If that leader is not online, the replica with
-    the newest log leads, by the epoch of its last record and then by its end. It is alone in the
-    ISR, because nothing shows which other logs are complete. The others catch up and join.
+    of the newest epoch continues with the members of its own ISR that the state has too: another
+    one may have been taken out since because it lost records. If that leader is not online, the
+    replica with the newest log leads, by the epoch of its last record and then by its end. It is
+    alone in the ISR, because nothing shows which other logs are complete. The others catch up and
+    join.
     """
     newest = max((h.leader_epoch for h in held.values()), default=-1)
     if newest < state.leader_epoch:
@@ -60,7 +62,7 @@ def _by_what_is_held(
     present = {replica: held[replica] for replica in live if replica in held}
     for replica, h in present.items():
         if (h.leader_epoch, h.leader) == (newest, replica) and h.in_sync_replicas:
-            return replica, h.in_sync_replicas
+            return replica, [m for m in h.in_sync_replicas if m == replica or m in state.isr]
     if not present:
         return state.leader, state.isr
 
