@@ -226,8 +226,8 @@ ALTER_PARTITION = Section(
         opposite(
             "Written at the known partition epoch",
             "partitions/isr_changes.py",
-            "ErrorCode.INVALID_UPDATE_VERSION)\n                conflicts.append(partition)\n",
-            "ErrorCode.INVALID_UPDATE_VERSION)\n",
+            "        await self._announce_foreign_changes(behind)\n",
+            "",
             "simulation/test_controller_writes.py::test_an_isr_change_is_refused_to_strangers_and_on_top_of_unknown_states",
         ),
         opposite(

@@ -163,7 +163,7 @@ FAILOVER = Section(
             "controller.py",
             "        elif self._active is None and not await depose(self._store, current):\n",
             "        elif self._active is None and not await self._store.remove('/controller'):\n",
-            "simulation/test_controller_failover.py::test_a_crown_left_over_is_not_taken_for_that_of_a_successor",
+            "simulation/test_leftover_controller_znode.py::test_the_znode_of_a_successor_is_not_deleted",
         ),
         opposite(
             "Resigning drops all state",

@@ -155,13 +155,11 @@ def test_a_producer_leaves_a_coordinator_that_puts_it_off_for_long(
 
 
 def test_a_coordinator_under_the_next_epoch_takes_up_what_was_refused(
-    monkeypatch: pytest.MonkeyPatch,
+    leaders: MarkerLeaders,
 ) -> None:
     """The death of a follower raises the leader epoch; the coordinator stays."""
 
     async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
-        leaders = MarkerLeaders()
-        leaders.install(monkeypatch)
         leaders.refuse = lambda _: E.TRANSACTION_COORDINATOR_FENCED
         one = RawTransaction(coordinators)
         producer = await one.init()

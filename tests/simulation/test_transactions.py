@@ -30,13 +30,6 @@ from tests.support.raw_transactions import (
 E = ErrorCode
 
 
-@pytest.fixture
-def leaders(monkeypatch: pytest.MonkeyPatch) -> MarkerLeaders:
-    leaders = MarkerLeaders()
-    leaders.install(monkeypatch)
-    return leaders
-
-
 @pytest.mark.parametrize("commit", [True, False])
 def test_a_transaction_of_a_client_of_kafka_3_9(leaders: MarkerLeaders, commit: bool) -> None:
     async def story(_: SimulatedCluster, coordinators: TransactionCoordinators) -> None:

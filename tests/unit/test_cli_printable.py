@@ -10,6 +10,7 @@ from barnabas.admin import GroupDescription, GroupMemberDescription, Interruptio
 from barnabas.group.awaiting import Awaiting
 from barnabas.group.explaining import GroupSentence
 from barnabas_common.events import Event, EventKind
+from barnabas_common.printable import printable
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_tools.cli.observe.event_lines import event_line, interruption_line
 from barnabas_tools.cli.observe.explain import sentence_lines
@@ -17,7 +18,7 @@ from barnabas_tools.cli.observe.group_look import GroupLook
 from barnabas_tools.cli.observe.group_screen import GroupScreen
 from barnabas_tools.cli.observe.watch_group import Lines
 from barnabas_tools.cli.output import note, print_message, print_rows
-from barnabas_tools.cli.printable import PrintableFormatter, printable
+from barnabas_tools.cli.printable import PrintableFormatter
 from barnabas_tools.cli.records.consume import for_terminal
 from barnabas_tools.cli.settings import Output, Settings
 from rich.console import Console

@@ -3,6 +3,7 @@
 from typing import Any
 
 from barnabas_common.events.event import Event, EventKind
+from barnabas_common.printable import printable
 
 # The details that matter most besides the kind and the cause.
 _SHOWN_DETAILS = (
@@ -44,11 +45,7 @@ def in_words(event: Event) -> str:
     details = " ".join(_details(event))
     who = " ".join(filter(None, (f"broker {event.broker_id}", subject(event), event.kind.value)))
     text = f"{who}: {event.cause}" + (f"  [{details}]" if details else "")
-    return text if text.isprintable() else "".join(map(_printable, text))
-
-
-def _printable(character: str) -> str:
-    return character if character.isprintable() else ascii(character)[1:-1]
+    return printable(text)
 
 
 def _details(event: Event) -> list[str]:

@@ -190,8 +190,8 @@ class FrameCodec:
         classes = [*requests.values(), Failure] if is_response else list(requests)
         self._name = f"{service.value}{'Response' if is_response else 'Request'}"
         self._proto = getattr(_FILES[service], self._name)
-        self._lists = lists_of(self._proto.DESCRIPTOR)
-        self._is_limited = not is_response and service in _FOR_CLIENTS
+        is_limited = not is_response and service in _FOR_CLIENTS
+        self._lists = lists_of(self._proto.DESCRIPTOR) if is_limited else None
         by_name = {cls.__name__: cls for cls in classes}
         self._encoders: dict[type[Any], tuple[bytes, Converter]] = {}
         self._decoders: dict[str, Converter] = {}
@@ -222,7 +222,7 @@ class FrameCodec:
     def decode(self, data: bytes) -> Frame:
         """The frame in `data`; raises `MalformedFrame`."""
         try:
-            if self._is_limited:
+            if self._lists is not None:
                 check_items(data, self._lists)
             frame = self._proto.FromString(data)
         except TooManyItems:

@@ -55,7 +55,6 @@ class IsrChanges:
             return AlterPartitionResponse(ErrorCode.STALE_BROKER_EPOCH)
         answers: dict[TopicPartition, AlteredPartition] = {}
         writes: dict[TopicPartition, tuple[AlterPartitionItem, Write]] = {}
-        conflicts: list[TopicPartition] = []
         alive = self._context.alive_brokers()
         epochs = {broker.broker_id: broker.epoch for broker in self._context.brokers.values()}
         for item in request.partitions:
@@ -72,10 +71,9 @@ class IsrChanges:
                 writes[partition] = (item, decision)
             else:
                 answers[partition] = self._answer(item, decision)
-                if self._is_behind(request.broker_id, partition, answers[partition]):
-                    conflicts.append(partition)
-        answers |= await self._write(writes, conflicts)
-        await self._announce_foreign_changes(conflicts)
+        answers |= await self._write(writes)
+        behind = [p for p in answers if self._is_behind(request.broker_id, p, answers[p])]
+        await self._announce_foreign_changes(behind)
         partitions = [TopicPartition(item.topic, item.partition) for item in request.partitions]
         self._term.update_metadata(self._context.registered_brokers(), partitions)
         self._on_accepted([p for p in partitions if not answers[p].error_code])
@@ -96,11 +94,8 @@ class IsrChanges:
         )
 
     async def _write(
-        self,
-        writes: dict[TopicPartition, tuple[AlterPartitionItem, Write]],
-        conflicts: list[TopicPartition],
+        self, writes: dict[TopicPartition, tuple[AlterPartitionItem, Write]]
     ) -> dict[TopicPartition, AlteredPartition]:
-        """Write the changes; `conflicts` gets the partitions whose state is another one."""
         answers = {}
         leadership = self._context.leadership
         states = {partition: decision.state for partition, (_, decision) in writes.items()}
@@ -113,7 +108,6 @@ class IsrChanges:
                 answers[partition] = accepted(item, result)
             elif isinstance(result, BadVersion):
                 answers[partition] = rejected(item, ErrorCode.INVALID_UPDATE_VERSION)
-                conflicts.append(partition)
             else:
                 logger.error("%s: ZooKeeper refused the ISR change: %r", partition, result)
                 answers[partition] = rejected(item, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -122,9 +116,9 @@ class IsrChanges:
     def _is_behind(
         self, broker_id: int, partition: TopicPartition, answer: AlteredPartition
     ) -> bool:
-        """Whether it leads, in this leader epoch, and does not know the state of that epoch.
+        """Whether the broker leads, in this leader epoch, and does not know the state's version.
 
-        Only its own changes keep the leader epoch, so that another one was made from outside.
+        Only its own changes keep the leader epoch, so another tool has written the state.
         """
         state = self._context.leadership.get(partition)
         is_late = answer.error_code == ErrorCode.INVALID_UPDATE_VERSION

@@ -16,11 +16,12 @@ from importlib.metadata import entry_points, version
 from typing import Annotated, Any
 
 import typer
+from barnabas_common.printable import printable
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from barnabas_tools.cli.arguments import hoist_global_options
-from barnabas_tools.cli.printable import PrintableFormatter, printable
+from barnabas_tools.cli.printable import PrintableFormatter
 from barnabas_tools.cli.settings import (
     DEFAULT_BOOTSTRAP,
     CommandFailed,

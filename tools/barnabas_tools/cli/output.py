@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from barnabas_tools.cli.printable import printable, printable_json
+from barnabas_common.printable import printable, printable_json
+
 from barnabas_tools.cli.settings import Settings
 
 Row = Mapping[str, Any]

@@ -1,6 +1,7 @@
 """ListOffsets and OffsetForLeaderEpoch: where logs, timestamps and leader epochs start or end."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from barnabas_common.errors import KafkaError, OffsetNotAvailableError
 from barnabas_common.errors.error_code import ErrorCode
@@ -39,13 +40,12 @@ class OffsetLookups:
         if request.isolation_level not in ISOLATION_LEVELS:
             return ListOffsetsResponse([_invalid(item) for item in request.partitions])
         isolation = FetchIsolation.of(request.replica_id >= 0, request.isolation_level)
-        times = Counter((item.topic, item.partition) for item in request.partitions)
-        most = 1 if request.replica_id < 0 else len(request.partitions)
+        repeated = _repeated(request.partitions) if request.replica_id < 0 else set()
         return ListOffsetsResponse(
             [
-                self._list(item, isolation)
-                if times[item.topic, item.partition] <= most
-                else _invalid(item)
+                _invalid(item)
+                if (item.topic, item.partition) in repeated
+                else self._list(item, isolation)
                 for item in request.partitions
             ]
         )
@@ -80,6 +80,11 @@ class OffsetLookups:
             return EpochEndOffset(*key, leader_epoch=epoch, end_offset=end_offset)
         except KafkaError as error:
             return EpochEndOffset(*key, error.code)
+
+
+def _repeated(items: Iterable[ListOffsetsPartition]) -> set[tuple[str, int]]:
+    named = Counter((item.topic, item.partition) for item in items)
+    return {key for key, times in named.items() if times > 1}
 
 
 def _invalid(item: ListOffsetsPartition) -> ListedOffset:

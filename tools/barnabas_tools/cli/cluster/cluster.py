@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from barnabas_common.printable import printable
 
 from barnabas_tools.cli.cluster.broker import DiskOption
 from barnabas_tools.cli.output import confirmed, note, print_message, print_rows
-from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import (
     CommandFailed,
     Settings,

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from barnabas_common.printable import printable
 
 from barnabas_tools.cli.output import note, print_json, print_rows
-from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import (
     CommandFailed,
     Settings,

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from barnabas_common.printable import printable
 
 from barnabas_tools.cli.output import json_bytes, print_json, print_rows
-from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import CommandFailed, Settings, settings_of
 
 app = typer.Typer(no_args_is_help=True, help="Print and check a broker's log files.")

@@ -7,8 +7,7 @@ from typing import Any
 from barnabas.admin import Interruption
 from barnabas_common.events import Event
 from barnabas_common.events.event_text import in_words
-
-from barnabas_tools.cli.printable import printable
+from barnabas_common.printable import printable
 
 
 def clock(time_ms: int) -> str:

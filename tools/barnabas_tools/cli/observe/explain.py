@@ -5,9 +5,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from barnabas_common.printable import printable
 
 from barnabas_tools.cli.output import print_json
-from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import (
     Settings,
     UsageFailed,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from barnabas.admin import Interruption
 from barnabas_common.events import Event, EventKind
+from barnabas_common.printable import printable
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -14,7 +15,6 @@ from rich.text import Text
 from barnabas_tools.cli.observe.event_lines import clock, event_line, interruption_line
 from barnabas_tools.cli.observe.group_look import GroupLook
 from barnabas_tools.cli.output import counted
-from barnabas_tools.cli.printable import printable
 
 REMEMBERED = 200
 LEAST_EVENTS = 4

@@ -10,6 +10,7 @@ from barnabas import Admin
 from barnabas.admin import Interruption
 from barnabas_common.errors import BarnabasError
 from barnabas_common.events import Event, in_order
+from barnabas_common.printable import printable
 from barnabas_common.runtime import TaskScope
 from rich.console import Console
 
@@ -23,7 +24,6 @@ from barnabas_tools.cli.observe.event_lines import (
 from barnabas_tools.cli.observe.group_look import GroupLook, Watched, look_at
 from barnabas_tools.cli.observe.group_screen import GroupScreen
 from barnabas_tools.cli.output import print_json
-from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import Settings
 
 LOOK_SECONDS = 1.0

@@ -8,6 +8,7 @@ from itertools import groupby
 from barnabas.admin import Admin, Interruption
 from barnabas_common.errors import BarnabasError
 from barnabas_common.events import Event, EventKind
+from barnabas_common.printable import printable
 from barnabas_common.runtime import TaskScope
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -17,7 +18,6 @@ from rich.text import Text
 from barnabas_tools.cli.observe.event_lines import event_line, interruption_line
 from barnabas_tools.cli.observe.lanes import Lane, Lanes, bar, lanes
 from barnabas_tools.cli.output import counted
-from barnabas_tools.cli.printable import printable
 
 LOOK_EVERY = 0.5
 BAR_WIDTH = 32

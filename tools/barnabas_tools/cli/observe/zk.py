@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from barnabas_common.printable import printable
 from barnabas_controller.zookeeper.session import (
     NoNode,
     Session,
@@ -13,7 +14,6 @@ from barnabas_controller.zookeeper.session import (
 )
 
 from barnabas_tools.cli.output import print_json
-from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import CommandFailed, run_async, settings_of
 
 app = typer.Typer(no_args_is_help=True, help="Show what the cluster stores in ZooKeeper.")

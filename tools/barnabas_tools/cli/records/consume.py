@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from barnabas_common.printable import printable
 
 from barnabas_tools.cli.output import counted, json_bytes, note, print_json
-from barnabas_tools.cli.printable import printable
 from barnabas_tools.cli.settings import (
     Settings,
     UsageFailed,
