@@ -84,6 +84,32 @@ def values(manager: LogManager) -> list[bytes | None]:
     return values_in(log.read(0, 1 << 20, log.log_end_offset))
 
 
+async def test_a_failed_flush_is_recorded_although_no_file_descriptor_is_left(
+    tmp_path: Path, fail_fsync: FailFsync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path)
+    manager = await world.open_with(b"a")
+    log = manager.get(T0)
+    assert log is not None
+
+    def no_descriptor(*_: object, **__: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    fail_fsync(".log")
+    with monkeypatch.context() as patch, pytest.raises(FlushFailed):
+        patch.setattr(posix_disk.os, "open", no_descriptor)
+        manager.directories[0].watched(log.segments()[-1].log.flush)
+    assert world.has(MARK)
+    again = await world.after_kill(manager)
+    assert again.directories[0].had_failed_flush
+    await again.write_history(18)
+    assert not world.has(MARK)
+    again.directories[0].record_failed_flush()
+    again.directories[0].record_failed_flush()
+    assert world.has(MARK)
+    await again.stop()
+
+
 # ---- the seam
 
 

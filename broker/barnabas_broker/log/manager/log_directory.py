@@ -6,6 +6,7 @@
     .barnabas_history        since when nothing was lost (`log_history.py`)
     .barnabas_stamp          a growing number (`log_dir_stamps.py` of the server)
     .barnabas_flush_failed   exists while the page cache cannot be trusted (`rewrite.py`)
+    .barnabas_flush_ok       exists while it can; a failed flush gives it the name above
     *-offset-checkpoint      see `offset_checkpoints.py`
     zookeeper.session        see `session_file.py` of the server
 
@@ -36,6 +37,7 @@ _CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _HISTORY = ".barnabas_history"
 _STAMP = ".barnabas_stamp"
 FLUSH_FAILED = ".barnabas_flush_failed"
+_FLUSH_OK = ".barnabas_flush_ok"
 
 
 class LogDirectory:
@@ -151,6 +153,7 @@ class LogDirectory:
         with self._failed_flush_lock:
             if not self.has_failed_flush:
                 self.disk.remove(self._failed_flush_path)
+                self.disk.open(self._flush_ok_path, create=True).close()
 
     # ---- the stamp that tells an older copy
 
@@ -171,6 +174,10 @@ class LogDirectory:
     def _failed_flush_path(self) -> str:
         return f"{self.path}/{FLUSH_FAILED}"
 
+    @property
+    def _flush_ok_path(self) -> str:
+        return f"{self.path}/{_FLUSH_OK}"
+
     def watched(self, work: Callable[..., T], *args: Any) -> T:
         """Return `work(*args)`; a failed flush in it is recorded before anything else happens."""
         try:
@@ -180,12 +187,18 @@ class LogDirectory:
             raise
 
     def record_failed_flush(self) -> None:
-        """Create the marker of a failed flush. It need not be flushed: it is lost only together
-        with the page cache that must not be trusted."""
+        """Make the marker of a failed flush, by a rename, because there may be no file descriptor.
+
+        It need not be flushed: it is lost only together with the page cache that must not be
+        trusted.
+        """
         with self._failed_flush_lock:
             self.has_failed_flush = True
             try:
-                self.disk.open(self._failed_flush_path, create=True).close()
+                if self.disk.exists(self._flush_ok_path):
+                    self.disk.rename(self._flush_ok_path, self._failed_flush_path, sync=False)
+                else:  # it failed before, or before the first start was over
+                    self.disk.open(self._failed_flush_path, create=True).close()
             except OSError as error:
                 logger.error("%s: could not record that a flush has failed: %s", self.path, error)
 
