@@ -32,6 +32,8 @@ demo: $(STAMP) java ## a real cluster, a real data set, the leader killed, nothi
 	$(PY) demo/flights.py
 
 check: lint ## lint, types, layers, unit tests and short simulations: what to run before a commit
+	@echo "every test can be imported"
+	@found=$$($(PYTEST) -qq --collect-only tests 2>&1) || { echo "$$found" | tail -n 40; exit 1; }
 	$(PARALLEL) -m "not slow" $(QUICK)
 
 format: $(STAMP) ## put the code in the project's format

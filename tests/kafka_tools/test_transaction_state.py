@@ -6,7 +6,6 @@ import pytest
 from barnabas_simulator.cluster import SimulatedCluster
 
 from tests.kafka_tools.harness import dump_log_segments, run_java
-from tests.simulation.test_transactions import leaders
 from tests.support.raw_transactions import (
     PARTITIONS,
     MarkerLeaders,
@@ -16,13 +15,13 @@ from tests.support.raw_transactions import (
 )
 
 pytestmark = pytest.mark.kafka
-__all__ = ["leaders"]
 
 
 @pytest.mark.parametrize("version", [0, 2])
 def test_kafka_decodes_our_transactions(
-    leaders: MarkerLeaders, tmp_path: Path, version: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: int
 ) -> None:
+    MarkerLeaders().install(monkeypatch)
     log = tmp_path / f"{0:020}.log"
 
     async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
