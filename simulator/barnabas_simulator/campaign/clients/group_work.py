@@ -18,12 +18,10 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.campaign.clients.processes import kill, run_as, virtual_loop
 from barnabas_simulator.campaign.clients.recording import RecordingListener, as_records, recorder
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Undo
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants.groups.checks import GroupChecks
-
-Undo = Callable[[], None]
 
 REQUEST_TIMEOUT_MS = 5_000
 API_TIMEOUT_MS = 20_000

@@ -29,7 +29,7 @@ from barnabas_simulator.campaign.clients.transactions.run import TransactionRun
 from barnabas_simulator.campaign.clients.transactions.work import Read, TransactionalWork
 from barnabas_simulator.campaign.clients.varied.run import VariedRun
 from barnabas_simulator.campaign.clients.varied.work import VariedWork
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Undo
 from barnabas_simulator.campaign.options import COPIERS, ORDERS, Options
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.delivery import History
@@ -185,13 +185,13 @@ class Workload:
         self.histories[sender] = {partition: History() for partition in self.partitions}
         self._producing[name] = run_as(incarnation, self._produce(incarnation, sender))
 
-    def strike(self, fault: Fault) -> Callable[[], None] | None:
+    def strike(self, fault: Fault) -> Undo | None:
         """Start a fault of a client; returns how to end it, None if that is impossible now."""
         if fault.kind is FaultKind.KILL_CLIENT:
             return self.kill_producer(fault.target)
         return self._groups.strike(fault) or self._transactional.strike(fault)
 
-    def kill_producer(self, name: str) -> Callable[[], None] | None:
+    def kill_producer(self, name: str) -> Undo | None:
         """kill -9: records without an acknowledgement may or may not appear in the log.
 
         Returns how to start it again; None if it does not run.

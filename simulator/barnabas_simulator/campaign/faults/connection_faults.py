@@ -4,11 +4,9 @@ import random
 from collections.abc import Callable, Sequence
 
 from barnabas_simulator.campaign import state
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Undo
 from barnabas_simulator.campaign.faults.network_faults import NetworkFaults
 from barnabas_simulator.cluster import SimulatedCluster
-
-Undo = Callable[[], None]
 
 PATIENCE_SECONDS = (0.0, 0.05, 1.0)
 

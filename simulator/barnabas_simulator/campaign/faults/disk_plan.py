@@ -16,17 +16,10 @@ Their random stream is their own, so that the other faults of a seed stay what t
 
 import random
 
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import DESTROYING, Fault, FaultKind
 from barnabas_simulator.campaign.options import Mode, Options
 
 GAP_SECONDS = 15.0
-DESTROYING = (
-    FaultKind.LOSE_POWER,
-    FaultKind.WIPE,
-    FaultKind.LOSE_FOLDER,
-    FaultKind.EVICT,
-    FaultKind.CUT_POWER,
-)
 
 
 def disk_faults(options: Options) -> list[Fault]:

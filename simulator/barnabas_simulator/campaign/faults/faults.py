@@ -3,11 +3,19 @@
 Each fault includes its own end, so that any of them may be left out of a list.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
 from barnabas_simulator.campaign.plain_data import from_plain
+
+Undo = Callable[[], None]
+"""Ends a fault."""
+
+
+def nothing() -> None:
+    """End a fault that has no duration."""
 
 
 class FaultKind(StrEnum):
@@ -128,6 +136,14 @@ OF_DISKS = (
     FaultKind.CUT_POWER,
 )
 """Drawn by `disk_plan`, of a random stream of their own."""
+DESTROYING = (
+    FaultKind.LOSE_POWER,
+    FaultKind.WIPE,
+    FaultKind.LOSE_FOLDER,
+    FaultKind.EVICT,
+    FaultKind.CUT_POWER,
+)
+"""After these a disk may lack what was written. Steps have `POWER_CYCLE` besides."""
 
 
 @dataclass(frozen=True)

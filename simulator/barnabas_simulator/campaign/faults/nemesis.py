@@ -18,12 +18,15 @@ from barnabas_simulator.campaign.faults.budget import (
 from barnabas_simulator.campaign.faults.connection_faults import ConnectionFaults
 from barnabas_simulator.campaign.faults.disk_faults import DiskFaults
 from barnabas_simulator.campaign.faults.faults import (
+    DESTROYING,
     OF_CONNECTIONS,
     OF_SESSIONS,
     OF_TRANSACTIONS,
     OF_ZOOKEEPER,
     Fault,
     FaultKind,
+    Undo,
+    nothing,
 )
 from barnabas_simulator.campaign.faults.lapse import Lapse
 from barnabas_simulator.campaign.faults.network_faults import NetworkFaults
@@ -36,7 +39,6 @@ STOP_SECONDS = 20.0
 LATELY_SECONDS = 5.0
 SKEWS_MS = (-3_000_000, -90_000, -300, 300, 90_000, 3_000_000)  # less than any retention
 
-DESTROYING = (FaultKind.LOSE_POWER, FaultKind.WIPE, FaultKind.LOSE_FOLDER, FaultKind.EVICT)
 OF_ONE_DISK = (
     FaultKind.FAIL_WRITE,
     FaultKind.FAIL_FLUSH,
@@ -46,8 +48,6 @@ OF_ONE_DISK = (
     FaultKind.ROT,
     FaultKind.ROT_INDEX,
 )
-
-Undo = Callable[[], None]
 
 
 class Nemesis:
@@ -414,7 +414,7 @@ class Nemesis:
             return None
         self._note(str(fault))
         await self._restored.run(fault)
-        return lambda: None
+        return nothing
 
     # ---- permanent faults
 

@@ -8,11 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import combinations, permutations
 
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Undo, nothing
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.network.links import Link
-
-Undo = Callable[[], None]
 
 FLAKY_CHANCE = 0.03
 SLOW_SECONDS = 0.4
@@ -45,13 +43,13 @@ class NetworkFaults:
                 return self._cut(_both_ways(here, self._clients))
             case FaultKind.RESET:
                 self._network.reset(here, self._host(int(fault.other)))
-                return _nothing
+                return nothing
             case FaultKind.REJECT:
                 return self._reject([(other, here) for other in others])
             case FaultKind.LOSE_ANSWER:
                 chance = random.Random(str(fault))
                 self._network.links.lose_next((here, chance.choice(self._clients + others)))
-                return _nothing
+                return nothing
             case FaultKind.FLAKY:
                 return self._for_each(_both_ways(here, others + self._clients), self._flaky)
             case FaultKind.SLOW:
@@ -138,7 +136,3 @@ def _hold(
 
 def _both_ways(here: str, others: Sequence[str]) -> list[Link]:
     return [link for other in others for link in ((here, other), (other, here))]
-
-
-def _nothing() -> None:
-    """End a fault that has no duration."""

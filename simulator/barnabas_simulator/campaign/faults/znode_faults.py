@@ -12,10 +12,8 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
 
 from barnabas_simulator.campaign import state
-from barnabas_simulator.campaign.faults.faults import Fault, Znode
+from barnabas_simulator.campaign.faults.faults import Fault, Undo, Znode, nothing
 from barnabas_simulator.cluster import SimulatedCluster
-
-Undo = Callable[[], None]
 
 NONSENSE = (b"", b"{", b"nonsense", b"[]", b'{"version":99}', b"\xff\xfe", b"null")
 NO_EPOCHS = (b"", b"one", b"-1", b"1.5", b"{}")
@@ -54,7 +52,7 @@ class ZnodeFaults:
         if path is None or self._data(path) is None:
             return None
         self._cluster.zookeeper.delete(path)
-        return _nothing
+        return nothing
 
     def set_back(self, fault: Fault) -> Undo | None:
         """Write an older epoch; at the end another controller is elected, which finds out."""
@@ -107,7 +105,3 @@ class ZnodeFaults:
                 older = replace(found.state, leader_epoch=chance.randrange(epoch))
                 return znodes.encode_state(older)
         return None
-
-
-def _nothing() -> None:
-    """End a fault that has no duration."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from barnabas import Admin, Consumer
 from barnabas.consumer.config import IsolationLevel
@@ -21,10 +21,9 @@ from barnabas_simulator.campaign.clients.transactions.run import (
     METADATA_MAX_AGE_MS,
     TransactionRun,
 )
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Undo
 from barnabas_simulator.campaign.options import COPIES, ORDERS
 
-Undo = Callable[[], None]
 Read = dict[TopicPartition, list[tuple[int, bytes]]]
 
 AUDITORS: dict[str, IsolationLevel] = {
