@@ -14,9 +14,9 @@ from barnabas_simulator.campaign.faults.faults import (
     FaultKind,
     Znode,
 )
-from barnabas_simulator.campaign.faults.plan import plan
 from barnabas_simulator.campaign.faults.restored_copy import RestoredCopy
 from barnabas_simulator.campaign.options import Options
+from barnabas_simulator.campaign.plans.plan import plan
 from barnabas_simulator.campaign.schedule import Outcome, run_schedule
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import control_rules

@@ -9,10 +9,10 @@ from barnabas_broker.replica.leader.high_watermark import Progress
 from barnabas_controller.eligibility import eligible_leader_replicas as eligible
 from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
 from barnabas_simulator.campaign.faults.faults import FaultKind
-from barnabas_simulator.campaign.faults.plan import plan
-from barnabas_simulator.campaign.faults.steps import WEIGHTS
 from barnabas_simulator.campaign.many import mode_of, run_many, run_seed
 from barnabas_simulator.campaign.options import STEPS_SECONDS, Mode, Options
+from barnabas_simulator.campaign.plans.plan import plan
+from barnabas_simulator.campaign.plans.steps import WEIGHTS
 from barnabas_simulator.campaign.schedule import Outcome, run_schedule
 
 

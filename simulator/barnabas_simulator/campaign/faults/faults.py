@@ -135,7 +135,7 @@ OF_DISKS = (
     FaultKind.ROT_CHECKPOINT,
     FaultKind.CUT_POWER,
 )
-"""Drawn by `disk_plan`, of a random stream of their own."""
+"""Drawn by `plans/disks.py`, from a random stream of their own."""
 DESTROYING = (
     FaultKind.LOSE_POWER,
     FaultKind.WIPE,
