@@ -9,8 +9,9 @@ from barnabas.producer.handle import DeliveryHandle
 from barnabas_common.errors import OffsetOutOfRangeError
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients.factory import Read
 from barnabas_simulator.campaign.clients.processes import run_as
-from barnabas_simulator.campaign.clients.varied.run import Read, VariedRun
+from barnabas_simulator.campaign.clients.varied.run import VariedRun
 from barnabas_simulator.delivery import History
 from barnabas_simulator.labels import label_of
 

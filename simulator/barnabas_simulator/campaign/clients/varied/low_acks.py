@@ -13,9 +13,10 @@ from barnabas_common.errors import (
 )
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients.factory import Read
 from barnabas_simulator.campaign.clients.growth import Growth
 from barnabas_simulator.campaign.clients.processes import run_as
-from barnabas_simulator.campaign.clients.varied.run import Read, VariedRun
+from barnabas_simulator.campaign.clients.varied.run import VariedRun
 from barnabas_simulator.labels import filled
 
 TELEMETRY = "telemetry"

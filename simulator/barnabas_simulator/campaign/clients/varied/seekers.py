@@ -10,8 +10,9 @@ from barnabas import Admin, Consumer
 from barnabas_common.errors import OffsetOutOfRangeError
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients.factory import RETRY_SECONDS
 from barnabas_simulator.campaign.clients.processes import run_as
-from barnabas_simulator.campaign.clients.varied.run import RETRY_SECONDS, VariedRun
+from barnabas_simulator.campaign.clients.varied.run import VariedRun
 from barnabas_simulator.labels import label_of
 from barnabas_simulator.loop import VirtualClock
 
