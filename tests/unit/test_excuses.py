@@ -125,9 +125,9 @@ def test_nothing_is_excused_while_an_eligible_replica_has_lost_nothing() -> None
     world = World()
     world.truth.state = LeaderAndIsr(1, 0, (1, 2), 0, eligible=(3,))
     world.forgot(1, 2)
-    assert not world.truth.dark
+    assert not world.truth.all_lapsed
     world.forgot(3)
-    assert world.truth.dark
+    assert world.truth.all_lapsed
 
 
 def test_an_unclean_election_may_cut_what_its_log_has_not() -> None:

@@ -28,7 +28,7 @@ from barnabas_simulator.campaign.faults.faults import (
     Undo,
     nothing,
 )
-from barnabas_simulator.campaign.faults.lapse import Lapse
+from barnabas_simulator.campaign.faults.loss_window import LossWindow
 from barnabas_simulator.campaign.faults.network_faults import NetworkFaults
 from barnabas_simulator.campaign.faults.restored_copy import RestoredCopy
 from barnabas_simulator.campaign.faults.zookeeper_faults import ZooKeeperFaults
@@ -83,7 +83,7 @@ class Nemesis:
         self._numbers = 0
         self._for_ever: list[Undo] = []
         self._power_cycled_at: dict[int, int] = {}  # the zxid, by broker
-        self._lapse = Lapse(cluster, election_waits)
+        self._loss_window = LossWindow(cluster, election_waits)
         self._stopping: dict[int, asyncio.Task[None]] = {}
         self._supervisor = asyncio.get_running_loop().create_task(self._supervise())
 
@@ -94,9 +94,9 @@ class Nemesis:
         self._restored.schedule(faults)
         for fault in faults:
             await asyncio.sleep(max(0.0, began + fault.at - loop.time()))
-            await self._lapse.before(fault)
+            await self._loss_window.before(fault)
             await self._strike(fault)
-        await self._lapse.over()
+        await self._loss_window.over()
 
     async def heal(self) -> None:
         """End every fault now, so that every broker is started."""
@@ -330,7 +330,7 @@ class Nemesis:
         if fault.kind is FaultKind.LOSE_FOLDER and not folders:
             return None
         self._note(f"{fault} (broker {victim})")
-        self._lapse.begin(victim)
+        self._loss_window.begin(victim)
         if fault.kind is FaultKind.LOSE_POWER:
             self._cluster.lose_power(victim)
         else:
@@ -358,7 +358,7 @@ class Nemesis:
         if not may_forget(self._cluster, victim, unwell):
             return None
         self._note(f"{fault} (broker {victim})")
-        self._lapse.begin(victim)
+        self._loss_window.begin(victim)
         if victim in self._cluster.running_brokers and victim not in self._stopping:
             self._cluster.kill(victim)
         self._cluster.disks[victim].evict()
@@ -375,7 +375,7 @@ class Nemesis:
                 self._cluster.lose_power(broker_id)
             else:
                 self._cluster.disks[broker_id].crash(keep_unflushed=False)
-        self._lapse.end()  # all have lost something
+        self._loss_window.end()  # all have lost something
         return self._keep_down(*self._cluster.broker_ids)
 
     def _spoil_checkpoint(self, victim: int, bit: bool = False) -> Undo | None:
