@@ -3,6 +3,7 @@ often falls out of the log."""
 
 import asyncio
 from collections import Counter
+from functools import partial
 
 from barnabas import Admin, Consumer
 from barnabas.producer.handle import DeliveryHandle
@@ -65,7 +66,7 @@ class Expiring:
         run = self._run
         self._producing = run_as(PRODUCER, self._produce())
         for name in (PROMPT, SLOW):
-            reading = run.again_and_again(name, lambda name=name: self._read(name))  # type: ignore[misc]
+            reading = run.again_and_again(name, partial(self._read, name))
             self._tasks.append(run_as(name, reading))
 
     async def finish(self) -> None:
