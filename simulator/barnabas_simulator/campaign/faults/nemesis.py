@@ -322,10 +322,9 @@ class Nemesis:
 
     def _destroy(self, fault: Fault, victim: int) -> Undo | None:
         """Take from a disk what was not flushed, a partition's folder, or all of it."""
-        unwell = [b for b, count in self._without_zookeeper.items() if count]
         disk = self._cluster.disks[victim]
         folders = folders_to_lose(disk)
-        if self._zookeeper.znodes.damaged or not may_forget(self._cluster, victim, unwell):
+        if self._zookeeper.znodes.damaged or not self._may_forget(victim):
             return None
         if fault.kind is FaultKind.LOSE_FOLDER and not folders:
             return None
@@ -341,6 +340,10 @@ class Nemesis:
             disk.lose_directory(self._chance.choice(folders))
         return self._keep_down(victim)
 
+    def _may_forget(self, victim: int) -> bool:
+        unwell = [b for b, count in self._without_zookeeper.items() if count]
+        return may_forget(self._cluster, victim, unwell)
+
     def _power_cycle(self, victim: int) -> Undo | None:
         if not keeps_what_is_committed(self._cluster, victim, self._power_cycled_at):
             return None
@@ -354,8 +357,7 @@ class Nemesis:
             return None
         if not await self.disks.failed_flush(victim, fault.seconds):
             return None
-        unwell = [b for b, count in self._without_zookeeper.items() if count]
-        if not may_forget(self._cluster, victim, unwell):
+        if not self._may_forget(victim):
             return None
         self._note(f"{fault} (broker {victim})")
         self._loss_window.begin(victim)

@@ -187,11 +187,7 @@ class LowAcks:
 
     def _lowest_epoch(self, partition: TopicPartition) -> int:
         """A record that is sent now is appended in this leader epoch or a later one."""
-        hosted = [
-            broker.replica_manager.partitions.get(partition)
-            for broker in self._run.cluster.brokers().values()
-        ]
-        known = [one.leader_epoch for one in hosted if one is not None]
+        known = [one.leader_epoch for one in self._run.cluster.hosted(partition)]
         return min([self._run.invariants.state_of(partition).leader_epoch, *known])
 
 
