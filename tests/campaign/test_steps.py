@@ -1,4 +1,4 @@
-"""Short runs in steps: a fault every half second, on brokers, links, sessions and power."""
+"""Short runs in steps: a fault about every second, on brokers, links, sessions and power."""
 
 from collections.abc import Callable
 from dataclasses import replace

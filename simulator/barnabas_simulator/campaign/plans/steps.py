@@ -1,4 +1,5 @@
-"""Draws the faults of a short run: steps some hundred ms apart, on brokers, links and sessions.
+"""Draws the faults of a short run: steps half a second apart on average, four in ten without a
+fault, on brokers, links and sessions.
 
 What one step breaks stays broken for a few steps, so that faults overlap in every order.
 """
