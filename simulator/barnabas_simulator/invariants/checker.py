@@ -35,7 +35,7 @@ from barnabas_simulator.invariants.logs.image import Images, LogImage
 from barnabas_simulator.invariants.producer_rules import check_producers
 from barnabas_simulator.invariants.reports import ClientReports
 from barnabas_simulator.invariants.topics.checks import TopicChecks
-from barnabas_simulator.invariants.truth import FaultBudget, Truth, accept_copy, look_at
+from barnabas_simulator.invariants.truth import FaultBudget, Truth, accept_copy, end_doubt
 from barnabas_simulator.invariants.view import (
     ClusterView,
     Replica,
@@ -322,7 +322,7 @@ class Invariants(ClientReports):
                     self.transactions.look_at(replica, partition, image)
         for truth in self.truths.values():
             held = self._held(truth)
-            look_at(truth, [one.replica for one in held])
+            end_doubt(truth, [one.replica for one in held])
             self._excuses.look_whether_agreed(truth, held)
             for index, one in enumerate(held):
                 self._compaction.look_at(truth, one.replica.broker_id)

@@ -223,7 +223,7 @@ def _forget_epochs_without_records(truth: Truth, images: Images) -> None:
             del known[epoch]
 
 
-def look_at(truth: Truth, replicas: Sequence[Replica]) -> None:
+def end_doubt(truth: Truth, replicas: Sequence[Replica]) -> None:
     """End the doubt once a leader of the present epoch, and all of the ISR, have everything."""
     known = {replica.broker_id: replica for replica in replicas}
     leader = known.get(truth.state.leader)
