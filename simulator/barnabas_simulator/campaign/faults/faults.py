@@ -3,6 +3,7 @@
 Each fault includes its own end, so that any of them may be left out of a list.
 """
 
+import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -162,6 +163,10 @@ class Fault:
     def __str__(self) -> str:
         words = [self.kind, self.target, self.other, f"for {self.seconds:g} s" * bool(self.seconds)]
         return " ".join(word for word in words if word)
+
+    def chance(self) -> random.Random:
+        """Return a random stream of its own; faults of the same words have the same."""
+        return random.Random(str(self))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

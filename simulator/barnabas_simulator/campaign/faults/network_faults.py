@@ -3,7 +3,6 @@
 A link that several faults have cut is healed when the last of them ends.
 """
 
-import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import combinations, permutations
@@ -47,7 +46,7 @@ class NetworkFaults:
             case FaultKind.REJECT:
                 return self._reject([(other, here) for other in others])
             case FaultKind.LOSE_ANSWER:
-                chance = random.Random(str(fault))
+                chance = fault.chance()
                 self._network.links.lose_next((here, chance.choice(self._clients + others)))
                 return nothing
             case FaultKind.FLAKY:
@@ -106,7 +105,7 @@ class NetworkFaults:
     def _delay(self, link: Link, fault: Fault) -> Undo | None:
         if link[0] == link[1]:
             return None
-        seconds = random.Random(str(fault)).choice(DELAY_SECONDS)
+        seconds = fault.chance().choice(DELAY_SECONDS)
         self._network.links.delay(link, seconds)
         return lambda: self._network.links.delay(link, 0)
 

@@ -29,7 +29,7 @@ class ZnodeFaults:
 
     def damage(self, fault: Fault) -> Undo | None:
         """Overwrite a znode with what cannot be understood."""
-        chance = random.Random(str(fault))
+        chance = fault.chance()
         path = self._path(fault, chance)
         good = None if path is None else self._data(path)
         if path is None or good is None or path in self.damaged:
@@ -48,7 +48,7 @@ class ZnodeFaults:
 
     def delete(self, fault: Fault) -> Undo | None:
         """Delete the ephemeral znode of a broker, or of the controller, while its session lives."""
-        path = self._path(fault, random.Random(str(fault)))
+        path = self._path(fault, fault.chance())
         if path is None or self._data(path) is None:
             return None
         self._cluster.zookeeper.delete(path)
@@ -56,7 +56,7 @@ class ZnodeFaults:
 
     def set_back(self, fault: Fault) -> Undo | None:
         """Write an older epoch; at the end another controller is elected, which finds out."""
-        chance = random.Random(str(fault))
+        chance = fault.chance()
         zookeeper, path = self._cluster.zookeeper, self._path(fault, chance)
         old = None if path is None or path in self.damaged else self._older(path, chance)
         if path is None or old is None:

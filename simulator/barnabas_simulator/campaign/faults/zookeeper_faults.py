@@ -74,5 +74,5 @@ class ZooKeeperFaults:
         victim = self._resolve(fault.target)
         if victim is None:
             return None
-        host, chance = self._cluster.host(victim), random.Random(str(fault))
+        host, chance = self._cluster.host(victim), fault.chance()
         return self._cluster.zookeeper.lag(host, float(fault.other), chance)
