@@ -22,6 +22,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 
 from barnabas_broker.config import Config
+from barnabas_broker.replica.partition.partition import Partition
 from barnabas_broker.server.broker import Broker, World
 from barnabas_common.events import Event, EventKind, EventLog, in_order
 from barnabas_common.events.event_text import in_words
@@ -221,6 +222,11 @@ class SimulatedCluster:
     def is_serving(self, broker_id: int) -> bool:
         """Whether a running broker has started."""
         return self._incarnations[broker_id].serving.is_set()
+
+    def hosted(self, partition: TopicPartition) -> list[Partition]:
+        """Return the replicas of a partition in the memory of all brokers."""
+        found = [b.replica_manager.partitions.get(partition) for b in self.brokers().values()]
+        return [one for one in found if one is not None]
 
     def brokers(self) -> dict[str, Broker]:
         """Return the broker objects by incarnation, once they have been created; also of those that

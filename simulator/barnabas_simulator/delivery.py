@@ -36,6 +36,10 @@ class Verdict:
         """How many records are further copies of another."""
         return len(self.repeated)
 
+    @property
+    def findings(self) -> list[str]:
+        return self.lost + self.moved + self.reordered + self.never_sent + self.repeated
+
     def assert_good(self, once: bool = True) -> None:
         """Fail with the first findings of each kind, or if nothing was acknowledged."""
         self.assert_nothing_wrong(once)

@@ -12,8 +12,8 @@ disk do, `failing` only those below some directories, each of which is a disk of
 pages as clean: they can be read, no later flush writes them, and a power loss or an `evict` loses
 them. With `no_descriptors` every call fails that opens a file or a directory; what is open works.
 
-`flip` changes a bit of what is stored, as a disk does in time. Observers see what
-was there before.
+`flip` changes a bit of what is stored, as happens on a disk in time. Observers can still see what
+was there before (`Stored.sound`).
 """
 
 import errno

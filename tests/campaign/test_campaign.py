@@ -15,13 +15,13 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.campaign.cli import app
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
-from barnabas_simulator.campaign.faults.plan import plan
 from barnabas_simulator.campaign.judge import states
 from barnabas_simulator.campaign.judge.core import can_progress, choose_core
 from barnabas_simulator.campaign.judge.coverage import MANY_RUNS, missing, wanted
 from barnabas_simulator.campaign.judge.verdict import assert_delivered
 from barnabas_simulator.campaign.many import Campaign, run_many, run_seed
 from barnabas_simulator.campaign.options import Mode, Options
+from barnabas_simulator.campaign.plans.plan import plan
 from barnabas_simulator.campaign.replay_file import Replay
 from barnabas_simulator.campaign.schedule import run_schedule
 from barnabas_simulator.campaign.shrink import fails_alike, shrink

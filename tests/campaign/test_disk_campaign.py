@@ -4,10 +4,9 @@ from collections import Counter
 
 import pytest
 from barnabas_common.events import EventKind
-from barnabas_simulator.campaign.faults.disk_plan import DESTROYING
-from barnabas_simulator.campaign.faults.faults import OF_DISKS, Fault, FaultKind
-from barnabas_simulator.campaign.faults.plan import plan
+from barnabas_simulator.campaign.faults.faults import DESTROYING, OF_DISKS, Fault, FaultKind
 from barnabas_simulator.campaign.options import Mode, Options
+from barnabas_simulator.campaign.plans.plan import plan
 from barnabas_simulator.campaign.schedule import Outcome, run_schedule
 from barnabas_simulator.invariants.excuses import LOST, Excuses
 

@@ -14,7 +14,6 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.campaign import schedule
 from barnabas_simulator.campaign.clients.transactions.recording import TakeOver
 from barnabas_simulator.campaign.faults.faults import OF_TRANSACTIONS, Fault, FaultKind
-from barnabas_simulator.campaign.faults.plan import plan
 from barnabas_simulator.campaign.judge.verdict import (
     ABORTED,
     COMMITTED,
@@ -23,6 +22,7 @@ from barnabas_simulator.campaign.judge.verdict import (
     wrong_copies,
 )
 from barnabas_simulator.campaign.options import Mode, Options
+from barnabas_simulator.campaign.plans.plan import plan
 from barnabas_simulator.campaign.schedule import Outcome, run_schedule
 from barnabas_simulator.labels import copy_of
 

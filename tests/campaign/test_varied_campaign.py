@@ -1,7 +1,7 @@
 """Runs with the clients that only some runs have: right without a bug, wrong with a planted one."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import count
 
 import pytest
@@ -15,7 +15,7 @@ from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.judge.varied import LOST_0, LOST_1
 from barnabas_simulator.campaign.options import Mode, Options
 from barnabas_simulator.campaign.schedule import run_schedule
-from barnabas_simulator.campaign.workload_options import KINDS
+from barnabas_simulator.campaign.workload_options import KINDS, WorkloadOptions
 
 SHORT = Options(seed=5, chaos_seconds=12.0, partitions=1, has_admin=False, pause=0.2)
 RECREATED = replace(SHORT, recreated=1)
@@ -130,12 +130,24 @@ def test_a_planted_fault_is_found(
 # ---- what is drawn
 
 
-def test_each_kind_of_clients_is_in_some_runs_and_changes_nothing_else_of_them() -> None:
+def test_each_kind_of_clients_is_in_some_runs() -> None:
     drawn = [Options.draw(seed, Mode.SAFETY) for seed in range(400)]
     for name, one_in, _ in KINDS:
         having = [one for one in drawn if _has(one, name)]
         assert 0.5 * len(drawn) / one_in < len(having) < 1.7 * len(drawn) / one_in, name
     assert not any(Options.draw(seed, Mode.LIVENESS).recreated for seed in range(100))
+
+
+def test_they_change_nothing_else_of_a_run_but_whether_elections_may_be_unclean(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn = [Options.draw(seed) for seed in range(400)]
+    monkeypatch.setattr("barnabas_simulator.campaign.options.draw_workload", lambda *_: {})
+    own = {field.name: field.default for field in fields(WorkloadOptions)}
+    for one in drawn:
+        without = Options.draw(one.seed)
+        changed = without.unclean_elections and not one.may_lose_records
+        assert replace(one, **own, unclean_elections=one.unclean_elections or changed) == without
 
 
 def _has(options: Options, kind: str) -> bool:

@@ -1,6 +1,7 @@
 """The simulator's disk loses what a real one may lose, and nothing else."""
 
 import errno
+from collections.abc import Callable
 
 import pytest
 from barnabas_broker.disk.disk import FlushFailed
@@ -8,6 +9,13 @@ from barnabas_simulator.disk import MemoryDisk
 from barnabas_simulator.faulty_inode import SECTOR
 
 SEEDS = range(600)
+
+
+def assert_all_fail(code: int, *calls: Callable[[], object]) -> None:
+    for call in calls:
+        with pytest.raises(OSError) as error:
+            call()
+        assert error.value.errno == code
 
 
 def test_a_killed_process_loses_nothing_it_wrote() -> None:
@@ -173,7 +181,8 @@ def test_one_directory_of_several_fails_and_comes_back_with_its_files() -> None:
         disk.write_file(f"{root}/a", b"1")
     file, other = disk.open("/one/a"), disk.open("/one-more/a")
     disk.failing.add("/one")
-    for call in (
+    assert_all_fail(
+        errno.EIO,
         lambda: file.read(0, 1),
         lambda: file.append([b"2"]),
         file.flush,
@@ -183,10 +192,7 @@ def test_one_directory_of_several_fails_and_comes_back_with_its_files() -> None:
         lambda: disk.remove("/one/a"),
         lambda: disk.make_directory("/one/folder"),
         lambda: disk.sync_directory("/one"),
-    ):
-        with pytest.raises(OSError) as error:
-            call()
-        assert error.value.errno == errno.EIO
+    )
     other.append([b"2"])
     assert other.read(0, 2) == b"12"
     disk.repair()
@@ -200,17 +206,15 @@ def test_without_descriptors_nothing_can_be_opened_and_what_is_open_works() -> N
     disk.no_descriptors = True
     file.append([b"1"])
     file.flush()
-    for call in (
+    assert_all_fail(
+        errno.EMFILE,
         lambda: disk.open("/d/a"),
         lambda: disk.read_file("/d/a"),
         lambda: disk.write_file("/d/b", b"2"),
         lambda: disk.list("/d"),
         lambda: disk.lock("/d/.lock"),
         lambda: disk.sync_directory("/d"),
-    ):
-        with pytest.raises(OSError) as error:
-            call()
-        assert error.value.errno == errno.EMFILE
+    )
     disk.no_descriptors = False
     assert disk.read_file("/d/a") == b"1"
     assert not disk.exists("/d/b")

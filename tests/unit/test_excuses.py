@@ -72,6 +72,13 @@ class World:
         self.excuses.leads(self.truth, replica(broker_id, image.end, 0, epoch), image)
         self.findings.raise_first()
 
+    def is_elected_uncleanly(self, broker_id: int, lacks: int) -> None:
+        """In epoch 1 a broker leads that lacks so many records."""
+        self.has_lost(broker_id, lacks)
+        self.truth.state = LeaderAndIsr(broker_id, 1, (broker_id,), 1)
+        self.excuses.is_unclean(self.truth)
+        self.leads(broker_id)
+
 
 def test_after_a_power_cut_the_elected_log_says_what_is_lost() -> None:
     world = World()
@@ -118,17 +125,14 @@ def test_nothing_is_excused_while_an_eligible_replica_has_lost_nothing() -> None
     world = World()
     world.truth.state = LeaderAndIsr(1, 0, (1, 2), 0, eligible=(3,))
     world.forgot(1, 2)
-    assert not world.truth.dark
+    assert not world.truth.all_lapsed
     world.forgot(3)
-    assert world.truth.dark
+    assert world.truth.all_lapsed
 
 
 def test_an_unclean_election_may_cut_what_its_log_has_not() -> None:
     world = World()
-    world.has_lost(3, 2)
-    world.truth.state = LeaderAndIsr(3, 1, (3,), 1)
-    world.excuses.is_unclean(world.truth)
-    world.leads(3)
+    world.is_elected_uncleanly(3, lacks=2)
     assert world.truth.lost == {(1, b"b"), (2, b"c")}
     assert world.truth.unclean == {1: 1}
     assert world.counts == {LOST: 2, "unclean elections": 1}
@@ -136,9 +140,7 @@ def test_an_unclean_election_may_cut_what_its_log_has_not() -> None:
 
 def test_the_next_election_is_judged_as_ever() -> None:
     world = World()
-    world.has_lost(3, 1)
-    world.excuses.is_unclean(world.truth)
-    world.leads(3)
+    world.is_elected_uncleanly(3, lacks=1)
     world.has_lost(2, 3)
     world.leads(2, epoch=2)
     assert (world.truth.high_watermark, world.truth.lost) == (2, {(2, b"c")})
@@ -146,10 +148,7 @@ def test_the_next_election_is_judged_as_ever() -> None:
 
 def test_what_a_deposed_leader_still_exposes_beyond_the_cut_is_lost_too() -> None:
     world = World()
-    world.has_lost(3, 1)
-    world.truth.state = LeaderAndIsr(3, 1, (3,), 1)
-    world.excuses.is_unclean(world.truth)
-    world.leads(3)
+    world.is_elected_uncleanly(3, lacks=1)
     stored(world.disks[1], b"d", first=3)
     deposed = replica(1, 4, 4, epoch=0)
     world.excuses.deposed_exposed(world.truth, deposed, world.image(1))

@@ -35,9 +35,19 @@ class Scene:
         assert end is not None
         self.catch_up = end
 
+        self.changed_at = 0.0
+
     @property
     def now(self) -> float:
         return asyncio.get_running_loop().time()
+
+    async def change(self) -> None:
+        """Make a change that the server which lags has yet to make."""
+        self.changed_at = self.now
+        await self.ahead.set("/a", b"new")
+
+    def assert_waited_for_the_change(self) -> None:
+        assert self.now - self.changed_at == pytest.approx(LAG, abs=0.01)
 
     async def connect_again(self) -> None:
         self.zookeeper.client("behind").disconnect()
@@ -62,14 +72,13 @@ def play(test: Callable[[Scene], Awaitable[None]]) -> None:
 def test_reads_and_watches_are_late() -> None:
     async def test(scene: Scene) -> None:
         events: list[tuple[float, WatchEvent]] = []
-        began = scene.now
-        await scene.behind.get("/a", lambda event: events.append((scene.now - began, event)))
-        await scene.ahead.set("/a", b"new")
+        await scene.behind.get("/a", lambda event: events.append((scene.now, event)))
+        await scene.change()
         await asyncio.sleep(LAG - 0.1)
         assert (await scene.behind.get("/a"))[0] == b"old"
         assert not events
         await asyncio.sleep(0.2)
-        assert [at for at, _ in events] == [pytest.approx(LAG, abs=0.01)]
+        assert [at - scene.changed_at for at, _ in events] == [pytest.approx(LAG, abs=0.01)]
         assert (await scene.behind.get("/a"))[0] == b"new"
 
     play(test)
@@ -77,15 +86,14 @@ def test_reads_and_watches_are_late() -> None:
 
 def test_a_write_is_made_at_the_head_and_answered_with_all_that_was_before_it() -> None:
     async def test(scene: Scene) -> None:
-        began = scene.now
-        await scene.ahead.set("/a", b"new")
+        await scene.change()
         writing = asyncio.ensure_future(scene.behind.create("/b"))
         reading = asyncio.ensure_future(scene.behind.get("/a"))
         await asyncio.sleep(0.1)
         assert await scene.ahead.exists("/b") is not None
         assert not writing.done() and not reading.done()
         assert (await reading)[0] == b"new"
-        assert scene.now - began == pytest.approx(LAG, abs=0.01)
+        scene.assert_waited_for_the_change()
         assert writing.done()
 
     play(test)
@@ -94,7 +102,7 @@ def test_a_write_is_made_at_the_head_and_answered_with_all_that_was_before_it() 
 def test_a_write_that_rests_on_an_old_version_fails() -> None:
     async def test(scene: Scene) -> None:
         _, stat = await scene.behind.get("/a")
-        await scene.ahead.set("/a", b"new")
+        await scene.change()
         with pytest.raises(BadVersion):
             await scene.behind.set("/a", b"mine", stat.version)
         assert (await scene.behind.get("/a"))[0] == b"new"
@@ -109,7 +117,7 @@ def test_who_reconnects_may_find_another_server(lands_there: bool) -> None:
     async def test(scene: Scene) -> None:
         events: list[WatchEvent] = []
         await scene.behind.get("/a", events.append)
-        await scene.ahead.set("/a", b"new")
+        await scene.change()
         scene.chance.lands_there = lands_there
         await scene.connect_again()
         assert (await scene.behind.get("/a"))[0] == (b"old" if lands_there else b"new")
@@ -126,7 +134,7 @@ def test_a_session_never_goes_back() -> None:
     async def test(scene: Scene) -> None:
         scene.chance.lands_there = False
         await scene.connect_again()
-        await scene.ahead.set("/a", b"new")
+        await scene.change()
         assert (await scene.behind.get("/a"))[0] == b"new"
         scene.chance.lands_there = True
         await scene.connect_again()
@@ -159,7 +167,7 @@ def test_it_catches_up_at_the_end_and_at_a_restart() -> None:
     async def test(scene: Scene) -> None:
         events: list[WatchEvent] = []
         await scene.behind.get("/a", events.append)
-        await scene.ahead.set("/a", b"new")
+        await scene.change()
         scene.catch_up()
         assert (await scene.behind.get("/a", events.append))[0] == b"new"
         assert len(events) == 1
@@ -178,10 +186,9 @@ def test_it_catches_up_at_the_end_and_at_a_restart() -> None:
 
 def test_a_session_that_opens_there_waits_for_the_change_that_opens_it() -> None:
     async def test(scene: Scene) -> None:
-        began = scene.now
-        await scene.ahead.set("/a", b"new")
+        await scene.change()
         session = await scene.zookeeper.client("behind").connect(6000, 5000)
-        assert scene.now - began == pytest.approx(LAG, abs=0.01)
+        scene.assert_waited_for_the_change()
         assert (await session.get("/a"))[0] == b"new"
 
     play(test)

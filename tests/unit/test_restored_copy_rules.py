@@ -6,7 +6,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.invariants.durability_rules import candidate_completeness
 from barnabas_simulator.invariants.logs.image import Batch
-from barnabas_simulator.invariants.truth import Truth, accept_copy, look_at
+from barnabas_simulator.invariants.truth import Truth, accept_copy, end_doubt
 from barnabas_simulator.invariants.view import NO_CONTROLLER, Replica, StateChange
 
 TP, NEW = TopicPartition("flights", 0), TopicPartition("later", 0)
@@ -91,10 +91,10 @@ def test_the_doubt_ends_when_the_whole_isr_has_everything() -> None:
         [LEADER._replace(high_watermark=12), *followers],
         [LEADER._replace(led_epoch=7), *followers],
     ):
-        look_at(truth, replicas)
+        end_doubt(truth, replicas)
         assert truth.is_in_doubt
-    look_at(truth, [LEADER, *followers])
+    end_doubt(truth, [LEADER, *followers])
     assert not truth.is_in_doubt
-    look_at(truth, [LEADER, late])
+    end_doubt(truth, [LEADER, late])
     assert not truth.is_in_doubt
     assert candidate_completeness.broken(late, truth.state, truth.high_watermark)

@@ -10,8 +10,8 @@ import pytest
 from barnabas_simulator.campaign import many
 from barnabas_simulator.campaign.cli import app
 from barnabas_simulator.campaign.faults.faults import Fault
-from barnabas_simulator.campaign.faults.plan import plan
 from barnabas_simulator.campaign.options import Options
+from barnabas_simulator.campaign.plans.plan import plan
 from barnabas_simulator.campaign.replay_file import Replay
 from barnabas_simulator.campaign.saved_runs import SavedRuns
 from barnabas_simulator.campaign.schedule import Outcome

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from barnabas_simulator.campaign.faults.plan import plan
 from barnabas_simulator.campaign.options import Mode, Options
+from barnabas_simulator.campaign.plans.plan import plan
 from barnabas_simulator.campaign.replay_file import Replay
 from barnabas_simulator.campaign.saved_runs import SavedRuns
 from barnabas_simulator.campaign.schedule import Outcome, run_schedule

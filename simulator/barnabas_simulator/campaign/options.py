@@ -12,7 +12,7 @@ from barnabas_simulator.campaign.workload_options import WorkloadOptions, draw_w
 class Mode(StrEnum):
     """After the chaos everything is healed, or only a core while the rest stays broken.
 
-    Steps: a short run on a small cluster, with a fault every half second and much traffic.
+    Steps: a short run on a small cluster, with a fault about every second and much traffic.
     """
 
     SAFETY = "safety"

@@ -13,7 +13,7 @@ from typing import Any
 
 from barnabas_common.history.promise import Promise
 
-from barnabas_simulator.campaign.clients.transactions.work import Read
+from barnabas_simulator.campaign.clients.factory import Read
 from barnabas_simulator.campaign.clients.workload import TOPIC, Workload
 from barnabas_simulator.campaign.conclusion import conclude
 from barnabas_simulator.campaign.faults.faults import Fault

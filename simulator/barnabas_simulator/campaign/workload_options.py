@@ -1,5 +1,5 @@
 """Options of the clients that only some runs have; each kind is drawn from a stream of its own,
-so that the other options of a seed stay what they were."""
+so that the other options of a seed stay what they were (see `Options.may_lose_records` too)."""
 
 import random
 from collections.abc import Callable

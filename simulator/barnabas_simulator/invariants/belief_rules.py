@@ -198,4 +198,4 @@ class BeliefChecks:
 
 def _is_excused(truth: Truth) -> bool:
     """Logs may differ: a loss was excused, or a leader has not started yet that may lack some."""
-    return truth.forked or truth.dark or truth.unclean_epoch is not None
+    return truth.forked or truth.all_lapsed or truth.unclean_epoch is not None

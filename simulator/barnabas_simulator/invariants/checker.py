@@ -35,7 +35,7 @@ from barnabas_simulator.invariants.logs.image import Images, LogImage
 from barnabas_simulator.invariants.producer_rules import check_producers
 from barnabas_simulator.invariants.reports import ClientReports
 from barnabas_simulator.invariants.topics.checks import TopicChecks
-from barnabas_simulator.invariants.truth import FaultBudget, Truth, accept_copy, look_at
+from barnabas_simulator.invariants.truth import FaultBudget, Truth, accept_copy, end_doubt
 from barnabas_simulator.invariants.view import (
     ClusterView,
     Replica,
@@ -175,7 +175,7 @@ class Invariants(ClientReports):
         self._hold(None, durability_rules.recovery_points_are_flushed, path, offsets, images)
 
     def _check_global_loss(self, truth: Truth) -> None:
-        if not (self.budget.unsynced_leader or truth.dark) and truth.unclean_epoch is None:
+        if not (self.budget.unsynced_leader or truth.all_lapsed) and truth.unclean_epoch is None:
             stored = self._images.stored(truth.partition)
             self._hold(truth.partition, durability_rules.no_global_loss, stored, truth)
 
@@ -252,7 +252,7 @@ class Invariants(ClientReports):
             self._check_global_loss(truth)
 
     def _check_candidate(self, truth: Truth, replica: Replica) -> None:
-        is_excused = truth.dark or truth.is_in_doubt or truth.unclean_epoch is not None
+        is_excused = truth.all_lapsed or truth.is_in_doubt or truth.unclean_epoch is not None
         if not is_excused and replica.broker_id not in truth.lapsed:
             self._hold(
                 truth.partition,
@@ -322,7 +322,7 @@ class Invariants(ClientReports):
                     self.transactions.look_at(replica, partition, image)
         for truth in self.truths.values():
             held = self._held(truth)
-            look_at(truth, [one.replica for one in held])
+            end_doubt(truth, [one.replica for one in held])
             self._excuses.look_whether_agreed(truth, held)
             for index, one in enumerate(held):
                 self._compaction.look_at(truth, one.replica.broker_id)

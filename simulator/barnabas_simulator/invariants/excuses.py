@@ -52,13 +52,13 @@ class Excuses:
             truth.lapsed |= candidates & set(brokers)
             if not self._budget.power_cuts or not candidates <= truth.lapsed:
                 continue
-            truth.dark = True
+            truth.all_lapsed = True
             stored = self._images.stored(truth.partition)
             for broker_id in set(brokers) & stored.keys():
                 lacks = truth.missing_from(stored[broker_id], 0)
-                truth.left.pop(broker_id, None)
+                truth.kept_below.pop(broker_id, None)
                 if lacks is not None:
-                    truth.left[broker_id] = lacks.base_offset
+                    truth.kept_below[broker_id] = lacks.base_offset
 
     def is_unclean(self, truth: Truth) -> None:
         """An unclean election is in ZooKeeper; its leader has not started yet."""
@@ -67,12 +67,12 @@ class Excuses:
 
     def leads(self, truth: Truth, leader: Replica, image: LogImage) -> None:
         """A leader has started: what its log lacks is lost, as far as that is excused."""
-        if truth.unclean_epoch is None and truth.dark:
-            kept = truth.left.get(leader.broker_id)
+        if truth.unclean_epoch is None and truth.all_lapsed:
+            kept = truth.kept_below.get(leader.broker_id)
             rule = leader_has_what_its_disk_kept
             self._hold(truth.partition, rule, leader, image, truth, kept)
         is_unsynced = leader.broker_id in truth.lapsed and self._budget.unsynced_leader
-        if truth.unclean_epoch is not None or truth.dark or is_unsynced:
+        if truth.unclean_epoch is not None or truth.all_lapsed or is_unsynced:
             before = len(truth.lost)
             truth.cut_to(image, leader.log_start)
             if len(truth.lost) > before:
@@ -82,8 +82,8 @@ class Excuses:
                 truth.unclean[truth.unclean_epoch] = truth.high_watermark
             truth.unclean_epoch = None
             truth.lapsed.discard(leader.broker_id)
-        truth.dark = False
-        truth.left.clear()
+        truth.all_lapsed = False
+        truth.kept_below.clear()
 
     def deposed_exposed(self, truth: Truth, deposed: Replica, image: LogImage) -> None:
         """A leader that was deposed by an unclean election, and does not know it, goes on with the

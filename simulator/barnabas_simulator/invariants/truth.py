@@ -45,14 +45,14 @@ class Truth:
     yet. `is_in_doubt`: its state is from an older copy of ZooKeeper, so that members of the ISR may
     be behind, until all have caught up with a leader that has everything. `forked`: a loss was
     excused, so logs may differ until all is healed. `elected` and `led`: the leader of each epoch,
-    by ZooKeeper and in fact. `unsettled`: records that clients have seen
-    and no legitimate leader has exposed yet. `claimed`: the highest high watermark of any replica,
-    and `claimed_by` which one. `dark`: none is left that may lead and has lost nothing; `left`: the
-    first committed offset that the disk of each lacked right after its loss. `unclean`: the epochs
-    of unclean elections, each with the offset where its log began to be the truth. `lost`: offsets
-    and labels whose loss was excused. `topic_id`: None if unknown. `keyed`: the committed records
-    by key, None unless the partition is compacted. `log_start`: below it retention may have deleted
-    all.
+    by ZooKeeper and in fact. `unsettled`: records that clients have seen and no legitimate leader
+    has exposed yet. `claimed`: the highest high watermark of any replica, and `claimed_by` which
+    one. `all_lapsed`: the budget has `power_cuts`, every replica that may lead has lost something,
+    and none has led since; `kept_below`: the first committed offset that the disk of each lacked
+    right after that, no entry if it lacked nothing. `unclean`: the epochs of unclean elections,
+    each with the offset where its log began to be the truth. `lost`: offsets and labels whose loss
+    was excused. `topic_id`: None if unknown. `keyed`: the committed records by key, None unless the
+    partition is compacted. `log_start`: below it retention may have deleted all.
     """
 
     partition: TopicPartition
@@ -73,8 +73,8 @@ class Truth:
     leader_changes: list[float] = field(default_factory=list)
     claimed: int = 0
     claimed_by: str = ""
-    dark: bool = False
-    left: dict[int, int] = field(default_factory=dict)
+    all_lapsed: bool = False
+    kept_below: dict[int, int] = field(default_factory=dict)
     unclean: dict[int, int] = field(default_factory=dict)
     lost: set[tuple[int, bytes]] = field(default_factory=set)
     topic_id: str | None = None
@@ -223,7 +223,7 @@ def _forget_epochs_without_records(truth: Truth, images: Images) -> None:
             del known[epoch]
 
 
-def look_at(truth: Truth, replicas: Sequence[Replica]) -> None:
+def end_doubt(truth: Truth, replicas: Sequence[Replica]) -> None:
     """End the doubt once a leader of the present epoch, and all of the ISR, have everything."""
     known = {replica.broker_id: replica for replica in replicas}
     leader = known.get(truth.state.leader)

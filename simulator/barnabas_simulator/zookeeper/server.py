@@ -109,12 +109,12 @@ class MemoryZooKeeper:
             for session in list(client.sessions):
                 session.reconnect_soon()
 
-    def copy(self) -> "ZooKeeperCopy":
+    def copy(self) -> ZooKeeperCopy:
         """A copy of the data directory, as a backup takes it."""
         sessions = {i: (r.password, r.timeout) for i, r in self._sessions.items()}
         return ZooKeeperCopy(deepcopy(self.tree), sessions)
 
-    def restore(self, copy: "ZooKeeperCopy") -> None:
+    def restore(self, copy: ZooKeeperCopy) -> None:
         """Put a copy back, while the server is stopped: what came after it is gone."""
         assert not self.running
         self.tree = deepcopy(copy.tree)

@@ -16,14 +16,13 @@ from barnabas_common.history.operations import Commit, Operation, Poll, Stage
 from barnabas_common.history.recorder import Recorder
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients.factory import METADATA_MAX_AGE_MS, RETRY_SECONDS
 from barnabas_simulator.campaign.clients.processes import kill, run_as, virtual_loop
 from barnabas_simulator.campaign.clients.recording import RecordingListener, as_records, recorder
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Undo
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants.groups.checks import GroupChecks
-
-Undo = Callable[[], None]
 
 REQUEST_TIMEOUT_MS = 5_000
 API_TIMEOUT_MS = 20_000
@@ -139,7 +138,7 @@ class _Member:
                 raise  # no fault of a run damages written records: this is a violation
             except BarnabasError as error:
                 self._told(error)
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _be_a_member(self, incarnation: str) -> None:
         async with self._consumer(incarnation) as consumer:
@@ -210,7 +209,7 @@ class _Member:
             fetch_max_wait_ms=options.member_fetch_ms,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
             default_api_timeout_ms=API_TIMEOUT_MS,
-            metadata_max_age_ms=10_000,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from barnabas import Admin
 from barnabas_common.errors import BarnabasError
 
+from barnabas_simulator.campaign.clients.factory import RETRY_SECONDS
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.cluster import SimulatedCluster
 
 GROWN = "partitions added"
 TIMEOUT_MS = 5_000
-RETRY_SECONDS = 0.5
 LAST_PART = 0.6
 """Of the chaos: all partitions must be known when it ends."""
 

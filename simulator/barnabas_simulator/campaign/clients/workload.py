@@ -9,27 +9,26 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import cast
 
 from barnabas import Admin, Consumer, ConsumerRecord, Producer
-from barnabas.producer.config import Compression
 from barnabas.producer.handle import DeliveryHandle
-from barnabas_common.errors import BarnabasError, CorruptMessageError, NoBrokerReachableError
+from barnabas_common.errors import BarnabasError, CorruptMessageError
 from barnabas_common.history.operations import Assign, FinalRead, Operation, Poll, Send
 from barnabas_common.history.recorder import Recorder
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_simulator.campaign.clients import damage
+from barnabas_simulator.campaign.clients import damage, factory
 from barnabas_simulator.campaign.clients.admin_work import AdminWork
+from barnabas_simulator.campaign.clients.factory import METADATA_MAX_AGE_MS, RETRY_SECONDS, Read
 from barnabas_simulator.campaign.clients.group_work import GroupRun, GroupWork
 from barnabas_simulator.campaign.clients.growth import Growth
 from barnabas_simulator.campaign.clients.processes import kill, run_as
 from barnabas_simulator.campaign.clients.recording import as_records, recorder, text_of
 from barnabas_simulator.campaign.clients.transactions.run import TransactionRun
-from barnabas_simulator.campaign.clients.transactions.work import Read, TransactionalWork
+from barnabas_simulator.campaign.clients.transactions.work import TransactionalWork
 from barnabas_simulator.campaign.clients.varied.run import VariedRun
 from barnabas_simulator.campaign.clients.varied.work import VariedWork
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Undo
 from barnabas_simulator.campaign.options import COPIERS, ORDERS, Options
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.delivery import History
@@ -38,9 +37,6 @@ from barnabas_simulator.labels import headers_of, is_tombstone, key_of, keyed_la
 
 TOPIC = "flights"
 START_SECONDS = 60.0
-# A deposed leader without ZooKeeper does not find out, and serves its consumers until they refresh
-# their metadata: in Kafka after five minutes.
-METADATA_MAX_AGE_MS = 10_000
 
 
 class Workload:
@@ -185,13 +181,13 @@ class Workload:
         self.histories[sender] = {partition: History() for partition in self.partitions}
         self._producing[name] = run_as(incarnation, self._produce(incarnation, sender))
 
-    def strike(self, fault: Fault) -> Callable[[], None] | None:
+    def strike(self, fault: Fault) -> Undo | None:
         """Start a fault of a client; returns how to end it, None if that is impossible now."""
         if fault.kind is FaultKind.KILL_CLIENT:
             return self.kill_producer(fault.target)
         return self._groups.strike(fault) or self._transactional.strike(fault)
 
-    def kill_producer(self, name: str) -> Callable[[], None] | None:
+    def kill_producer(self, name: str) -> Undo | None:
         """kill -9: records without an acknowledgement may or may not appear in the log.
 
         Returns how to start it again; None if it does not run.
@@ -248,23 +244,15 @@ class Workload:
         return await producer.send(TOPIC, value, key_of(label), number, headers=headers)
 
     async def _started_producer(self, incarnation: str) -> Producer:
-        """Start a producer, although every broker may be unreachable while the faults last."""
-        while True:
-            try:
-                return await Producer(
-                    self._cluster.bootstrap,
-                    runtime=self._cluster.client_runtime(incarnation),
-                    request_timeout_ms=4_000,
-                    delivery_timeout_ms=600_000,
-                    batch_size=self._options.batch_size,
-                    linger_ms=self._options.linger_ms,
-                    enable_idempotence=self._options.idempotent,
-                    compression_type=cast(Compression, self._options.codec),
-                    metadata_max_age_ms=METADATA_MAX_AGE_MS,
-                ).start()
-            except NoBrokerReachableError as error:
-                self._note(f"{incarnation}: {error}")
-                await asyncio.sleep(0.5)
+        options = self._options
+        return await factory.started_producer(
+            self._cluster,
+            options,
+            incarnation,
+            told=lambda error: self._note(f"{incarnation}: {error}"),
+            enable_idempotence=options.idempotent,
+            compression_type=options.codec,
+        )
 
     async def _know_topic(self, producer: Producer) -> None:
         """Wait for the topic; the broker asked may have lost all data, or be too slow."""
@@ -273,7 +261,7 @@ class Workload:
                 await producer.partitions_for(TOPIC)
             except BarnabasError as error:
                 self._note(f"producer: {type(error).__name__}: {error}")
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(RETRY_SECONDS)
             else:
                 return
 
@@ -304,7 +292,7 @@ class Workload:
             except BarnabasError as error:
                 self.errors[f"consumer: {type(error).__name__}"] += 1
                 self._note(f"{name}: {type(error).__name__}: {error}")
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _read_along(self, name: str, history: Recorder) -> None:
         async with self._consumer(name) as consumer:
@@ -331,13 +319,7 @@ class Workload:
                 self.errors["consumer: CorruptMessageError"] += 1
 
     def _consumer(self, name: str, bootstrap: str = "") -> Consumer:
-        return Consumer(
-            bootstrap_servers=bootstrap or self._cluster.bootstrap,
-            runtime=self._cluster.client_runtime(name),
-            auto_offset_reset="earliest",
-            fetch_max_bytes=self._options.fetch_max_bytes,
-            metadata_max_age_ms=METADATA_MAX_AGE_MS,
-        )
+        return factory.consumer(self._cluster, self._options, name, bootstrap)
 
     async def read_transactions(self, core: Iterable[int] | None = None) -> Read:
         """The records of committed transactions."""

@@ -35,11 +35,7 @@ def may_forget(cluster: SimulatedCluster, victim: int, unwell: Collection[int] =
     well = {
         broker_id: broker
         for broker_id, broker in registered(cluster).items()
-        if broker_id != victim
-        and broker_id not in unwell
-        and cluster.is_serving(broker_id)
-        and not cluster.is_paused(broker_id)
-        and is_sound(cluster, broker_id)
+        if broker_id != victim and broker_id not in unwell and is_well(cluster, broker_id)
     }
     return all(
         any(m in well and not may_have_lost_records(found.state, well[m]) for m in found.state.isr)
@@ -84,6 +80,16 @@ def known_high_watermarks(disk: MemoryDisk, root: str) -> dict[TopicPartition, i
         return {} if checkpoint is None else decode_offsets(bytes(checkpoint.data))
     except MalformedCheckpoint:
         return {}
+
+
+def is_well(cluster: SimulatedCluster, broker_id: int) -> bool:
+    """Whether a broker runs, serves requests, and has a sound disk."""
+    return (
+        broker_id in cluster.running_brokers
+        and cluster.is_serving(broker_id)
+        and not cluster.is_paused(broker_id)
+        and is_sound(cluster, broker_id)
+    )
 
 
 def is_sound(cluster: SimulatedCluster, broker_id: int) -> bool:

@@ -1,14 +1,11 @@
 """Faults of connections between two roles; each method returns how to end the fault."""
 
-import random
 from collections.abc import Callable, Sequence
 
 from barnabas_simulator.campaign import state
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Undo
 from barnabas_simulator.campaign.faults.network_faults import NetworkFaults
 from barnabas_simulator.cluster import SimulatedCluster
-
-Undo = Callable[[], None]
 
 PATIENCE_SECONDS = (0.0, 0.05, 1.0)
 
@@ -39,7 +36,7 @@ class ConnectionFaults:
         sender, receiver = self._host(fault.target), self._host(fault.other)
         if sender is None or receiver is None:
             return None
-        patience = random.Random(str(fault)).choice(PATIENCE_SECONDS)
+        patience = fault.chance().choice(PATIENCE_SECONDS)
         return self._cluster.network.hold_back(sender, receiver, patience)
 
     def _host(self, target: str) -> str | None:

@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 
 from barnabas_broker.log.index import offset_index
@@ -17,15 +16,15 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.campaign.faults.budget import (
     has_lost_directory,
     is_sound,
+    is_well,
     known_high_watermarks,
 )
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Undo, nothing
 from barnabas_simulator.campaign.state import partition_states
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.disk import MemoryDisk
 from barnabas_simulator.invariants.durability_rules import CHECKPOINTS
 
-Undo = Callable[[], None]
 Place = tuple[str, int, BatchHeader]
 """The path of a segment, the position of a batch in it, and the header there."""
 
@@ -151,7 +150,7 @@ class DiskFaults:
             return None
         path, size = self._chance.choice(found)
         disk.flip(path, self._chance.randrange(size), self._chance.randrange(8))
-        return _nothing
+        return nothing
 
     def _rot(self, victim: int) -> Undo | None:
         """Change a bit of a batch below the high watermark that the checkpoint names.
@@ -183,27 +182,16 @@ class DiskFaults:
         disk.flip(path, position + self._chance.choice(where), self._chance.randrange(8))
         offsets = range(header.base_offset, header.last_offset + 1)
         self._cluster.damage.append((partition, offsets))
-        return _nothing
+        return nothing
 
     def _has_sound_member(self, partition: TopicPartition, victim: int) -> bool:
         """Whether both are in the ISR: the victim, and another one that is well."""
-        cluster, found = self._cluster, partition_states(self._cluster).get(partition)
+        found = partition_states(self._cluster).get(partition)
         return (
             found is not None
             and victim in found.state.isr
-            and any(
-                other != victim
-                and other in cluster.running_brokers
-                and cluster.is_serving(other)
-                and not cluster.is_paused(other)
-                and is_sound(cluster, other)
-                for other in found.state.isr
-            )
+            and any(other != victim and is_well(self._cluster, other) for other in found.state.isr)
         )
-
-
-def _nothing() -> None:
-    """End a fault that has no duration."""
 
 
 def _end(disk: MemoryDisk, kind: FaultKind) -> None:

@@ -3,11 +3,20 @@
 Each fault includes its own end, so that any of them may be left out of a list.
 """
 
+import random
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
 from barnabas_simulator.campaign.plain_data import from_plain
+
+Undo = Callable[[], None]
+"""Ends a fault."""
+
+
+def nothing() -> None:
+    """End a fault that has no duration."""
 
 
 class FaultKind(StrEnum):
@@ -127,7 +136,15 @@ OF_DISKS = (
     FaultKind.ROT_CHECKPOINT,
     FaultKind.CUT_POWER,
 )
-"""Drawn by `disk_plan`, of a random stream of their own."""
+"""Drawn by `plans/disks.py`, from a random stream of their own."""
+DESTROYING = (
+    FaultKind.LOSE_POWER,
+    FaultKind.WIPE,
+    FaultKind.LOSE_FOLDER,
+    FaultKind.EVICT,
+    FaultKind.CUT_POWER,
+)
+"""After these a disk may lack what was written. Steps have `POWER_CYCLE` besides."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +163,10 @@ class Fault:
     def __str__(self) -> str:
         words = [self.kind, self.target, self.other, f"for {self.seconds:g} s" * bool(self.seconds)]
         return " ".join(word for word in words if word)
+
+    def chance(self) -> random.Random:
+        """Return a random stream of its own; faults of the same words have the same."""
+        return random.Random(str(self))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -18,14 +18,17 @@ from barnabas_simulator.campaign.faults.budget import (
 from barnabas_simulator.campaign.faults.connection_faults import ConnectionFaults
 from barnabas_simulator.campaign.faults.disk_faults import DiskFaults
 from barnabas_simulator.campaign.faults.faults import (
+    DESTROYING,
     OF_CONNECTIONS,
     OF_SESSIONS,
     OF_TRANSACTIONS,
     OF_ZOOKEEPER,
     Fault,
     FaultKind,
+    Undo,
+    nothing,
 )
-from barnabas_simulator.campaign.faults.lapse import Lapse
+from barnabas_simulator.campaign.faults.loss_window import LossWindow
 from barnabas_simulator.campaign.faults.network_faults import NetworkFaults
 from barnabas_simulator.campaign.faults.restored_copy import RestoredCopy
 from barnabas_simulator.campaign.faults.zookeeper_faults import ZooKeeperFaults
@@ -36,7 +39,6 @@ STOP_SECONDS = 20.0
 LATELY_SECONDS = 5.0
 SKEWS_MS = (-3_000_000, -90_000, -300, 300, 90_000, 3_000_000)  # less than any retention
 
-DESTROYING = (FaultKind.LOSE_POWER, FaultKind.WIPE, FaultKind.LOSE_FOLDER, FaultKind.EVICT)
 OF_ONE_DISK = (
     FaultKind.FAIL_WRITE,
     FaultKind.FAIL_FLUSH,
@@ -46,8 +48,6 @@ OF_ONE_DISK = (
     FaultKind.ROT,
     FaultKind.ROT_INDEX,
 )
-
-Undo = Callable[[], None]
 
 
 class Nemesis:
@@ -83,7 +83,7 @@ class Nemesis:
         self._numbers = 0
         self._for_ever: list[Undo] = []
         self._power_cycled_at: dict[int, int] = {}  # the zxid, by broker
-        self._lapse = Lapse(cluster, election_waits)
+        self._loss_window = LossWindow(cluster, election_waits)
         self._stopping: dict[int, asyncio.Task[None]] = {}
         self._supervisor = asyncio.get_running_loop().create_task(self._supervise())
 
@@ -94,9 +94,9 @@ class Nemesis:
         self._restored.schedule(faults)
         for fault in faults:
             await asyncio.sleep(max(0.0, began + fault.at - loop.time()))
-            await self._lapse.before(fault)
+            await self._loss_window.before(fault)
             await self._strike(fault)
-        await self._lapse.over()
+        await self._loss_window.over()
 
     async def heal(self) -> None:
         """End every fault now, so that every broker is started."""
@@ -322,15 +322,14 @@ class Nemesis:
 
     def _destroy(self, fault: Fault, victim: int) -> Undo | None:
         """Take from a disk what was not flushed, a partition's folder, or all of it."""
-        unwell = [b for b, count in self._without_zookeeper.items() if count]
         disk = self._cluster.disks[victim]
         folders = folders_to_lose(disk)
-        if self._zookeeper.znodes.damaged or not may_forget(self._cluster, victim, unwell):
+        if self._zookeeper.znodes.damaged or not self._may_forget(victim):
             return None
         if fault.kind is FaultKind.LOSE_FOLDER and not folders:
             return None
         self._note(f"{fault} (broker {victim})")
-        self._lapse.begin(victim)
+        self._loss_window.begin(victim)
         if fault.kind is FaultKind.LOSE_POWER:
             self._cluster.lose_power(victim)
         else:
@@ -340,6 +339,10 @@ class Nemesis:
         elif fault.kind is FaultKind.LOSE_FOLDER:
             disk.lose_directory(self._chance.choice(folders))
         return self._keep_down(victim)
+
+    def _may_forget(self, victim: int) -> bool:
+        unwell = [b for b, count in self._without_zookeeper.items() if count]
+        return may_forget(self._cluster, victim, unwell)
 
     def _power_cycle(self, victim: int) -> Undo | None:
         if not keeps_what_is_committed(self._cluster, victim, self._power_cycled_at):
@@ -354,11 +357,10 @@ class Nemesis:
             return None
         if not await self.disks.failed_flush(victim, fault.seconds):
             return None
-        unwell = [b for b, count in self._without_zookeeper.items() if count]
-        if not may_forget(self._cluster, victim, unwell):
+        if not self._may_forget(victim):
             return None
         self._note(f"{fault} (broker {victim})")
-        self._lapse.begin(victim)
+        self._loss_window.begin(victim)
         if victim in self._cluster.running_brokers and victim not in self._stopping:
             self._cluster.kill(victim)
         self._cluster.disks[victim].evict()
@@ -375,7 +377,7 @@ class Nemesis:
                 self._cluster.lose_power(broker_id)
             else:
                 self._cluster.disks[broker_id].crash(keep_unflushed=False)
-        self._lapse.end()  # all have lost something
+        self._loss_window.end()  # all have lost something
         return self._keep_down(*self._cluster.broker_ids)
 
     def _spoil_checkpoint(self, victim: int, bit: bool = False) -> Undo | None:
@@ -414,7 +416,7 @@ class Nemesis:
             return None
         self._note(str(fault))
         await self._restored.run(fault)
-        return lambda: None
+        return nothing
 
     # ---- permanent faults
 

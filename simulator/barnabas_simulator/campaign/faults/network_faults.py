@@ -3,16 +3,13 @@
 A link that several faults have cut is healed when the last of them ends.
 """
 
-import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import combinations, permutations
 
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Undo, nothing
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.network.links import Link
-
-Undo = Callable[[], None]
 
 FLAKY_CHANCE = 0.03
 SLOW_SECONDS = 0.4
@@ -45,13 +42,13 @@ class NetworkFaults:
                 return self._cut(_both_ways(here, self._clients))
             case FaultKind.RESET:
                 self._network.reset(here, self._host(int(fault.other)))
-                return _nothing
+                return nothing
             case FaultKind.REJECT:
                 return self._reject([(other, here) for other in others])
             case FaultKind.LOSE_ANSWER:
-                chance = random.Random(str(fault))
+                chance = fault.chance()
                 self._network.links.lose_next((here, chance.choice(self._clients + others)))
-                return _nothing
+                return nothing
             case FaultKind.FLAKY:
                 return self._for_each(_both_ways(here, others + self._clients), self._flaky)
             case FaultKind.SLOW:
@@ -108,7 +105,7 @@ class NetworkFaults:
     def _delay(self, link: Link, fault: Fault) -> Undo | None:
         if link[0] == link[1]:
             return None
-        seconds = random.Random(str(fault)).choice(DELAY_SECONDS)
+        seconds = fault.chance().choice(DELAY_SECONDS)
         self._network.links.delay(link, seconds)
         return lambda: self._network.links.delay(link, 0)
 
@@ -138,7 +135,3 @@ def _hold(
 
 def _both_ways(here: str, others: Sequence[str]) -> list[Link]:
     return [link for other in others for link in ((here, other), (other, here))]
-
-
-def _nothing() -> None:
-    """End a fault that has no duration."""

@@ -81,9 +81,7 @@ class RestoredCopy:
 
     def _has_records(self, partition: TopicPartition, epoch: int) -> bool:
         """Whether a log has records of this leader epoch."""
-        hosts = [broker.replica_manager.partitions for broker in self._cluster.brokers().values()]
-        hosted = [partitions.get(partition) for partitions in hosts]
-        logs = [one.log for one in hosted if one is not None and one.log is not None]
+        logs = [one.log for one in self._cluster.hosted(partition) if one.log is not None]
         return any(
             log.latest_epoch() == epoch
             and log.leader_epochs.entries[-1].start_offset < log.log_end_offset

@@ -12,10 +12,8 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
 
 from barnabas_simulator.campaign import state
-from barnabas_simulator.campaign.faults.faults import Fault, Znode
+from barnabas_simulator.campaign.faults.faults import Fault, Undo, Znode, nothing
 from barnabas_simulator.cluster import SimulatedCluster
-
-Undo = Callable[[], None]
 
 NONSENSE = (b"", b"{", b"nonsense", b"[]", b'{"version":99}', b"\xff\xfe", b"null")
 NO_EPOCHS = (b"", b"one", b"-1", b"1.5", b"{}")
@@ -31,7 +29,7 @@ class ZnodeFaults:
 
     def damage(self, fault: Fault) -> Undo | None:
         """Overwrite a znode with what cannot be understood."""
-        chance = random.Random(str(fault))
+        chance = fault.chance()
         path = self._path(fault, chance)
         good = None if path is None else self._data(path)
         if path is None or good is None or path in self.damaged:
@@ -50,15 +48,15 @@ class ZnodeFaults:
 
     def delete(self, fault: Fault) -> Undo | None:
         """Delete the ephemeral znode of a broker, or of the controller, while its session lives."""
-        path = self._path(fault, random.Random(str(fault)))
+        path = self._path(fault, fault.chance())
         if path is None or self._data(path) is None:
             return None
         self._cluster.zookeeper.delete(path)
-        return _nothing
+        return nothing
 
     def set_back(self, fault: Fault) -> Undo | None:
         """Write an older epoch; at the end another controller is elected, which finds out."""
-        chance = random.Random(str(fault))
+        chance = fault.chance()
         zookeeper, path = self._cluster.zookeeper, self._path(fault, chance)
         old = None if path is None or path in self.damaged else self._older(path, chance)
         if path is None or old is None:
@@ -107,7 +105,3 @@ class ZnodeFaults:
                 older = replace(found.state, leader_epoch=chance.randrange(epoch))
                 return znodes.encode_state(older)
         return None
-
-
-def _nothing() -> None:
-    """End a fault that has no duration."""

@@ -5,11 +5,9 @@ from collections.abc import Callable
 from functools import partial
 
 from barnabas_simulator.campaign.faults import spoiling
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Undo, nothing
 from barnabas_simulator.campaign.faults.znode_faults import ZnodeFaults
 from barnabas_simulator.cluster import SimulatedCluster
-
-Undo = Callable[[], None]
 
 
 class ZooKeeperFaults:
@@ -32,11 +30,11 @@ class ZooKeeperFaults:
         """Start a fault of a broker's session; returns how to end it, or None if it has none."""
         if fault.kind is FaultKind.EXPIRE:
             self._cluster.expire_session(victim)
-            return _nothing
+            return nothing
         # The next request breaks the connection, before it was applied or after.
         applied = fault.kind is FaultKind.LOSE_ZOOKEEPER_ANSWER
         is_struck = self._cluster.lose_next_zookeeper_request(victim, applied)
-        return _nothing if is_struck else None
+        return nothing if is_struck else None
 
     # ---- servers and data
 
@@ -76,9 +74,5 @@ class ZooKeeperFaults:
         victim = self._resolve(fault.target)
         if victim is None:
             return None
-        host, chance = self._cluster.host(victim), random.Random(str(fault))
+        host, chance = self._cluster.host(victim), fault.chance()
         return self._cluster.zookeeper.lag(host, float(fault.other), chance)
-
-
-def _nothing() -> None:
-    """End a fault that has no duration."""

@@ -22,8 +22,5 @@ def wrong_incarnations(
         late = {label for history in earlier for label in history.sent} - gone
         wrong += [f"{partition}@{o} {v!r} is of an earlier one" for o, v in found if v in gone]
         own = [(o, v) for o, v in found if v not in gone | late]
-        verdict = judge({partition: last[partition]}, {partition: own})
-        for finding in (verdict.lost, verdict.moved, verdict.reordered, verdict.never_sent):
-            wrong += finding
-        wrong += verdict.repeated
+        wrong += judge({partition: last[partition]}, {partition: own}).findings
     return wrong

@@ -67,10 +67,8 @@ def assert_varied(
 def wrong_expiry(expiring: Expiring) -> list[str]:
     """What retention has rightly taken may be gone; I27 has judged it."""
     starts = expiring.starts
-    verdict = judge(
+    return judge(
         expiring.history,
         expiring.records,
         lambda partition, offset, _: offset < starts[partition],
-    )
-    return [*verdict.lost, *verdict.moved, *verdict.reordered, *verdict.never_sent,
-            *verdict.repeated]  # fmt: skip
+    ).findings

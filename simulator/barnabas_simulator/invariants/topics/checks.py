@@ -87,11 +87,13 @@ class TopicChecks:
         self, truth: Truth, replica: Replica, image: LogImage, retained: rules.Retained
     ) -> None:
         key, known = truth.partition, self._timestamps.setdefault(truth.partition, {})
-        first = max(known, default=-1) + 1
+        first = next(reversed(known), -1) + 1  # they were noted in their order
         for record in image.entries_between(first, truth.high_watermark):
             known[record.offset] = record.timestamp
         bound = max(truth.high_watermark, truth.claimed)
         self._hold(key, rules.start_is_committed, replica, bound)
+        if replica.log_start <= truth.log_start:
+            return  # another log has started there, or later
         batches = [b for b in image.batches if b.base_offset >= replica.log_start]
         latest = VirtualClock().wall_ms() + self._view.most_skew_ms
         self._hold(
@@ -104,7 +106,7 @@ class TopicChecks:
             retained,
             latest,
         )
-        truth.log_start = max(truth.log_start, replica.log_start)
+        truth.log_start = replica.log_start
 
     def skipped(
         self, partition: TopicPartition, expected: int, offset: int, to_the_end: bool

@@ -8,6 +8,7 @@ from contextlib import suppress
 from barnabas import ConsumerRecord, ProducerRecord, exactly_once
 from barnabas_common.errors import BarnabasError, ClosedError, CorruptMessageError
 
+from barnabas_simulator.campaign.clients.factory import RETRY_SECONDS
 from barnabas_simulator.campaign.clients.recording import RecordingListener
 from barnabas_simulator.campaign.clients.transactions.recording import (
     RecordingConsumer,
@@ -22,7 +23,6 @@ from barnabas_simulator.campaign.options import COPIERS, COPIES, ORDERS
 from barnabas_simulator.labels import copy_of
 
 IDLE_MS = 500
-RETRY_SECONDS = 0.5
 LONG_PAUSES = 0.03
 COPYING = 0.2  # a copier is faster than what it reads, so that it catches up
 

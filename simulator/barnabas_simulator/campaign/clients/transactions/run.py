@@ -10,6 +10,7 @@ from barnabas_common.errors import BarnabasError, RequestTimedOutError
 from barnabas_common.history.operations import Operation
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients.factory import METADATA_MAX_AGE_MS, REQUEST_TIMEOUT_MS
 from barnabas_simulator.campaign.clients.recording import recorder
 from barnabas_simulator.campaign.clients.transactions.recording import (
     Journal,
@@ -20,9 +21,7 @@ from barnabas_simulator.campaign.clients.transactions.recording import (
 from barnabas_simulator.campaign.options import COPIERS, COPIES, ORDERS, Options
 from barnabas_simulator.cluster import SimulatedCluster
 
-REQUEST_TIMEOUT_MS = 4_000
 BLOCK_MS = 8_000
-METADATA_MAX_AGE_MS = 10_000
 MOST_RECORDS = 4  # of a transaction
 
 

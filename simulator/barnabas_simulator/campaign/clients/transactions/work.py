@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from barnabas import Admin, Consumer
 from barnabas.consumer.config import IsolationLevel
@@ -10,6 +10,8 @@ from barnabas_common.errors import BarnabasError, CorruptMessageError
 from barnabas_common.history.operations import Assign, FinalRead, Poll
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients import factory
+from barnabas_simulator.campaign.clients.factory import RETRY_SECONDS, Read
 from barnabas_simulator.campaign.clients.processes import kill, run_as, virtual_loop
 from barnabas_simulator.campaign.clients.recording import as_records, recorder, text_of
 from barnabas_simulator.campaign.clients.transactions.clients import (
@@ -17,22 +19,15 @@ from barnabas_simulator.campaign.clients.transactions.clients import (
     OrderProducer,
     TransactionalClient,
 )
-from barnabas_simulator.campaign.clients.transactions.run import (
-    METADATA_MAX_AGE_MS,
-    TransactionRun,
-)
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.clients.transactions.run import TransactionRun
+from barnabas_simulator.campaign.faults.faults import Fault, FaultKind, Undo
 from barnabas_simulator.campaign.options import COPIES, ORDERS
-
-Undo = Callable[[], None]
-Read = dict[TopicPartition, list[tuple[int, bytes]]]
 
 AUDITORS: dict[str, IsolationLevel] = {
     "auditor-0": "read_uncommitted",
     "auditor-1": "read_committed",
 }
 JUDGE = "transaction-judge"
-RETRY_SECONDS = 0.5
 
 
 class TransactionalWork:
@@ -116,14 +111,8 @@ class TransactionalWork:
                 await asyncio.sleep(RETRY_SECONDS)
 
     def _consumer(self, name: str, level: IsolationLevel, bootstrap: str = "") -> Consumer:
-        return Consumer(
-            bootstrap_servers=bootstrap or self._run.cluster.bootstrap,
-            runtime=self._run.cluster.client_runtime(name),
-            isolation_level=level,
-            auto_offset_reset="earliest",
-            fetch_max_bytes=self._run.options.fetch_max_bytes,
-            metadata_max_age_ms=METADATA_MAX_AGE_MS,
-        )
+        cluster, options = self._run.cluster, self._run.options
+        return factory.consumer(cluster, options, name, bootstrap, isolation_level=level)
 
     async def read_back(self, core: Iterable[int] | None = None) -> Read:
         """Both topics to their end, uncommitted for the history, and committed."""

@@ -3,14 +3,16 @@ often falls out of the log."""
 
 import asyncio
 from collections import Counter
+from functools import partial
 
 from barnabas import Admin, Consumer
 from barnabas.producer.handle import DeliveryHandle
 from barnabas_common.errors import OffsetOutOfRangeError
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients.factory import Read
 from barnabas_simulator.campaign.clients.processes import run_as
-from barnabas_simulator.campaign.clients.varied.run import Read, VariedRun
+from barnabas_simulator.campaign.clients.varied.run import VariedRun
 from barnabas_simulator.delivery import History
 from barnabas_simulator.labels import label_of
 
@@ -64,7 +66,7 @@ class Expiring:
         run = self._run
         self._producing = run_as(PRODUCER, self._produce())
         for name in (PROMPT, SLOW):
-            reading = run.again_and_again(name, lambda name=name: self._read(name))  # type: ignore[misc]
+            reading = run.again_and_again(name, partial(self._read, name))
             self._tasks.append(run_as(name, reading))
 
     async def finish(self) -> None:

@@ -13,9 +13,10 @@ from barnabas_common.errors import (
 )
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients.factory import Read
 from barnabas_simulator.campaign.clients.growth import Growth
 from barnabas_simulator.campaign.clients.processes import run_as
-from barnabas_simulator.campaign.clients.varied.run import Read, VariedRun
+from barnabas_simulator.campaign.clients.varied.run import VariedRun
 from barnabas_simulator.labels import filled
 
 TELEMETRY = "telemetry"
@@ -186,11 +187,7 @@ class LowAcks:
 
     def _lowest_epoch(self, partition: TopicPartition) -> int:
         """A record that is sent now is appended in this leader epoch or a later one."""
-        hosted = [
-            broker.replica_manager.partitions.get(partition)
-            for broker in self._run.cluster.brokers().values()
-        ]
-        known = [one.leader_epoch for one in hosted if one is not None]
+        known = [one.leader_epoch for one in self._run.cluster.hosted(partition)]
         return min([self._run.invariants.state_of(partition).leader_epoch, *known])
 
 

@@ -10,8 +10,9 @@ from barnabas_common.errors import (
 )
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients.factory import RETRY_SECONDS, Read
 from barnabas_simulator.campaign.clients.processes import run_as
-from barnabas_simulator.campaign.clients.varied.run import RETRY_SECONDS, Read, VariedRun
+from barnabas_simulator.campaign.clients.varied.run import VariedRun
 from barnabas_simulator.delivery import History
 from barnabas_simulator.labels import label_of
 

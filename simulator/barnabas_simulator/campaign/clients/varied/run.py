@@ -5,22 +5,19 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from barnabas import Admin, Consumer, Producer
-from barnabas_common.errors import BarnabasError, CorruptMessageError, NoBrokerReachableError
+from barnabas_common.errors import BarnabasError, CorruptMessageError
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients import factory
+from barnabas_simulator.campaign.clients.factory import REQUEST_TIMEOUT_MS, RETRY_SECONDS, Read
 from barnabas_simulator.campaign.options import Options
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import Invariants
 from barnabas_simulator.labels import label_of
-
-REQUEST_TIMEOUT_MS = 4_000
-METADATA_MAX_AGE_MS = 10_000
-RETRY_SECONDS = 0.5
-
-Read = dict[TopicPartition, list[tuple[int, bytes]]]
 
 
 @dataclass
@@ -44,36 +41,13 @@ class VariedRun:
         self.note(f"{name}: {type(error).__name__}: {error}")
 
     async def producer(self, name: str, **options: Any) -> Producer:
-        """A started producer, although every broker may be unreachable while faults last."""
-        settings = {
-            "request_timeout_ms": REQUEST_TIMEOUT_MS,
-            "delivery_timeout_ms": 600_000,
-            "batch_size": self.options.batch_size,
-            "linger_ms": self.options.linger_ms,
-            "metadata_max_age_ms": METADATA_MAX_AGE_MS,
-            **options,
-        }
-        while True:
-            try:
-                runtime = self.cluster.client_runtime(name)
-                return await Producer(self.cluster.bootstrap, runtime=runtime, **settings).start()
-            except NoBrokerReachableError as error:
-                self.told(name, error)
-                await asyncio.sleep(RETRY_SECONDS)
+        """A started producer."""
+        told = partial(self.told, name)
+        return await factory.started_producer(self.cluster, self.options, name, told, **options)
 
     def consumer(self, name: str, bootstrap: str = "", **options: Any) -> Consumer:
-        settings = {
-            "auto_offset_reset": "earliest",
-            "fetch_max_bytes": self.options.fetch_max_bytes,
-            "request_timeout_ms": REQUEST_TIMEOUT_MS,
-            "metadata_max_age_ms": METADATA_MAX_AGE_MS,
-            **options,
-        }
-        return Consumer(
-            bootstrap_servers=bootstrap or self.cluster.bootstrap,
-            runtime=self.cluster.client_runtime(name),
-            **settings,
-        )
+        settings = {"request_timeout_ms": REQUEST_TIMEOUT_MS, **options}
+        return factory.consumer(self.cluster, self.options, name, bootstrap, **settings)
 
     async def again_and_again(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Work without end; begin again after each error that a client may meet."""

@@ -3,15 +3,16 @@ again from where they were."""
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from barnabas import Admin, Consumer
 from barnabas_common.errors import OffsetOutOfRangeError
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_simulator.campaign.clients.factory import RETRY_SECONDS
 from barnabas_simulator.campaign.clients.processes import run_as
-from barnabas_simulator.campaign.clients.varied.run import RETRY_SECONDS, VariedRun
+from barnabas_simulator.campaign.clients.varied.run import VariedRun
 from barnabas_simulator.labels import label_of
 from barnabas_simulator.loop import VirtualClock
 
@@ -112,7 +113,7 @@ class _Seeker:
         self._journal = journal
         self._chance: random.Random = run.chance(name)
         self._expected = dict.fromkeys(partitions, 0)
-        self._acts: dict[str, Callable[[Consumer], object]] = {
+        self._acts: dict[str, Callable[[Consumer], Awaitable[None]]] = {
             "poll": self._poll,
             "go back": self._go_back,
             "to the beginning": self._to_the_beginning,
@@ -143,7 +144,7 @@ class _Seeker:
                 if act == "start again":
                     return
                 try:
-                    await self._acts[act](consumer)  # type: ignore[misc]
+                    await self._acts[act](consumer)
                 except OffsetOutOfRangeError as error:  # a deposed leader has less
                     self._run.told(self._name, error)
                     await asyncio.sleep(RETRY_SECONDS)

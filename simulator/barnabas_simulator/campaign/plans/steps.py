@@ -1,4 +1,5 @@
-"""Draws the faults of a short run: steps some hundred ms apart, on brokers, links and sessions.
+"""Draws the faults of a short run: steps half a second apart on average, four in ten without a
+fault, on brokers, links and sessions.
 
 What one step breaks stays broken for a few steps, so that faults overlap in every order.
 """
@@ -8,6 +9,7 @@ from bisect import bisect
 
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.options import Options
+from barnabas_simulator.campaign.plans.drawing import broker_names
 
 LONGEST_GAPS = (0.01, 0.1, 1.0, 3.0)
 QUIET = 0.4
@@ -50,9 +52,8 @@ def _times(options: Options, chance: random.Random) -> list[float]:
 
 
 def _step(options: Options, chance: random.Random, times: list[float], at: float) -> Fault:
-    ids = [str(broker_id) for broker_id in range(1, options.brokers + 1)]
     (kind,) = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))
-    target, other = chance.sample(ids, 2)
+    target, other = chance.sample(broker_names(options), 2)
     if kind is FaultKind.KILL_ALL:
         target = ""
     if kind is FaultKind.DELAY:

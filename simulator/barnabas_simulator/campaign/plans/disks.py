@@ -16,32 +16,23 @@ Their random stream is their own, so that the other faults of a seed stay what t
 
 import random
 
-from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.faults import DESTROYING, Fault, FaultKind
 from barnabas_simulator.campaign.options import Mode, Options
+from barnabas_simulator.campaign.plans.drawing import broker_names, duration, random_times
 
 GAP_SECONDS = 15.0
-DESTROYING = (
-    FaultKind.LOSE_POWER,
-    FaultKind.WIPE,
-    FaultKind.LOSE_FOLDER,
-    FaultKind.EVICT,
-    FaultKind.CUT_POWER,
-)
 
 
-def disk_faults(options: Options) -> list[Fault]:
+def of_disks(options: Options) -> list[Fault]:
     """Draw the faults of disks of a run."""
     chance = random.Random(f"{options.seed}/disk faults")
     weights = _weights(options)
-    targets = [str(broker_id) for broker_id in range(1, options.brokers + 1)]
-    targets += ["leader", "leader", "follower"]
+    targets = [*broker_names(options), "leader", "leader", "follower"]
     faults: list[Fault] = []
-    at = chance.expovariate(1 / GAP_SECONDS)
-    while at < options.chaos_seconds:
+    for at in random_times(chance, GAP_SECONDS, options.chaos_seconds):
         (kind,) = chance.choices(list(weights), list(weights.values()))
         target = "" if kind is FaultKind.CUT_POWER else chance.choice(targets)
-        faults.append(Fault(round(at, 3), kind, target, seconds=_seconds(chance, kind)))
-        at += chance.expovariate(1 / GAP_SECONDS)
+        faults.append(Fault(at, kind, target, seconds=_seconds(chance, kind)))
     return faults
 
 
@@ -72,4 +63,4 @@ def _seconds(chance: random.Random, kind: FaultKind) -> float:
     if kind in (FaultKind.ROT, FaultKind.ROT_INDEX):
         return 0.0
     longest = [60.0] if kind is FaultKind.FAIL_DIRECTORY else []
-    return round(chance.choice([1.0, 4.0, 10.0, *longest]) * chance.uniform(0.2, 1.2), 3)
+    return duration(chance, [1.0, 4.0, 10.0, *longest])

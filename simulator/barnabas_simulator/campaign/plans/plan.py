@@ -8,16 +8,18 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from barnabas_simulator.campaign.faults.disk_plan import disk_faults, without_destruction
 from barnabas_simulator.campaign.faults.faults import (
     OF_MEMBERS,
     OF_TRANSACTIONS,
     Fault,
     FaultKind,
 )
-from barnabas_simulator.campaign.faults.more_plans import of_connections, of_zookeeper
-from barnabas_simulator.campaign.faults.steps import steps
 from barnabas_simulator.campaign.options import Mode, Options
+from barnabas_simulator.campaign.plans.connections import of_connections
+from barnabas_simulator.campaign.plans.disks import of_disks, without_destruction
+from barnabas_simulator.campaign.plans.drawing import broker_names, duration, random_times
+from barnabas_simulator.campaign.plans.steps import steps
+from barnabas_simulator.campaign.plans.zookeeper import of_zookeeper
 
 EPOCH_SECONDS = 20.0
 QUIET = 0.25
@@ -87,7 +89,7 @@ def plan(options: Options) -> list[Fault]:
         chance = random.Random(f"transaction faults {options.seed}")
         faults = [_instead_of_leaders(chance, fault, "transactions") for fault in faults]
         faults += _of_transactional_clients(options, chance)
-    faults += [*of_connections(options), *of_zookeeper(options), *disk_faults(options)]
+    faults += [*of_connections(options), *of_zookeeper(options), *of_disks(options)]
     if not options.keeps_last_replica:
         faults = without_destruction(faults)
     return sorted(faults, key=lambda fault: fault.at)
@@ -122,12 +124,10 @@ def _at_random(
     longest: Sequence[float],
 ) -> list[Fault]:
     faults: list[Fault] = []
-    at = chance.expovariate(1 / CLIENTS_GAP_SECONDS)
-    while at < options.chaos_seconds:
-        seconds = round(chance.choice(longest) * chance.uniform(0.2, 1.2), 3)
+    for at in random_times(chance, CLIENTS_GAP_SECONDS, options.chaos_seconds):
+        seconds = duration(chance, longest)
         kind, target = chance.choice(kinds), chance.choice(targets)
-        faults.append(Fault(round(at, 3), kind, target, seconds=seconds))
-        at += chance.expovariate(1 / CLIENTS_GAP_SECONDS)
+        faults.append(Fault(at, kind, target, seconds=seconds))
     return faults
 
 
@@ -147,16 +147,12 @@ def _epoch(options: Options, chance: random.Random, begin: float, end: float) ->
     kinds = list(WEIGHTS)
     chosen = chance.choices(kinds, list(WEIGHTS.values()), k=chance.randrange(2, 7))
     gap = chance.choice([0.7, 2.0, 4.0])
-    faults: list[Fault] = []
-    at = begin + chance.expovariate(1 / gap)
-    while at < end:
-        faults.append(_fault(options, chance, round(at, 3), chance.choice(chosen)))
-        at += chance.expovariate(1 / gap)
-    return faults
+    times = random_times(chance, gap, end, begin)
+    return [_fault(options, chance, at, chance.choice(chosen)) for at in times]
 
 
 def _fault(options: Options, chance: random.Random, at: float, kind: FaultKind) -> Fault:
-    ids = [str(broker_id) for broker_id in range(1, options.brokers + 1)]
+    ids = broker_names(options)
     target = other = ""
     if kind in _PAIRS:
         target, other = chance.sample(ids, 2)
@@ -171,5 +167,5 @@ def _fault(options: Options, chance: random.Random, at: float, kind: FaultKind) 
 def _seconds(options: Options, chance: random.Random) -> float:
     """Draw a duration, from a moment to well beyond every timeout."""
     session = options.session_timeout_ms / 1000
-    longest = chance.choice([0.05, 1.0, session, 2 * session, 2 * options.lag_max_ms / 1000])
-    return max(0.01, round(longest * chance.uniform(0.2, 1.2), 3))
+    longest = [0.05, 1.0, session, 2 * session, 2 * options.lag_max_ms / 1000]
+    return max(0.01, duration(chance, longest))

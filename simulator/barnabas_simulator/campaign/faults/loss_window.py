@@ -1,6 +1,7 @@
-"""The time in which a broker whose disk lost data still has the places that need it.
+"""The window in which a broker that has lost data is still in ISRs, or eligible, as if it had not.
 
-Most faults wait for its end (`budget.disturbs`).
+Another fault might then lose what only the other members have. Most faults wait for its end
+(`budget.disturbs`).
 """
 
 import asyncio
@@ -13,7 +14,7 @@ ISR_MEMBERSHIP_SECONDS = 60.0
 LOOK_SECONDS = 0.005
 
 
-class Lapse:
+class LossWindow:
     """`election_waits`: the seconds that elections wait for a replica that lost nothing."""
 
     def __init__(self, cluster: SimulatedCluster, election_waits: float) -> None:
@@ -39,7 +40,7 @@ class Lapse:
                 await self.over()
 
     async def over(self) -> None:
-        """Wait until the broker has lost the places of its earlier incarnations."""
+        """Wait until the broker has lost the memberships of its earlier incarnations."""
         if self._victim is None:
             return
         loop = asyncio.get_running_loop()
