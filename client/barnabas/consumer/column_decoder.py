@@ -24,14 +24,14 @@ from barnabas_common.record.batch import (
 from barnabas_common.record.reader import Columns, Filter
 from barnabas_common.record.recompress import uncompressed
 
-# Beyond these, sums may not fit into what Arrow and numpy have for them.
+# Beyond these, Arrow's 32-bit offsets or numpy's 64-bit sums may overflow.
 _MOST_BYTES = 2**31 - 1
 _MOST_BASE = 2**62
-# Numbers of more bytes are legal, but no real record has one.
+# Longer varints are legal, but no real record has one.
 _VARINT_BYTES = 5
-# So many records in each batch, for what numpy costs for each batch.
+# With fewer records per batch, numpy costs more per batch than it saves.
 _RECORDS_WORTHWHILE = 16
-# So many records of one size in a row, to look for more.
+# The shortest run of records of one size that is decoded as a run.
 _RUN_WORTHWHILE = 8
 _ATTEMPTS = 3
 # From a record to the next, by the first byte of its length; a second byte adds 64 times itself.
@@ -75,10 +75,11 @@ def _plain(
             break
         left_out = batch_filter.leaves_out(header, buffer, position)
         if header.last_offset >= from_offset and not left_out:
-            if check_crcs:
-                check_crc(buffer, position, header)
             chosen.append((position, header))
     _check_usual([header for _, header in chosen])
+    if check_crcs:  # only now: `read_columns` checks what is left to it
+        for position, header in chosen:
+            check_crc(buffer, position, header)
     if any(header.compression for _, header in chosen):
         plain, spans = _decompressed(buffer, chosen)
     else:
@@ -140,7 +141,7 @@ def _walk(plain: bytes, position: int, end: int, count: int) -> list[Any]:
 
 
 def _of_one_size(array: Any, position: int, stride: int, size: int, most: int) -> int:
-    """How many records from here on have the same length; `size`: of the length itself."""
+    """How many records from here on have the same length. `size` is that of the length field."""
     different = np.zeros(most, bool)
     for place in range(position, position + size):
         different |= array[place : place + most * stride : stride] != array[place]
@@ -245,7 +246,7 @@ def _gather(plain: bytes, starts: Any, lengths: Any) -> Any:
     count, null = len(starts), lengths < 0
     if null.all():
         return pa.nulls(count, pa.binary())
-    # What lies between two of them is an element too, and is not taken.
+    # The bytes between two of them are an element too, which is not taken.
     bounds = np.empty(2 * count, np.int32)
     bounds[::2], bounds[1::2] = starts, starts + np.maximum(lengths, 0)
     everything = pa.Array.from_buffers(
