@@ -40,11 +40,11 @@ _ZIGZAG = np.array([byte >> 1 ^ -(byte & 1) for byte in range(128)])
 
 
 class _Unusual(Exception):
-    """Something that is left to `read_columns`."""
+    """The batches are left to `read_columns`."""
 
 
 class _Batch(NamedTuple):
-    """A batch, where its records end, and the positions at which they begin, in parts."""
+    """A batch. `end`: where its records end. `parts`: arrays of the positions where they begin."""
 
     header: BatchHeader
     end: int
@@ -54,7 +54,7 @@ class _Batch(NamedTuple):
 def decode(
     buffer: Buffer, from_offset: int, end_offset: int, check_crcs: bool, batch_filter: Filter
 ) -> Columns | None:
-    """As `read_columns` without headers; None for what is left to it."""
+    """The columns of `read_columns` without headers; None if the batches are left to it."""
     try:
         plain, spans = _plain(buffer, from_offset, end_offset, check_crcs, batch_filter)
         found = [
@@ -114,7 +114,7 @@ def _check_usual(headers: list[BatchHeader]) -> None:
 
 
 def _walk(plain: bytes, position: int, end: int, count: int) -> list[Any]:
-    """The positions at which `count` records begin that fill the bytes up to `end`, in parts."""
+    """Arrays of the positions where `count` records begin; the last of them must end at `end`."""
     array = np.frombuffer(plain, np.uint8)
     parts: list[Any] = []
     misses = 0
@@ -149,7 +149,7 @@ def _of_one_size(array: Any, position: int, stride: int, size: int, most: int) -
 
 
 def _one_by_one(plain: bytes, position: int, count: int) -> list[int]:
-    """The positions of `count` records, and of what follows them."""
+    """The positions of `count` records, and the position behind the last."""
     found = [position]
     append, skip = found.append, _SKIP
     for _ in range(count):
@@ -216,7 +216,7 @@ def _check(usual: Any) -> None:
 
 
 def _times(headers: list[BatchHeader], counts: list[int], deltas: Any) -> Any:
-    """The producer's times; in a batch with the broker's time, that."""
+    """The producer's timestamps; in a batch with LogAppendTime, the broker's."""
     bases = [h.max_timestamp if h.timestamp_type else h.base_timestamp for h in headers]
     if any(header.timestamp_type for header in headers):
         deltas = deltas * np.repeat([1 - header.timestamp_type for header in headers], counts)

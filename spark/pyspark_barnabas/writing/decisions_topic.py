@@ -1,7 +1,7 @@
 """The topic of decisions, as a topic: how it is created, and which one cannot keep decisions.
 
-Another may have created it, or changed its settings. A decision that is lost later is a batch that
-is written twice, so such a topic is refused before anything is written.
+Someone else may have created it, or changed its settings. If a decision is lost, its batch is
+written twice. So a topic that may lose one is refused before anything is written.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Safety:
 
 
 async def create(admin: Admin, topic: str) -> str:
-    """Create the topic, unless it exists by now; returns why that is not possible yet, or ""."""
+    """Create the topic unless it exists; returns why that is not possible yet, or ""."""
     wanted = await _safety(admin)
     configs = _CONFIGS | {"min.insync.replicas": str(wanted.in_sync)}
     try:

@@ -167,7 +167,7 @@ def parse_partition(text: str) -> TopicPartition:
 
 
 def is_int32(text: str) -> bool:
-    """Whether a text is a number from 0 that requests can hold, in ASCII digits."""
+    """Whether a text is a non-negative 32-bit integer in ASCII digits."""
     return text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _MAX_INT32
 
 
