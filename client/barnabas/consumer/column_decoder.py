@@ -18,10 +18,9 @@ from barnabas_common.record.batch import (
     BatchHeader,
     Buffer,
     CorruptBatch,
-    batches,
     check_crc,
 )
-from barnabas_common.record.reader import Columns, Filter
+from barnabas_common.record.reader import Columns, Filter, batches_between
 from barnabas_common.record.recompress import uncompressed
 
 # Beyond these, Arrow's 32-bit offsets or numpy's 64-bit sums may overflow.
@@ -69,13 +68,7 @@ def _plain(
     buffer: Buffer, from_offset: int, end_offset: int, check_crcs: bool, batch_filter: Filter
 ) -> tuple[bytes, list[tuple[int, int, BatchHeader]]]:
     """The bytes, and where in them the records of each batch begin and end."""
-    chosen = []
-    for position, header in batches(buffer):
-        if header.base_offset >= end_offset:
-            break
-        left_out = batch_filter.leaves_out(header, buffer, position)
-        if header.last_offset >= from_offset and not left_out:
-            chosen.append((position, header))
+    chosen = list(batches_between(buffer, from_offset, end_offset, batch_filter))
     _check_usual([header for _, header in chosen])
     if check_crcs:  # only now: `read_columns` checks what is left to it
         for position, header in chosen:
