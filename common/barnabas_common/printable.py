@@ -6,7 +6,7 @@ the user had typed, or look like another line. Such characters are shown as esca
 
 import re
 
-# Control characters, line separators, what reverses the direction of text, halves of characters.
+# Control characters, line separators, bidirectional controls, surrogates.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

@@ -17,6 +17,7 @@ from barnabas_common.errors import (
     UnknownTopicOrPartitionError,
 )
 from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.metadata import MetadataRequest
 from barnabas_common.record.builder import BatchBuilder
 
 from tests.support.scripted_brokers import ScriptedBrokers, refuse
@@ -348,6 +349,23 @@ async def test_prebuilt_batches_are_sent_as_they_are() -> None:
             second = await producer.send_batch("flights", 0, batch + batch)
             assert [(await first).offset, (await second).offset] == [0, 3]
             assert (await producer.send_and_wait("flights", b"next")).offset == 9
+
+
+async def test_prebuilt_batches_wait_for_a_topic_that_the_asked_broker_does_not_know_just_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As records do: a broker that has just started knows no topic yet."""
+    async with ScriptedBrokers() as brokers:
+        builder = BatchBuilder()
+        builder.append(5, None, b"v")
+        async with Producer(brokers.bootstrap, runtime=brokers.runtime) as producer:
+            await (await producer.send_batch("flights", 0, builder.build()))
+            with monkeypatch.context() as patch:
+                patch.setattr(brokers, "topic", "another")
+                await producer._cluster.refresh(MetadataRequest(["flights"]))
+                assert "flights" not in producer._cluster.metadata.topics
+                handle = await producer.send_batch("flights", 0, builder.build())
+            assert (await handle).offset == 1
 
 
 async def test_close_delivers_what_was_sent() -> None:

@@ -316,6 +316,33 @@ def test_use_after_fork_says_so(brokers: ScriptedBrokers, monkeypatch: pytest.Mo
     producer.close()
 
 
+def test_a_handle_that_is_waited_for_after_a_fork_says_so(
+    brokers: ScriptedBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child has no thread that could ever answer."""
+    brokers.faults += [never_acknowledged] * 100
+    producer = producer_of(brokers)
+    handle = producer.send("flights", b"v")
+    parent = os.getpid()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: parent + 1)
+        with pytest.raises(ClientError, match="forked"):
+            handle.result(timeout=1)
+    producer.close(timeout_ms=0)
+
+
+def test_a_stream_of_events_that_is_left_after_a_fork_says_so(
+    brokers: ScriptedBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = os.getpid()
+    with Admin(brokers.bootstrap, runtime=brokers.runtime) as admin:
+        stream = admin.events()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: parent + 1)
+            with pytest.raises(ClientError, match="forked"):
+                stream.__exit__(None, None, None)
+
+
 def test_a_call_after_the_background_loop_has_ended_does_not_wait_for_it() -> None:
     thread = LoopThread()
 

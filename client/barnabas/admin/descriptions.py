@@ -35,8 +35,8 @@ class BrokerReplicas:
 
 @dataclass(frozen=True)
 class DeletedTopic:
-    """A deleted topic. While the brokers `waits_for` do not run, its name is not free: each of them
-    still has a replica, and deletes it when it is back."""
+    """A deleted topic. Its name is not free until each of the brokers `waits_for` has come back and
+    deleted its replica."""
 
     topic: str
     waits_for: tuple[int, ...] = ()

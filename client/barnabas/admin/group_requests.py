@@ -38,7 +38,7 @@ from barnabas.group.protocol import MalformedProtocol, decode_assignment, decode
 from barnabas.group.states import Generation
 
 _CLIENT = "admin"
-# With these a coordinator may answer after the append.
+# A coordinator may answer with one of these after the append.
 _AFTER_AN_APPEND = (
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -49,7 +49,7 @@ _AFTER_AN_APPEND = (
 class _Removal:
     """The attempts of one request that removes a group or offsets.
 
-    One that failed may have removed them; the next one then finds no group.
+    A failed attempt may have removed them; the next one then finds no group.
     """
 
     def __init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from barnabas_common.errors import BarnabasError, MaybeApplied, UnknownTopicOrPartitionError
 from barnabas_common.topic_partition import TopicPartition
@@ -74,7 +75,7 @@ async def reassign_throttled(
 
 
 async def lift_if_done(admin: Admin) -> list[str]:
-    """Remove all throttles unless a reassignment is in progress; returns topics that had one."""
+    """Remove all throttles unless a reassignment is in progress; returns whose they were."""
     if await admin.list_partition_reassignments():
         return []
     return await lift_throttle(admin, await admin.list_topics())
@@ -84,11 +85,9 @@ async def lift_throttle(admin: Admin, topics: Iterable[str]) -> list[str]:
     """Remove the throttles of these topics, and the rates; returns the topics that had one."""
     lifted = []
     for topic in topics:
-        try:
+        with suppress(UnknownTopicOrPartitionError):  # deleted meanwhile
             if await _lift_from(admin, topic):
                 lifted.append(topic)
-        except UnknownTopicOrPartitionError:  # deleted meanwhile
-            continue
     rates = {config.name for config in await admin.describe_cluster_default_configs()}
     if rates & set(RATES):
         await admin.incremental_alter_configs(

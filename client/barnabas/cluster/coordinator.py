@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 Codes = Callable[[Any], Iterable[int]]
 
-# For so long a coordinator may put a request off before another broker is asked about it.
+# How long a coordinator may put off a request before another broker is asked who coordinates.
 _CONFIRM_SECONDS = 3.0
 
 _KINDS = {GROUP_KEY: "group"}
@@ -153,8 +153,8 @@ class Coordinator:
         `short_pauses`: seconds before the next attempt after some codes, in place of the backoff.
         `on_failure` is called after each attempt that failed; what it raises ends them.
 
-        A coordinator that puts the request off for long is confirmed (beyond Kafka): one that was
-        deposed while it was cut off would wait forever for what another broker has done.
+        A coordinator that puts off the request for long is confirmed (beyond Kafka): one that was
+        replaced while it was cut off would wait forever for what its successor has done.
 
         Raises `RequestTimedOutError` with the last failure. Other errors are for the caller to
         find in the answer.
@@ -191,8 +191,8 @@ class Coordinator:
             await asyncio.sleep(pause)
 
     async def _confirmed(self, put_off_since: float | None) -> float | None:
-        """Confirm the coordinator if it has put a request off for long; returns since when it
-        does, None if there is no known one."""
+        """Confirm the coordinator if it has put off a request for long. Returns since when it has
+        done so; None if no coordinator is known."""
         now = self.cluster.clock.monotonic()
         if put_off_since is not None and now - put_off_since >= _CONFIRM_SECONDS:
             await self.confirm()

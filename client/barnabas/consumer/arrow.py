@@ -37,15 +37,15 @@ def table_of(
     if with_headers:
         schema = schema.append(pa.field("headers", headers))
 
-    def _binary(values: Any) -> Any:
+    def binary(values: Any) -> Any:
         return values if isinstance(values, pa.Array) else pa.array(values, pa.binary())
 
     batches = []
     for (topic, partition), columns in chunks:
         count = len(columns.offsets)
         arrays = [
-            _binary(columns.keys),
-            _binary(columns.values),
+            binary(columns.keys),
+            binary(columns.values),
             pa.repeat(pa.scalar(topic, pa.string()), count),
             pa.repeat(pa.scalar(partition, pa.int32()), count),
             pa.array(columns.offsets, pa.int64()),

@@ -18,20 +18,19 @@ from barnabas_common.record.batch import (
     BatchHeader,
     Buffer,
     CorruptBatch,
-    batches,
     check_crc,
 )
-from barnabas_common.record.reader import Columns, Filter
+from barnabas_common.record.reader import Columns, Filter, batches_between
 from barnabas_common.record.recompress import uncompressed
 
-# Beyond these, sums may not fit into what Arrow and numpy have for them.
+# Beyond these, Arrow's 32-bit offsets or numpy's 64-bit sums may overflow.
 _MOST_BYTES = 2**31 - 1
 _MOST_BASE = 2**62
-# Numbers of more bytes are legal, but no real record has one.
+# Longer varints are legal, but no real record has one.
 _VARINT_BYTES = 5
-# So many records in each batch, for what numpy costs for each batch.
+# With fewer records per batch, numpy costs more per batch than it saves.
 _RECORDS_WORTHWHILE = 16
-# So many records of one size in a row, to look for more.
+# The shortest run of records of one size that is decoded as a run.
 _RUN_WORTHWHILE = 8
 _ATTEMPTS = 3
 # From a record to the next, by the first byte of its length; a second byte adds 64 times itself.
@@ -40,11 +39,11 @@ _ZIGZAG = np.array([byte >> 1 ^ -(byte & 1) for byte in range(128)])
 
 
 class _Unusual(Exception):
-    """Something that is left to `read_columns`."""
+    """The batches are left to `read_columns`."""
 
 
 class _Batch(NamedTuple):
-    """A batch, where its records end, and the positions at which they begin, in parts."""
+    """A batch. `end`: where its records end. `parts`: arrays of the positions where they begin."""
 
     header: BatchHeader
     end: int
@@ -54,7 +53,7 @@ class _Batch(NamedTuple):
 def decode(
     buffer: Buffer, from_offset: int, end_offset: int, check_crcs: bool, batch_filter: Filter
 ) -> Columns | None:
-    """As `read_columns` without headers; None for what is left to it."""
+    """The columns of `read_columns` without headers; None if the batches are left to it."""
     try:
         plain, spans = _plain(buffer, from_offset, end_offset, check_crcs, batch_filter)
         found = [
@@ -69,16 +68,11 @@ def _plain(
     buffer: Buffer, from_offset: int, end_offset: int, check_crcs: bool, batch_filter: Filter
 ) -> tuple[bytes, list[tuple[int, int, BatchHeader]]]:
     """The bytes, and where in them the records of each batch begin and end."""
-    chosen = []
-    for position, header in batches(buffer):
-        if header.base_offset >= end_offset:
-            break
-        left_out = batch_filter.leaves_out(header, buffer, position)
-        if header.last_offset >= from_offset and not left_out:
-            if check_crcs:
-                check_crc(buffer, position, header)
-            chosen.append((position, header))
+    chosen = list(batches_between(buffer, from_offset, end_offset, batch_filter))
     _check_usual([header for _, header in chosen])
+    if check_crcs:  # only now: `read_columns` checks what is left to it
+        for position, header in chosen:
+            check_crc(buffer, position, header)
     if any(header.compression for _, header in chosen):
         plain, spans = _decompressed(buffer, chosen)
     else:
@@ -113,7 +107,7 @@ def _check_usual(headers: list[BatchHeader]) -> None:
 
 
 def _walk(plain: bytes, position: int, end: int, count: int) -> list[Any]:
-    """The positions at which `count` records begin that fill the bytes up to `end`, in parts."""
+    """Arrays of the positions where `count` records begin; the last of them must end at `end`."""
     array = np.frombuffer(plain, np.uint8)
     parts: list[Any] = []
     misses = 0
@@ -140,7 +134,7 @@ def _walk(plain: bytes, position: int, end: int, count: int) -> list[Any]:
 
 
 def _of_one_size(array: Any, position: int, stride: int, size: int, most: int) -> int:
-    """How many records from here on have the same length; `size`: of the length itself."""
+    """How many records from here on have the same length. `size` is that of the length field."""
     different = np.zeros(most, bool)
     for place in range(position, position + size):
         different |= array[place : place + most * stride : stride] != array[place]
@@ -148,7 +142,7 @@ def _of_one_size(array: Any, position: int, stride: int, size: int, most: int) -
 
 
 def _one_by_one(plain: bytes, position: int, count: int) -> list[int]:
-    """The positions of `count` records, and of what follows them."""
+    """The positions of `count` records, and the position behind the last."""
     found = [position]
     append, skip = found.append, _SKIP
     for _ in range(count):
@@ -215,7 +209,7 @@ def _check(usual: Any) -> None:
 
 
 def _times(headers: list[BatchHeader], counts: list[int], deltas: Any) -> Any:
-    """The producer's times; in a batch with the broker's time, that."""
+    """The producer's timestamps; in a batch with LogAppendTime, the broker's."""
     bases = [h.max_timestamp if h.timestamp_type else h.base_timestamp for h in headers]
     if any(header.timestamp_type for header in headers):
         deltas = deltas * np.repeat([1 - header.timestamp_type for header in headers], counts)
@@ -245,7 +239,7 @@ def _gather(plain: bytes, starts: Any, lengths: Any) -> Any:
     count, null = len(starts), lengths < 0
     if null.all():
         return pa.nulls(count, pa.binary())
-    # What lies between two of them is an element too, and is not taken.
+    # The bytes between two of them are an element too, which is not taken.
     bounds = np.empty(2 * count, np.int32)
     bounds[::2], bounds[1::2] = starts, starts + np.maximum(lengths, 0)
     everything = pa.Array.from_buffers(

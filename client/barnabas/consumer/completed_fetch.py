@@ -26,8 +26,8 @@ def advice(broker_id: int) -> str:
 
 
 def before_damage(records: bytes, start: int, end: int) -> tuple[bytes, BatchHeader | None, str]:
-    """The whole batches from offset `start` on that are in order, up to the first that is not; the
-    last of their headers; and what is wrong with the first, if it is None.
+    """The whole batches from offset `start` up to the first out of order; the header of the last of
+    them; and, if there is none, what is wrong.
 
     The next fetch begins at the damage, where the leader notices it. `end` is the leader's high
     watermark, -1 if it is unknown.
@@ -120,7 +120,7 @@ class CompletedFetch:
         wanted = self._buffer, self.state.position, end, self._check_crcs
         columns = None
         if not with_headers:
-            # Here, as numpy and pyarrow take long to import, and are needed for columns only.
+            # Imported here: numpy and pyarrow take long to import, and only columns need them.
             with suppress(ImportError):
                 from barnabas.consumer.column_decoder import decode
 

@@ -161,7 +161,9 @@ class Producer(InTransactions):
                 raise MessageTooLargeError(
                     f"{len(batch)} bytes of batches are over max_request_size ({limit})"
                 )
-            queues = await self._load_topic(topic, partition)
+            queues = self._topics.get(topic)
+            if queues is None or partition >= queues.count:
+                queues = await self._load_topic(topic, partition)
             queue = self._choose(queues, None, partition)
             await self._allocate(len(batch))
         except (KafkaError, BufferExhaustedError) as error:

@@ -1,6 +1,5 @@
 """The common base of the three blocking clients: each waits for an asyncio client's answers."""
 
-import os
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from types import TracebackType
@@ -43,7 +42,7 @@ class Blocking:
         self._close_by(self._client.close)
 
     def _close_by(self, closing: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Refuse further use, then wait for `closing`; it goes on after a Ctrl-C."""
+        """Refuse further use, then wait for `closing`; a Ctrl-C cancels it, and it cleans up."""
         if self._closed:
             return
         self._check_usable()
@@ -52,12 +51,7 @@ class Blocking:
         self._thread.call(closing())
 
     def _check_usable(self) -> None:
-        if self._thread.process != os.getpid():
-            raise ClientError(
-                f"this {self._what} was made in process {self._thread.process} and the process was "
-                "forked since: close it before forking, or start processes by the method 'spawn', "
-                f"and make a new {self._what} in each"
-            )
+        self._thread.check_process()
         if self._closed:
             raise ClosedError(f"this {self._what} is closed")
         self._thread.check_running()

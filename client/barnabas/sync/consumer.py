@@ -129,11 +129,10 @@ class Consumer(Blocking):
             return found[0]
 
         def read_again() -> None:
-            first: dict[TopicPartition, int] = {}
-            for partition, offset in [place for result in found for place in places(result)]:
-                first.setdefault(partition, offset)
-            for partition in first.keys() & set(self._client.assignment()):
-                self._client.seek(partition, first[partition])
+            for result in found:
+                first = dict(reversed(places(result)))  # the lowest offset of each partition
+                for partition in first.keys() & set(self._client.assignment()):
+                    self._client.seek(partition, first[partition])
 
         try:
             return self._call(run())

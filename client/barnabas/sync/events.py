@@ -5,7 +5,6 @@ with admin.events() as stream:
         ...
 """
 
-from types import TracebackType
 from typing import Self
 
 from barnabas_common.errors import ClientError, ClosedError
@@ -29,12 +28,7 @@ class EventStream:
         self._open = True
         return self
 
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open = False
         self._admin._thread.call(self._stream.__aexit__(None, None, None))
 

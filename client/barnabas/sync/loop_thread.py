@@ -68,11 +68,21 @@ class LoopThread:
             raise RuntimeError("blocking calls are not possible in an on_delivery callback")
 
     def check_running(self) -> None:
-        """Raise `ClientError` once the loop has ended: nothing would answer."""
+        """Raise `ClientError` after a fork, and once the loop has ended: nothing would answer."""
+        self.check_process()
         if self._stopped:
             raise ClientError(
                 "the program is ending and the blocking clients have stopped: use and close them "
                 "before, or in an exit handler that is registered after the first was made"
+            )
+
+    def check_process(self) -> None:
+        """Raise `ClientError` in a child process: a fork does not copy the thread."""
+        if self.process != os.getpid():
+            raise ClientError(
+                f"this client was made in process {self.process} and the process was forked since:"
+                " close it before forking, or start processes by the method 'spawn', and make new"
+                " clients in each"
             )
 
     def stop(self) -> None:

@@ -204,7 +204,7 @@ class Producer(Blocking):
 
     @property
     def prepared_transaction(self) -> PreparedTransaction | None:
-        """The transaction whose outcome is open."""
+        """The prepared transaction, until it is committed or aborted."""
         return self._client.prepared_transaction
 
     async def _flush(self) -> None:

@@ -121,14 +121,26 @@ def read_columns(
     """
     columns = Columns([], [], [], [], [], [] if with_headers else None)
     with _CollectorPaused():
-        for position, header in batches(buffer):
-            if header.base_offset >= end_offset:
-                break
-            left_out = batch_filter.leaves_out(header, buffer, position)
-            if header.last_offset >= from_offset and not left_out:
-                records = _decode(buffer, position, header, check_crcs)
-                _extend(columns, _between(records, header, from_offset, end_offset), header)
+        for position, header in batches_between(buffer, from_offset, end_offset, batch_filter):
+            records = _decode(buffer, position, header, check_crcs)
+            _extend(columns, _between(records, header, from_offset, end_offset), header)
     return columns
+
+
+def batches_between(
+    buffer: Buffer, from_offset: int, end_offset: int, batch_filter: Filter
+) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of every batch with records for the reader between these offsets.
+
+    Raises:
+        CorruptBatch: as `batches`.
+    """
+    for position, header in batches(buffer):
+        if header.base_offset >= end_offset:
+            return
+        left_out = batch_filter.leaves_out(header, buffer, position)
+        if header.last_offset >= from_offset and not left_out:
+            yield position, header
 
 
 def _record_lists(buffer: Buffer, from_offset: int, check_crcs: bool) -> Iterator[list[Record]]:

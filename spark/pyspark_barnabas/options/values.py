@@ -12,7 +12,7 @@ from barnabas_common.topic_name import validate_topic_name
 # Option keys in lower case, and what the user gave.
 Given = Mapping[str, str]
 
-# The most that Spark, in Java, and the protocol have room for.
+# The largest long and the largest int of Java and of the protocol.
 MOST = 2**63 - 1
 MOST_INT = 2**31 - 1
 _DIGITS = re.compile(r"[0-9]{1,19}")
@@ -113,7 +113,7 @@ def numbers_of(parsed: object) -> dict[str, dict[int, int]]:
 
 
 def json_of(text: str) -> Any:
-    """Raises ValueError for text that is no JSON, or has a name twice: which one counts?"""
+    """Parse JSON. Raises ValueError for other text, and for an object that has a name twice."""
     try:
         return json.loads(text, object_pairs_hook=_once)
     except RecursionError:
@@ -136,9 +136,10 @@ def _partition(text: str) -> int:
 
 
 def partition_number(number: object) -> int:
-    if not 0 <= whole(number) < 2**31:
+    found = whole(number)
+    if not 0 <= found <= MOST_INT:
         raise ValueError(number)
-    return whole(number)
+    return found
 
 
 def whole(number: object) -> int:

@@ -5,6 +5,7 @@
 Plain functions on plain data.
 """
 
+import math
 from collections.abc import Mapping
 
 from barnabas_common.topic_partition import TopicPartition
@@ -37,19 +38,18 @@ def share_out(limit: int, starts: Positions, ends: Positions) -> dict[TopicParti
 class TriggerDelay:
     """Whether a batch is held back; times in ms, on any clock that does not run backwards.
 
-    The first one never is, as with Kafka's source: when the last one was is not known.
+    The first one never is, as in Kafka's source: the time of the last one is not known.
     """
 
     def __init__(self, min_offsets: int, max_delay_ms: int) -> None:
         self._min_offsets = min_offsets
         self._max_delay_ms = max_delay_ms
-        self._last_ms: float | None = None
+        self._last_ms = -math.inf
 
     def holds_back(self, offsets: int, now_ms: float) -> bool:
         """Whether `offsets` are too few for a batch now. If not, the delay begins again."""
-        if self._last_ms is not None:
-            waited = now_ms - self._last_ms
-            if offsets < self._min_offsets and waited < self._max_delay_ms:
-                return True
+        waited = now_ms - self._last_ms
+        if offsets < self._min_offsets and waited < self._max_delay_ms:
+            return True
         self._last_ms = now_ms
         return False

@@ -30,9 +30,9 @@ from pyspark_barnabas.reading.topic_identity import has_id
 logger = logging.getLogger(__name__)
 
 _POLL_MS = 500
-# A task reads one partition, so it can afford larger answers than a consumer of many. But what
-# follows a short range would be fetched and decoded for nothing. Its records are taken to be small,
-# because more requests cost less than that.
+# A task reads one partition, so it can afford larger responses than a consumer of many. For a short
+# range, most of such a response would be fetched and decoded in vain. The assumed record size is
+# small: if records are larger, a few more requests cost less than records that are not needed.
 _MOST_FETCH_BYTES = 4 * 1024 * 1024
 _LEAST_FETCH_BYTES = 256 * 1024
 _BYTES_PER_OFFSET = 128
@@ -55,7 +55,7 @@ def read_range(options: ReadOptions, planned: OffsetRange) -> Iterator[Any]:
 
 
 def fetch_bytes(offsets: int) -> int:
-    """How much to ask for at once to read so many offsets."""
+    """The `max_partition_fetch_bytes` for a range of so many offsets."""
     return min(max(offsets * _BYTES_PER_OFFSET, _LEAST_FETCH_BYTES), _MOST_FETCH_BYTES)
 
 

@@ -6,9 +6,9 @@ The first part is what Spark's Kafka source writes: the next offset to read of e
 ids show that a topic was deleted and created again (KIP-516): its offsets then mean other records.
 No topic's name begins with @.
 
-The end of a query's first batch also has "began": where that batch begins. Spark keeps the ends of
-batches only. It asks for the start of the first one again whenever it plans it, also after a
-restart, and the answer may be another by then.
+The end of a query's first batch also has "began": where that batch begins. Spark stores only the
+ends of batches. Whenever it plans the first one, also after a restart, it asks again where the
+query starts, and the answer may have changed.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ class StreamOffsets:
 
     @classmethod
     def from_json(cls, found: Any) -> "StreamOffsets":
-        """Raises PlanError for what is not from `to_json`."""
+        """Raises PlanError for anything that `to_json` has not written."""
         try:
             ours = found[_OURS]
             began = ours.get("began")

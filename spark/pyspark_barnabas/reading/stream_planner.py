@@ -84,7 +84,7 @@ class StreamPlanner:
         self._target = StreamOffsets(ends, assigned.topic_ids, "")
 
     async def latest(self, start: StreamOffsets, unlimited: bool = False) -> StreamOffsets:
-        """Where the next batch ends; `start` itself if the batch is held back, or has nothing.
+        """Where the next batch ends; `start` itself if the batch is held back, or is empty.
 
         Raises DataLossError if a topic of the query was deleted, or deleted and created again.
         """
@@ -123,7 +123,7 @@ class StreamPlanner:
         if self._target is not None:
             self._check_target(start, end)
         if end.began is not None:
-            # What Spark says is where a new query would begin now.
+            # Spark has passed where a new query would begin now.
             start = StreamOffsets(end.began, end.topic_ids, end.group_id)
         known = self._of_same_topics(start, end.topic_ids)
         self._report_deleted(known, end.offsets)
@@ -162,11 +162,11 @@ class StreamPlanner:
         return _Reach(starts, self._not_below(starts, ends), topic_ids)
 
     def _within_target(self, assigned: Assigned, known: Offsets) -> dict[TopicPartition, int]:
-        """The ends of Trigger.AvailableNow, but none below where the query has come to.
+        """The ends of Trigger.AvailableNow, but none below the position of the query.
 
-        The target's offsets mean other records in a topic that was created again since. What it
-        does not have was added since, or the broker that was asked for it knew less: that has
-        nothing to read now.
+        In a topic that was created again since, the target's offsets mean other records. A
+        partition that the target lacks was added since, or the asked broker did not know it yet:
+        nothing is read from it now.
         """
         assert self._target is not None
         target = self._target

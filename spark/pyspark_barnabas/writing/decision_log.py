@@ -31,7 +31,7 @@ class _Read:
     states: dict[str, JobState] = field(default_factory=dict)
 
 
-# By bootstrap servers, the topic's id, and partition: a topic of the same name is another one.
+# By bootstrap servers, topic id and partition: a topic created again has the same name.
 Cache = dict[tuple[str, str, int], _Read]
 _CACHE: Cache = {}
 

@@ -1,7 +1,7 @@
 """The topic of decisions, as a topic: how it is created, and which one cannot keep decisions.
 
-Another may have created it, or changed its settings. A decision that is lost later is a batch that
-is written twice, so such a topic is refused before anything is written.
+Someone else may have created it, or changed its settings. If a decision is lost, its batch is
+written twice. So a topic that may lose one is refused before anything is written.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Safety:
 
 
 async def create(admin: Admin, topic: str) -> str:
-    """Create the topic, unless it exists by now; returns why that is not possible yet, or ""."""
+    """Create the topic unless it exists; returns why that is not possible yet, or ""."""
     wanted = await _safety(admin)
     configs = _CONFIGS | {"min.insync.replicas": str(wanted.in_sync)}
     try:
@@ -98,12 +98,20 @@ async def _described(admin: Admin, topic: str) -> tuple[TopicMetadata, dict[str,
 
 
 async def _safety(admin: Admin) -> Safety:
-    """From the first broker that answers: one that has died is registered for a while."""
-    *others, last = (await admin.describe_cluster()).brokers
-    for broker in others:
+    """From the first broker that answers: one that has died stays registered for a while."""
+    *others, last = await _broker_ids(admin)
+    for broker_id in others:
         with suppress(BarnabasError):
-            return await _safety_of(admin, broker.broker_id)
-    return await _safety_of(admin, last.broker_id)
+            return await _safety_of(admin, broker_id)
+    return await _safety_of(admin, last)
+
+
+async def _broker_ids(admin: Admin) -> list[int]:
+    """Asked again while there is none: the broker that is asked has just started."""
+    while True:
+        if brokers := (await admin.describe_cluster()).brokers:
+            return [broker.broker_id for broker in brokers]
+        await asyncio.sleep(_PAUSE_SECONDS)
 
 
 async def _safety_of(admin: Admin, broker_id: int) -> Safety:

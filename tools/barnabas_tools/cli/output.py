@@ -16,7 +16,7 @@ from barnabas_tools.cli.settings import Settings
 
 Row = Mapping[str, Any]
 
-# Wide enough that no cell is ever cut: a terminal wraps lines that are longer than its own.
+# Wide enough that no cell is ever cut: a terminal wraps the lines that are too long for it.
 _UNLIMITED_WIDTH = 10_000
 
 

@@ -107,8 +107,7 @@ def run_until_interrupted(work: Coroutine[Any, Any, None]) -> None:
 
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, end, KeyboardInterrupt())
-        if stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode):
-            # A pipe that is written to becomes readable only when its reader has closed it.
+        if _stdout_is_a_pipe():
             loop.add_reader(sys.stdout.fileno(), end, BrokenPipeError())
         try:
             await task
@@ -124,10 +123,13 @@ def run_until_interrupted(work: Coroutine[Any, Any, None]) -> None:
 
 def check_reader() -> None:
     """Raise BrokenPipeError if stdout is a pipe whose reader has closed it."""
-    descriptor = sys.stdout.fileno()
-    # As above: such a pipe is readable.
-    if stat.S_ISFIFO(os.fstat(descriptor).st_mode) and select.select([descriptor], [], [], 0)[0]:
+    if _stdout_is_a_pipe() and select.select([sys.stdout.fileno()], [], [], 0)[0]:
         raise BrokenPipeError
+
+
+def _stdout_is_a_pipe() -> bool:
+    """Whether it is one: its writing end becomes readable once the reader has closed the pipe."""
+    return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
 
 
 async def in_any_case(cleaning_up: Coroutine[Any, Any, None]) -> None:
@@ -165,7 +167,7 @@ def parse_partition(text: str) -> TopicPartition:
 
 
 def is_int32(text: str) -> bool:
-    """Whether a text is a number from 0 that requests can hold, in ASCII digits."""
+    """Whether a text is a non-negative 32-bit integer in ASCII digits."""
     return text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _MAX_INT32
 
 

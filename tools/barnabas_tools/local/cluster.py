@@ -353,7 +353,7 @@ def _check_same(existing: ClusterLayout, brokers: int | None, port: int | None) 
 
 
 def _check_given(config: Mapping[str, str]) -> None:
-    """Refuse settings that would be the same for every broker, and must not be."""
+    """Refuse the settings that the cluster chooses for each broker."""
     for name in DECIDED:
         if name in config:
             raise ClusterError(f"a local cluster chooses {name} itself; it cannot be set")

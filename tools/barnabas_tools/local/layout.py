@@ -18,7 +18,7 @@ LAYOUT_FILE = "cluster.json"
 INTERNAL_PORT_DISTANCE = 10_000
 MAX_PORT = 65_535
 
-# Settings that each broker of a local cluster has its own values of, or that must agree.
+# Settings that the local cluster chooses: they differ between brokers, or must agree with others.
 DECIDED = (
     "advertised.listeners",
     "broker.id",

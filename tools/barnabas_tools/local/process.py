@@ -112,8 +112,8 @@ class ProcessRecord:
 def uninterrupted() -> Iterator[None]:
     """Ignore Ctrl-C and termination in the block: an impatient second one must leave no process.
 
-    Only the main thread is ever interrupted. Blocking the signals would not do: another thread gets
-    them then, and the main thread handles them.
+    Only the main thread is ever interrupted. A signal mask is not enough: another thread then
+    receives the signal, and Python runs the handler in the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -85,7 +85,8 @@ def verify(
     print_rows(settings, _VERIFY_COLUMNS, rows)
     faults = [f"{check.directory.name}: {fault}" for check in checks for fault in check.faults]
     if not settings.json:
-        print("".join(f"{printable(fault)}\n" for fault in faults), end="")
+        for fault in faults:
+            print(printable(fault))
     if faults:
         raise typer.Exit(1)
 
