@@ -159,7 +159,7 @@ FAILOVER = Section(
             "simulation/test_controller_failover.py::test_the_writes_of_an_old_controller_are_refused",
         ),
         opposite(
-            "What an earlier term of the session left",
+            "A `/controller` that an earlier term of the session left behind",
             "controller.py",
             "        elif self._active is None and not await depose(self._store, current):\n",
             "        elif self._active is None and not await self._store.remove('/controller'):\n",

@@ -66,7 +66,7 @@ def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path, inside: str)
     (tmp_path / "file").touch()
     cluster = LocalCluster(tmp_path / "file" / inside)
     assert not cluster.complete
-    with pytest.raises(ClusterError, match="file.* cannot be made: (Not a|File exists)"):
+    with pytest.raises(ClusterError, match="file.* cannot be created: (Not a|File exists)"):
         cluster.start()
 
 

@@ -34,7 +34,7 @@ class Key(Generic[T]):
     def read(self, text: str) -> T:
         """The value of `text`; raises InvalidConfig with the key, the text and what is allowed."""
         if "\0" in text:
-            raise InvalidConfig(f"{self.name}={text!r}: must not have a null character")
+            raise InvalidConfig(f"{self.name}={text!r}: must not contain a null character")
         try:
             return self.parse(text.strip())
         except ValueError as error:

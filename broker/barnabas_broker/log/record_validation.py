@@ -89,7 +89,7 @@ class Unpacking:
             return
         error = ThrottlingQuotaExceededError if self._earlier else RecordListTooLargeError
         raise error(
-            f"the compressed batches before this one unpack to {self._spent} bytes; the most for"
+            f"the compressed batches before this one unpack to {self._spent} bytes; the limit for"
             f" one request is {MAX_UNPACKED_IN_REQUEST}"
         )
 

@@ -112,7 +112,7 @@ def check_replicated(records: Buffer, log_end_offset: int) -> list[CheckedBatch]
             expected = header.next_offset
         else:
             if len(view) and not checked:  # else the same fetch would be repeated forever
-                raise CorruptBatch(f"{len(view)} bytes, and not one whole batch")
+                raise CorruptBatch(f"{len(view)} bytes that are not one whole batch")
             return checked
     except CorruptBatch as error:
         raise CorruptMessageError(str(error)) from error

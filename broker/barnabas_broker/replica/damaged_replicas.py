@@ -152,7 +152,7 @@ class DamagedReplicas:
         self._report(
             damage,
             partition.topic_partition,
-            f"this replica refuses its role and leaves the ISR {list(in_sync)}, then its log is"
+            f"this replica refuses its role and leaves the ISR {list(in_sync)}; then its log is"
             " truncated",
             leader_epoch=partition_state.leader_epoch,
             isr=tuple(in_sync),

@@ -204,7 +204,7 @@ def _claim(value: dict[str, Any]) -> Claim:
 def _typed(value: Any, kind: type[T]) -> T:
     """The value; raises ValueError for another type, such as true for a number."""
     if type(value) is not kind:
-        raise ValueError(f"{value!r} is no {kind.__name__}")
+        raise ValueError(f"{value!r} is not of type {kind.__name__}")
     return value
 
 

@@ -174,4 +174,4 @@ def is_int32(text: str) -> bool:
 def check_seconds(option: str, seconds: float) -> None:
     """Raise UsageFailed unless it is a time, 0 s or longer."""
     if not seconds >= 0:  # `nan` is not
-        raise UsageFailed(f"{option} wants a number of seconds, 0 or more")
+        raise UsageFailed(f"{option} must be a number of seconds, 0 or more")

@@ -309,7 +309,7 @@ class LocalCluster:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            text = f"the folder {self.directory} cannot be made: {error.strerror}"
+            text = f"the folder {self.directory} cannot be created: {error.strerror}"
             raise ClusterError(text) from None
         with exclusive(self.directory / LOCK_FILE):
             yield

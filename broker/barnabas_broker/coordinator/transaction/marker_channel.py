@@ -146,7 +146,9 @@ class MarkerChannel:
         except (TransportError, KafkaError) as error:
             logger.debug("transaction markers to broker %d, again: %s", broker_id, error)
         except Exception:
-            logger.exception("transaction markers to broker %d, again", broker_id)
+            logger.exception(
+                "sending transaction markers to broker %d failed; they are sent again", broker_id
+            )
         # Not in a `finally`: that would also run in a task that is thrown away with its loop.
         self._busy.discard(broker_id)
         self._send_later()

@@ -178,7 +178,7 @@ def reset_offsets(
         raise UsageFailed("name either --topic or --all-topics")
     settings = settings_of(context)
     if export and settings.json:
-        raise UsageFailed("--export prints lines of text: it contradicts --output json")
+        raise UsageFailed("--export prints lines of text and cannot be used with --output json")
     rows = run_admin(
         settings,
         lambda admin: _reset(admin, name, topic or (), target, execute, storage.value),

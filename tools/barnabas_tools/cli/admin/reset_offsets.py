@@ -130,7 +130,7 @@ def read(file: Path) -> "dict[TopicPartition, int]":
                 f"{file} wants lines topic,partition,offset, not {line[:80]!r}"
             ) from None
     if not found:
-        raise UsageFailed(f"{file} holds no line topic,partition,offset")
+        raise UsageFailed(f"{file} has no line of the form topic,partition,offset")
     return found
 
 

@@ -204,7 +204,7 @@ def _tell_of_deletion(settings: Settings, found: "DeletedTopic") -> None:
         brokers = ", ".join(map(str, found.waits_for))
         note(
             f"the deletion of {found.topic} ends when each of these brokers is back: {brokers};"
-            " the topic cannot be created again before"
+            " until then the topic cannot be created again"
         )
 
 

@@ -143,7 +143,7 @@ def logs(
     from barnabas_tools.local.log_tail import follow_file, last_lines
 
     if settings_of(context).json:
-        raise UsageFailed("logs are lines of text: they contradict --output json")
+        raise UsageFailed("logs are lines of text and cannot be printed with --output json")
     with _one_line_failures():
         path = _find(directory).broker(broker).log_file
     try:

@@ -122,7 +122,7 @@ def split_line(line: bytes, separator: bytes | None, number: int) -> tuple[bytes
         return None, line
     key, found, value = line.partition(separator)
     if not found:
-        raise CommandFailed(f"line {number} holds no key separator {os.fsdecode(separator)!r}")
+        raise CommandFailed(f"line {number} has no key separator {os.fsdecode(separator)!r}")
     return key, value
 
 
