@@ -1,6 +1,7 @@
 """The faults of a simulated broker's process and machine, one at a time."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -22,6 +23,12 @@ def simulate(scenario: Scenario) -> None:
     run(main(), seed=1, max_time=600)
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
 def registered(cluster: SimulatedCluster, broker_id: int) -> int | None:
     """Return the broker's epoch in ZooKeeper; None while it is not registered."""
     node = cluster.zookeeper.tree.find(znodes.broker_path(broker_id))
@@ -39,6 +46,27 @@ def test_a_paused_broker_goes_on_with_its_session_or_takes_a_new_one(seconds: fl
         await asyncio.sleep(3)
         assert (registered(cluster, 2) == before) is (seconds < 6)
         assert registered(cluster, 2) is not None
+
+    simulate(scenario)
+
+
+def test_a_broker_that_is_paused_while_it_registers_again_registers_afterwards() -> None:
+    """Its session ended in the pause, and with it the answer to its registration."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        cluster.pause(2)
+        await asyncio.sleep(8)
+        catch_up = cluster.zookeeper.lag(cluster.host(2), 7.0, random.Random(1))
+        assert catch_up is not None
+        cluster.resume(2)
+        await until(lambda: registered(cluster, 2) is not None)
+        cluster.pause(2)
+        await asyncio.sleep(15)
+        assert registered(cluster, 2) is None
+        cluster.resume(2)
+        catch_up()
+        await until(lambda: registered(cluster, 2) is not None)
+        assert cluster.exits == []
 
     simulate(scenario)
 

@@ -6,6 +6,7 @@ and sets its data, because ZooKeeper returns the czxid only when data are set.
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from barnabas_common.runtime import Randomness, new_uuid
 
@@ -42,18 +43,19 @@ async def register_broker(
     stays, and EndpointTaken if another registered broker advertises one of this broker's addresses.
     """
     await _check_endpoints(store, broker)
-    try:
-        async with asyncio.timeout(wait_seconds if wait_seconds > 0 else None):
-            while True:
-                epoch = await _try_register(store, broker, now_ms, previous_session_id)
-                if epoch is not None:
-                    logger.info("broker %d registered, epoch %d", broker.broker_id, epoch)
-                    return epoch
-                if wait_seconds <= 0:
-                    raise _duplicate(broker)
+    waiting_ends = asyncio.get_running_loop().time() + wait_seconds
+    while True:
+        epoch = await _try_register(store, broker, now_ms, previous_session_id)
+        if epoch is not None:
+            logger.info("broker %d registered, epoch %d", broker.broker_id, epoch)
+            return epoch
+        if asyncio.get_running_loop().time() >= waiting_ends:
+            raise _duplicate(broker)
+        # Only this wait has a limit: a process that was paused must not stop waiting for an answer
+        # that is about to come, and after the wait it looks once more.
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(waiting_ends):
                 await _until_deleted(store, znodes.broker_path(broker.broker_id))
-    except TimeoutError:
-        raise _duplicate(broker) from None
 
 
 async def reregister(store: Store, broker: znodes.Broker, now_ms: int) -> int:
