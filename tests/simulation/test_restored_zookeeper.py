@@ -132,6 +132,14 @@ async def restart_controller(scene: Scene) -> None:
     await scene.cluster.serving()
 
 
+async def stop(scene: Scene, broker_id: int) -> None:
+    """Stop a broker in order, and wait for another leader than it."""
+    await scene.cluster.stop_broker(broker_id)
+    async with asyncio.timeout(SECONDS_TO_HEAL):
+        while scene.leader() in (broker_id, -1):
+            await asyncio.sleep(0.05)
+
+
 # ---- one number written back
 
 
@@ -148,6 +156,37 @@ def test_a_state_written_back_is_elected_above_what_the_replicas_hold(seed: int)
         assert scene.events(EventKind.EPOCH_RAISED)
 
     in_a_cluster(test, seed)
+
+
+@pytest.mark.parametrize("leaves", ["the leader in ZooKeeper", "the leader in fact"])
+def test_an_election_while_the_refusals_settle_names_no_second_leader_for_an_epoch(
+    leaves: str,
+) -> None:
+    async def test(scene: Scene) -> None:
+        cluster, path = scene.cluster, znodes.state_path(TP)
+        old, before = data(cluster, path), scene.leader()
+        await stop(scene, before)
+        await scene.produce()
+        led = state.partition_states(cluster)[TP].state
+        cluster.start_broker(before)
+        await scene.whole()
+
+        cluster.zookeeper.put(path, old)
+        cluster.zookeeper.delete(znodes.CONTROLLER)
+        async with asyncio.timeout(SECONDS_TO_HEAL):
+            while len(scene.events(EventKind.REQUEST_FENCED)) < 3:
+                await asyncio.sleep(0.01)
+        leaving = before if leaves == "the leader in ZooKeeper" else led.leader
+        await stop(scene, leaving)
+        named = {led.leader_epoch: led.leader}
+        for event in scene.events(EventKind.LEADER_ELECTED) + scene.events(EventKind.ISR_CHANGED):
+            epoch, leader = event.details.get("leader_epoch"), event.details.get("leader")
+            if event.topic_partition == TP and leader is not None:
+                assert named.setdefault(epoch, leader) == leader, event
+        cluster.start_broker(leaving)
+        await scene.check()
+
+    in_a_cluster(test)
 
 
 @pytest.mark.parametrize("deletes", [True, False], ids=["", "its deletion of /controller fails"])

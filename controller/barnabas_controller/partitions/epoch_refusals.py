@@ -23,7 +23,7 @@ from barnabas_controller.state.states import PartitionState
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 # The time to wait for the refusals of the other replicas: together they show which one has the
-# newest log.
+# newest log. Another election within this time already begins with what is known (`leadership.py`).
 SETTLE_SECONDS = 0.5
 
 
@@ -34,7 +34,7 @@ class EpochRefusals:
         self._term = term
         self._context = term.context
         self._partitions = partitions
-        self._held: dict[TopicPartition, dict[int, HeldRole]] = {}
+        self._held = self._context.held_roles
         self._epoch_behind = False
 
     def on_response(self, broker_id: int, response: Message) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from barnabas_common.messages.control import HeldRole
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.state.states import PartitionState, ReplicaState
@@ -39,7 +40,8 @@ class ControllerContext:
     `awaiting` has the time since when a partition waits for a better leader, and `absent` the time
     since when a broker has no registration. `given_up` are the absent brokers that were awaited
     long enough (`absence.py`). `refused` is what the last refused election of a partition was
-    decided from.
+    decided from. `held_roles` says what replicas hold that refused a role, by broker id, until a
+    leader is elected above it (`epoch_refusals.py`).
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -60,6 +62,7 @@ class ControllerContext:
     absent: dict[int, float] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)
     refused: dict[TopicPartition, tuple[object, ...]] = field(default_factory=dict)
+    held_roles: dict[TopicPartition, dict[int, HeldRole]] = field(default_factory=dict)
 
     # Brokers
 
