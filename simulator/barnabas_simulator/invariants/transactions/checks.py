@@ -100,10 +100,10 @@ class TransactionChecks:
         log, key = partition.log, partition.topic_partition
         if log is None or log.is_failed or image.end < replica.log_end or not image.batches:
             return
-        found = PartitionTransactions(image.batches)
         indexes = [segment.txn_index for segment in log.segments() if len(segment.txn_index)]
-        if not (found.markers or found.open or indexes):
+        if not indexes and all(batch.transaction is None for batch in image.batches):
             return
+        found = PartitionTransactions(image.batches)
         self._hold(key, rules.no_older_epoch, replica, image)
         highest = self._highest.get((replica.incarnation, key), 0)
         known_to = max(self._snapshot_of(replica, log, image), highest)
