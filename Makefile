@@ -11,6 +11,7 @@ PYTEST := $(PY) -m pytest
 QUICK := tests/unit tests/simulation
 CAMPAIGN := tests/campaign
 PARALLEL := $(PYTEST) -q --numprocesses auto --dist worksteal
+OTHERS := $(patsubst %,--ignore=%,$(QUICK) $(CAMPAIGN)) tests
 # Most of these wait, for processes and timeouts: three at a time, a file with its cluster in one.
 REAL := $(PYTEST) --numprocesses 3 --dist loadscope
 
@@ -32,8 +33,8 @@ demo: $(STAMP) java ## a real cluster, a real data set, the leader killed, nothi
 	$(PY) demo/flights.py
 
 check: lint ## lint, types, layers, unit tests and short simulations: what to run before a commit
-	@echo "every test can be imported"
-	@found=$$($(PYTEST) -qq --collect-only tests 2>&1) || { echo "$$found" | tail -n 40; exit 1; }
+	@echo "the other tests can be imported"
+	@found=$$($(PYTEST) -qq --collect-only $(patsubst %,--ignore=%,$(QUICK)) tests 2>&1) || { echo "$$found" | tail -n 40; exit 1; }
 	$(PARALLEL) -m "not slow" $(QUICK)
 
 format: $(STAMP) ## put the code in the project's format
@@ -48,11 +49,11 @@ lint: $(STAMP)
 
 test: $(STAMP) java ## everything but the long proofs; what cannot run here is skipped and says so
 	$(PARALLEL) -m "not slow" $(CAMPAIGN) $(QUICK)
-	$(REAL) -m "not slow" $(patsubst %,--ignore=%,$(QUICK) $(CAMPAIGN)) tests
+	$(REAL) -m "not slow" $(OTHERS)
 
 test-all: lint java ## everything
 	$(PARALLEL) $(CAMPAIGN) $(QUICK)
-	$(REAL) $(patsubst %,--ignore=%,$(QUICK) $(CAMPAIGN)) tests
+	$(REAL) $(OTHERS)
 
 simulate: $(STAMP) ## N=150 random schedules of whole clusters; SEED=... MODE=safety|liveness|steps
 	$(PY) -m barnabas_simulator.campaign run $(or $(N),150) --seed $(or $(SEED),0) \
