@@ -238,8 +238,8 @@ PRODUCE = Section(
         opposite(
             "A leader whose own log is damaged",
             "log/recovery/log_loader.py",
-            "if offset < checkpoint.high_watermark and (checkpoint.is_clean or checkpoint.is_unbroken):",
-            "if False:",
+            "    if not (checkpoint.is_clean or checkpoint.is_unbroken):\n",
+            "    if True:\n",
             "unit/test_log_damage.py::test_where_no_power_was_lost_nothing_committed_is_cut_off",
         ),
         opposite(

@@ -111,6 +111,13 @@ OFFSETS = Section(
             "unit/test_high_watermark_checkpoint.py::test_so_does_one_whose_end_was_lost_with_the_power",
         ),
         opposite(
+            "After the death of a process a start truncates",
+            "log/recovery/log_loader.py",
+            "    if checkpoint.is_clean or not is_torn:\n",
+            "    if checkpoint.is_clean:\n",
+            "unit/test_log_damage.py::test_nor_what_may_have_been_committed_since_the_checkpoint",
+        ),
+        opposite(
             "That checkpoint starts with the first LeaderAndIsr",
             "replica/replica_manager.py",
             '        self._tasks.repeat(self._look_for_offset_moves, INTERVAL_SECONDS, "offset moves")\n',

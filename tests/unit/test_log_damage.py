@@ -60,14 +60,33 @@ def test_later_segments_stay_too() -> None:
     assert world.disk.exists(f"{FOLDER}/{10:020}.log")
 
 
+@pytest.mark.parametrize(("offset", "field"), [(4, "records"), (9, "records"), (4, "length")])
+def test_nor_what_may_have_been_committed_since_the_checkpoint(offset: int, field: str) -> None:
+    """The death of a process leaves no other mark than a last batch that the file ends inside."""
+    world, _ = _written()
+    _spoil(world, offset)
+    if field == "length":
+        data = bytearray(world.disk.read_file(SEGMENT))
+        position = next(p for p, h in batches(data) if h.base_offset == offset)
+        data[position + 8] ^= 1  # 16 MiB more
+        world.disk.write_file(SEGMENT, bytes(data))
+    with pytest.raises(DamagedLogError, match=f"damaged at offset {offset}: batch at byte"):
+        world.open(LogCheckpoint(high_watermark=2, is_unbroken=True))
+
+
+@pytest.mark.parametrize("missing", [1, 20, 70])
+def test_a_torn_last_batch_is_cut_off(missing: int) -> None:
+    world, _ = _written()
+    world.disk.write_file(SEGMENT, world.disk.read_file(SEGMENT)[:-missing])
+    log = world.open(LogCheckpoint(high_watermark=2, is_unbroken=True))
+    assert log.log_end_offset == 9
+    assert log.cut_at_start
+
+
 @pytest.mark.parametrize(
     "checkpoint",
-    [
-        LogCheckpoint(high_watermark=10),
-        LogCheckpoint(high_watermark=4, is_unbroken=True),
-        LogCheckpoint(),
-    ],
-    ids=["power was lost", "not committed", "given up"],
+    [LogCheckpoint(high_watermark=10), LogCheckpoint()],
+    ids=["power was lost", "given up"],
 )
 def test_else_the_log_is_cut_at_the_damage(checkpoint: LogCheckpoint) -> None:
     world, _ = _written()

@@ -5,8 +5,8 @@ point is scanned, batch by batch with its checksum. The log ends before the firs
 torn, corrupt or missing; the rest is removed, later segments included. The same scan rebuilds the
 indexes and leader epochs above the recovery point.
 
-A log that would end below its high watermark, although no power loss explains it, is not changed:
-its broker must leave the ISR first.
+A log that would lose whole batches, although no power loss explains it, is not changed: its broker
+must leave the ISR first.
 
 Runs off the event loop. I/O errors are OSError.
 """
@@ -28,7 +28,7 @@ from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
 from barnabas_broker.log.errors import DamagedLogError, MalformedCheckpoint
 from barnabas_broker.log.index import offset_index, time_index, transaction_index
 from barnabas_broker.log.recovery.compaction_files import settle_compaction
-from barnabas_broker.log.segment.batch_scan import verified_batches
+from barnabas_broker.log.segment.batch_scan import TornBatch, verified_batches
 from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET
 from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
 from barnabas_broker.log.segment.segment_files import DELETED_SUFFIX, LOG_SUFFIX
@@ -255,13 +255,21 @@ def first_to_recover(bases: Sequence[int], recovery_point: int) -> int:
     return max(0, sum(base < recovery_point for base in bases) - 1)
 
 
-def _check_may_end(offset: int, checkpoint: LogCheckpoint, fault: str) -> None:
-    """Raise DamagedLogError if the log must not end at `offset`."""
-    if offset < checkpoint.high_watermark and (checkpoint.is_clean or checkpoint.is_unbroken):
-        raise DamagedLogError(
-            f"it is damaged at offset {offset}, below its high watermark"
-            f" {checkpoint.high_watermark}: {fault}"
-        )
+def _check_may_end(
+    offset: int, checkpoint: LogCheckpoint, fault: str, is_torn: bool = False
+) -> None:
+    """Raise DamagedLogError if the log must not end at `offset`.
+
+    The high watermark may have risen since it was written to the checkpoint. So without a power
+    loss only the batch that a process was writing when it died may go: the file ends inside it.
+    """
+    if not (checkpoint.is_clean or checkpoint.is_unbroken):
+        return
+    if offset < checkpoint.high_watermark:
+        where = f"below its high watermark {checkpoint.high_watermark}"
+        raise DamagedLogError(f"it is damaged at offset {offset}, {where}: {fault}")
+    if checkpoint.is_clean or not is_torn:
+        raise DamagedLogError(f"it is damaged at offset {offset}: {fault}")
 
 
 def _recover(
@@ -291,7 +299,8 @@ def _recover(
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
     except CorruptBatch as error:
         fault = str(error)
-        _check_may_end(segment.next_offset, checkpoint, fault)
+        is_torn = isinstance(error, TornBatch) and not seal
+        _check_may_end(segment.next_offset, checkpoint, fault, is_torn)
     if seal:
         segment.seal()
     else:

@@ -29,6 +29,11 @@ _PLACE = struct.Struct(">qi4xb6xi")
 """The start of a header, as far as readers need it: base offset, length, magic, last offset
 delta."""
 PLACE_SIZE = _PLACE.size
+_MAGIC_POSITION = 16
+
+
+class TornBatch(CorruptBatch):
+    """The file ends inside its last batch, as the death of a process leaves it."""
 
 
 class Cut(NamedTuple):
@@ -111,8 +116,9 @@ def verified_batches(
     """Position and header of every batch of a file; checksums are verified.
 
     Raises:
-        CorruptBatch: at the first one that is incomplete, damaged, or whose offsets cannot be
-            right, see `in_order`.
+        TornBatch: the last one is incomplete.
+        CorruptBatch: at the first one that is damaged, or whose offsets cannot be right, see
+            `in_order`.
     """
     return in_order(_verified(file), expected_offset, end_offset)
 
@@ -123,14 +129,42 @@ def _verified(file: File) -> Iterator[tuple[int, BatchHeader]]:
     while position < end:
         if position + HEADER_SIZE > start + len(chunk):
             chunk, start = file.read(position, _RECOVERY_BYTES), position
+        if end - position < HEADER_SIZE:
+            raise TornBatch(f"batch at byte {position}: {end - position} bytes, less than a header")
         header = parse_header(chunk, position - start)
         if position + header.size > end:
-            raise CorruptBatch(
-                f"batch at byte {position} is incomplete: {end - position} of {header.size} bytes"
-            )
+            found = f"{end - position} of {header.size} bytes"
+            if _has_batch_after(file, position, end):
+                raise CorruptBatch(f"batch at byte {position}: wrong length, {found}")
+            raise TornBatch(f"batch at byte {position} is incomplete: {found}")
         if position + header.size > start + len(chunk):
             chunk = file.read(position, max(_RECOVERY_BYTES, header.size))
             start = position
         check_crc(chunk, position - start, header)
         yield position, header
         position += header.size
+
+
+def _has_batch_after(file: File, position: int, end: int) -> bool:
+    """Whether a whole batch with the right checksum begins behind `position`."""
+    while position + HEADER_SIZE < end:
+        chunk = file.read(position, min(_RECOVERY_BYTES, end - position))
+        magic_at = chunk.find(MAGIC, _MAGIC_POSITION + 1)
+        while magic_at >= 0:
+            start = magic_at - _MAGIC_POSITION
+            if _is_batch(file, chunk, start, position, end):
+                return True
+            magic_at = chunk.find(MAGIC, magic_at + 1)
+        position += max(1, len(chunk) - HEADER_SIZE)
+    return False
+
+
+def _is_batch(file: File, chunk: bytes, start: int, chunk_position: int, end: int) -> bool:
+    try:
+        header = parse_header(chunk, start)
+        if chunk_position + start + header.size > end:
+            return False
+        check_crc(file.read(chunk_position + start, header.size), 0, header)
+    except CorruptBatch:
+        return False
+    return True
