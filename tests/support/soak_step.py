@@ -12,6 +12,7 @@ from dataclasses import dataclass
 LIMIT_SECONDS = 2 * 3600.0
 GRACE_SECONDS = 60.0  # for pytest to stop its clusters
 PASSED = "passed"
+_SIGNALS = signal.SIGINT, signal.SIGTERM
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,19 @@ def run_step(command: Sequence[str], limit: float = LIMIT_SECONDS) -> Step:
     After Ctrl-C, and after `limit` seconds, it may end what it has started before it is killed.
     """
     began, how, was_interrupted = time.monotonic(), "", False
+    try:
+        with _interrupted_afterwards():
+            process = _start(command)
+        output, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        how, output = f"stopped after {limit:.0f} s", _stop(process)
+    except KeyboardInterrupt:
+        was_interrupted, how, output = True, "interrupted", _stop(process)
+    how = how or _end_of(process.returncode)
+    return Step(output, how, was_interrupted, time.monotonic() - began)
+
+
+def _start(command: Sequence[str]) -> "subprocess.Popen[str]":
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -44,14 +58,7 @@ def run_step(command: Sequence[str], limit: float = LIMIT_SECONDS) -> Step:
         start_new_session=True,
     )
     threading.Thread(target=_end_group_with, args=(process,), daemon=True).start()
-    try:
-        output, _ = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        how, output = f"stopped after {limit:.0f} s", _stop(process)
-    except KeyboardInterrupt:
-        was_interrupted, how, output = True, "interrupted", _stop(process)
-    how = how or _end_of(process.returncode)
-    return Step(output, how, was_interrupted, time.monotonic() - began)
+    return process
 
 
 def _stop(process: "subprocess.Popen[str]") -> str:
@@ -83,12 +90,25 @@ def _end_of(code: int) -> str:
 
 
 @contextmanager
-def interrupts() -> Iterator[None]:
-    """SIGINT and SIGTERM raise KeyboardInterrupt in the block, even if a shell ignores SIGINT."""
-    numbers = signal.SIGINT, signal.SIGTERM
-    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+def _interrupted_afterwards() -> Iterator[None]:
+    """A Ctrl-C in the block is raised at its end: else a process that has just started is lost."""
+    arrived: list[int] = []
+    before = {n: signal.signal(n, lambda number, _: arrived.append(number)) for n in _SIGNALS}
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if arrived:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def interrupts() -> Iterator[None]:
+    """SIGINT and SIGTERM raise KeyboardInterrupt in the block, even if a shell ignores SIGINT."""
+    before = [signal.signal(number, signal.default_int_handler) for number in _SIGNALS]
+    try:
+        yield
+    finally:
+        for number, handler in zip(_SIGNALS, before, strict=True):
             signal.signal(number, handler)

@@ -2,11 +2,13 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
@@ -15,7 +17,7 @@ from barnabas_simulator.campaign.replay_file import Replay
 
 from tests.support import soak
 from tests.support.soak import KILL_TESTS, SCHEDULES, Soak, campaign_command, kill_command, main
-from tests.support.soak_step import run_step
+from tests.support.soak_step import interrupts, run_step
 
 ROOT = Path(__file__).parents[2]
 FIRST = 100
@@ -144,13 +146,10 @@ def test_output_that_cannot_be_kept_is_printed(
 # ---- Ctrl-C
 
 WAITING = """
-import signal, sys
-def stop(*_):
-    print("interrupted after 12 of 50 runs, 130 acknowledged records, {violations} violations")
-    sys.exit(130)
-signal.signal(signal.SIGINT, stop)
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # none is missed before the wait for it
 open({ready!r}, "w").close()
-signal.pause()
+signal.sigwait([signal.SIGINT])
 """
 
 
@@ -169,7 +168,9 @@ def interrupt_when(ready: Path) -> None:
 def test_ctrl_c_ends_what_runs_and_reports(violations: int, code: int, tmp_path: Path) -> None:
     ready, root = tmp_path / "ready", tmp_path / "soak"
     interrupt_when(ready)
-    waiting = WAITING.format(ready=str(ready), violations=violations)
+    waiting = WAITING.format(ready=str(ready))
+    told = f"interrupted after 12 of 50 runs, 130 acknowledged records, {violations} violations"
+    waiting += f"print({told!r}); exit(130)"
     assert soaked(root, 9, [GOOD, waiting], [GOOD_TESTS]) == code
     said = report(root)
     assert ", interrupted\n" in said and "0 failed campaigns and rounds" in said
@@ -179,10 +180,23 @@ def test_ctrl_c_ends_what_runs_and_reports(violations: int, code: int, tmp_path:
 def test_a_test_that_had_failed_before_ctrl_c_counts(tmp_path: Path) -> None:
     ready, root = tmp_path / "ready", tmp_path / "soak"
     interrupt_when(ready)
-    waiting = "import signal\ntry:\n    open({!r}, 'w').close(); signal.pause()\n"
-    waiting += "except KeyboardInterrupt:\n    print('FAILED tests/x.py::test_kill'); exit(2)"
-    assert soaked(root, 9, [GOOD], [waiting.format(str(ready))]) == 1
+    waiting = WAITING.format(ready=str(ready)) + "print('FAILED tests/x.py::test_kill'); exit(2)"
+    assert soaked(root, 9, [GOOD], [waiting]) == 1
     assert "kill tests, round 1: interrupted; output: " in report(root)
+
+
+def test_ctrl_c_while_a_command_starts_ends_that_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(subprocess.Popen[str]):
+        def __init__(self, *args: Any, **settings: Any) -> None:
+            super().__init__(*args, **settings)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    began = time.monotonic()
+    with interrupts():
+        step = run_step(["sleep", "60"])
+    assert step.was_interrupted
+    assert time.monotonic() - began < 30
 
 
 def test_what_does_not_end_in_time_is_stopped_with_all_it_has_started() -> None:
