@@ -133,6 +133,12 @@ def test_what_is_left_to_the_compiled_codec():
         assert by_numpy(left) is None
 
 
+def test_an_offset_below_that_of_the_batch_is_left_to_the_compiled_codec():
+    bad = bytearray(plain.build([(NOW, None, b"value", [])] * 20))
+    bad[HEADER_SIZE + 3] = 1  # the first record's offset delta: -1
+    assert by_numpy(bytes(bad), crcs=False) is None
+
+
 @unhurried
 @given(st.data())
 def test_damage_is_never_taken_for_records(data: Any):

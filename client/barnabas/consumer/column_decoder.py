@@ -189,7 +189,7 @@ def _columns(plain: bytes, found: list[_Batch], from_offset: int, end_offset: in
     value_lengths, value_places = _varints(array, key_places + np.maximum(key_lengths, 0))
     place = value_places + np.maximum(value_lengths, 0)
     _check((place + 1 == ends) & (array[place] == 0))  # no headers: one byte, 0
-    _check((key_lengths >= -1) & (value_lengths >= -1))
+    _check((key_lengths >= -1) & (value_lengths >= -1) & (offset_deltas >= 0))
     offsets = np.repeat([batch.header.base_offset for batch in found], counts) + offset_deltas
     _check(offsets[1:] > offsets[:-1])
     chosen = slice(*np.searchsorted(offsets, (from_offset, end_offset)))
