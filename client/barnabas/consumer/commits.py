@@ -14,10 +14,12 @@ from barnabas_common.errors import (
     ClientError,
     ClosedError,
     RebalanceInProgressError,
+    UnknownTopicOrPartitionError,
 )
 from barnabas_common.runtime import TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas.cluster.cluster import UNKNOWN_TOPIC_GRACE
 from barnabas.group.config import GroupConfig
 from barnabas.group.coordinator import GroupCoordinator
 from barnabas.group.member import GroupMember
@@ -25,6 +27,7 @@ from barnabas.group.offsets import (
     CommitFailedError,
     OffsetAndMetadata,
     Offsets,
+    OnFailure,
     commit,
     commit_failure,
     commit_once,
@@ -42,13 +45,14 @@ _NOT_NOW = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 class _Wanted(NamedTuple):
     """A commit in the queue, and the generation that it was made in.
 
-    `timeout` in seconds; None: a single attempt.
+    `timeout` in seconds; None: a single attempt. `on_failure` may end the attempts.
     """
 
     offsets: Offsets
     generation: Generation
     timeout: float | None
     outcome: asyncio.Future[BarnabasError | None]
+    on_failure: OnFailure
 
 
 class Commits:
@@ -85,6 +89,24 @@ class Commits:
         if failure is not None:
             raise failure
 
+    async def commit_what_exists(self, offsets: Offsets, timeout: float) -> None:
+        """The same, but a topic that stays unknown is not waited for, as it was deleted."""
+        clock = self._coordinator.cluster.clock
+        unknown_since: float | None = None
+
+        def failed(failure: BarnabasError) -> None:
+            nonlocal unknown_since
+            if not isinstance(failure, UnknownTopicOrPartitionError):
+                return
+            now = clock.monotonic()
+            unknown_since = now if unknown_since is None else unknown_since
+            if now - unknown_since >= UNKNOWN_TOPIC_GRACE:
+                raise failure
+
+        failure = await self._enqueue(offsets, timeout, failed)
+        if failure is not None:
+            raise failure
+
     def commit_async(self, offsets: Offsets, on_commit: OnCommit | None) -> None:
         """Sends them in the background, once; a newer commit makes up for one that failed."""
 
@@ -108,10 +130,14 @@ class Commits:
         )
 
     def _enqueue(
-        self, offsets: Offsets, timeout: float | None
+        self,
+        offsets: Offsets,
+        timeout: float | None,
+        on_failure: OnFailure = lambda failure: None,
     ) -> asyncio.Future[BarnabasError | None]:
         outcome = asyncio.get_running_loop().create_future()
-        self._queue.append(_Wanted(offsets, self._member.generation, timeout, outcome))
+        wanted = _Wanted(offsets, self._member.generation, timeout, outcome, on_failure)
+        self._queue.append(wanted)
         if not self._working:
             self._working = True
             self._tasks.spawn(self._work(), "commit")
@@ -142,7 +168,7 @@ class Commits:
         It is sent under the generation it was made in, or not at all: in a later one its partitions
         may be another member's.
         """
-        offsets, sent, timeout, _ = wanted
+        offsets, sent, timeout = wanted.offsets, wanted.generation, wanted.timeout
         member, config = self._member, self._config
         if member.state in _NOT_NOW and not self.leaving:
             raise RebalanceInProgressError("poll() until the group has rebalanced, then commit")
@@ -156,7 +182,7 @@ class Commits:
         if timeout is None:
             response = await commit_once(*arguments, config.request_timeout)
         else:
-            response = await commit(*arguments, timeout)
+            response = await commit(*arguments, timeout, wanted.on_failure)
         failure = commit_failure(response)
         if failure is None:
             self.stored.update(offsets)

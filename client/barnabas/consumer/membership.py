@@ -307,7 +307,7 @@ class Membership:
         offsets = moved(self._positions(), self.commits.stored) if auto else {}
         try:
             async with asyncio.timeout(timeout):
-                await self.commits.commit(offsets, timeout)
+                await self.commits.commit_what_exists(offsets, timeout)
         except BarnabasError as error:
             logger.warning("group %s: auto-commit failed: %s", self.config.group_id, error)
         except TimeoutError:

@@ -1,6 +1,6 @@
 """Committed offsets: how far a group has read, as its coordinator keeps it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from barnabas_common.errors import BarnabasError, InvalidArgumentError, error_for, raise_for
@@ -33,6 +33,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+OnFailure = Callable[[BarnabasError], None]
 
 
 class ConsumerGroupMetadata(NamedTuple):
@@ -110,11 +111,13 @@ def commit_failure(response: OffsetCommitResponse) -> tuple[int, BarnabasError] 
 
 async def commit(
     coordinator: GroupCoordinator, generation: Generation, instance_id: str, offsets: Offsets,
-    storage: str, timeout: float,
+    storage: str, timeout: float, on_failure: OnFailure = lambda failure: None,
 ) -> OffsetCommitResponse:  # fmt: skip
-    """Commit, and again until the coordinator accepts or refuses it."""
+    """Commit, and again until the coordinator accepts or refuses it, or `on_failure` raises."""
     request = commit_request(coordinator, generation, instance_id, offsets, storage)
-    response: OffsetCommitResponse = await coordinator.ask(request, timeout, commit_codes, COMMIT)
+    response: OffsetCommitResponse = await coordinator.ask(
+        request, timeout, commit_codes, COMMIT, on_failure
+    )
     return response
 
 

@@ -1,0 +1,79 @@
+"""Topics that are deleted while a consumer has read from them, and has not committed that yet."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from barnabas import Admin, Consumer
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.support.whole_cluster import send
+
+KEPT, GONE = TopicPartition("kept", 0), TopicPartition("gone", 0)
+
+Scenario = Callable[[SimulatedCluster, Admin], Awaitable[None]]
+
+
+def story(scenario: Scenario) -> None:
+    async def tell() -> None:
+        cluster = SimulatedCluster(seed=4)
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            for topic in (KEPT.topic, GONE.topic):
+                await admin.create_topic(topic, partitions=1, replication_factor=3)
+            await scenario(cluster, admin)
+
+    run(tell(), seed=4, max_time=1800.0)
+
+
+def reader(cluster: SimulatedCluster, **options: Any) -> Consumer:
+    return Consumer(
+        KEPT.topic,
+        GONE.topic,
+        group_id="g",
+        auto_offset_reset="earliest",
+        bootstrap_servers=cluster.bootstrap,
+        runtime=cluster.client_runtime("consumer"),
+        **options,
+    )
+
+
+async def read(consumer: Consumer, count: int) -> list[bytes | None]:
+    values: list[bytes | None] = []
+    while len(values) < count:
+        values += [record.value for record in await consumer.poll()]
+    return values
+
+
+def test_a_member_reads_on_when_one_of_its_topics_is_deleted() -> None:
+    """It committed the deleted topic's position for `max_poll_interval_ms` before it rejoined."""
+
+    async def scenario(cluster: SimulatedCluster, admin: Admin) -> None:
+        async with reader(cluster) as consumer:
+            for partition in (KEPT, GONE):
+                await send(cluster, partition, [b"before"])
+            assert await read(consumer, 2) == [b"before", b"before"]
+            await admin.delete_topics([GONE.topic])
+            await send(cluster, KEPT, [b"after"])
+            async with asyncio.timeout(15):
+                assert await read(consumer, 1) == [b"after"]
+                while GONE in consumer.assignment():
+                    await consumer.poll(timeout_ms=100)
+            assert (await consumer.committed([KEPT]))[KEPT] is not None
+
+    story(scenario)
+
+
+def test_a_consumer_closes_at_once_when_one_of_its_topics_is_deleted() -> None:
+    async def scenario(cluster: SimulatedCluster, admin: Admin) -> None:
+        consumer = await reader(cluster).start()
+        for partition in (KEPT, GONE):
+            await send(cluster, partition, [b"before"])
+        await read(consumer, 2)
+        await admin.delete_topics([GONE.topic])
+        async with asyncio.timeout(5):
+            await consumer.close()
+
+    story(scenario)
