@@ -251,16 +251,22 @@ class InGroup(Client):
 
     def _fetch_ahead_again(self, state: TopicPartitionState) -> None:
         """Drop what was fetched and not returned."""
-        epoch = state.position_epoch
-        state.seek(self._application_position(state))
-        state.position_epoch = epoch
+        record = self._next_pending(state)
+        if record is None:
+            state.rewind()
+        else:
+            state.go_on_from(record.offset, record.leader_epoch)
 
     def _application_position(self, state: TopicPartitionState) -> int:
         """The offset of the next record that the application gets."""
+        record = self._next_pending(state)
+        return state.position if record is None else record.offset
+
+    def _next_pending(self, state: TopicPartitionState) -> ConsumerRecord | None:
         for record in (*self._held, *self.pending):
             if record.topic_partition == state.topic_partition:
-                return record.offset
-        return state.position
+                return record
+        return None
 
     def _read_positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """How far the application has read, of every partition with a position."""
