@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from barnabas import Admin, Consumer
+from barnabas import Admin, Consumer, ConsumerRecord, Producer, ProducerRecord, exactly_once
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
@@ -75,5 +75,41 @@ def test_a_consumer_closes_at_once_when_one_of_its_topics_is_deleted() -> None:
         await admin.delete_topics([GONE.topic])
         async with asyncio.timeout(5):
             await consumer.close()
+
+    story(scenario)
+
+
+def test_an_exactly_once_loop_goes_on_when_one_of_its_topics_is_deleted() -> None:
+    """It repeated the commit of offsets that the coordinator refuses, without end."""
+
+    async def scenario(cluster: SimulatedCluster, admin: Admin) -> None:
+        await admin.create_topic("copies", partitions=1, replication_factor=3)
+        seen: list[tuple[str, bytes | None]] = []
+
+        async def transform(record: ConsumerRecord) -> list[ProducerRecord]:
+            seen.append((record.topic, record.value))
+            if len(seen) == 1:
+                assert record.topic == GONE.topic
+                await send(cluster, KEPT, [b"after"])
+                await admin.delete_topics([GONE.topic])
+            return [ProducerRecord("copies", record.value)]
+
+        await send(cluster, GONE, [b"before"])
+        exact: dict[str, Any] = {
+            "enable_auto_commit": False,
+            "isolation_level": "read_committed",
+        }
+        async with (
+            asyncio.timeout(30),
+            reader(cluster, **exact) as consumer,
+            Producer(
+                cluster.bootstrap,
+                transactional_id="copier",
+                runtime=cluster.client_runtime("producer"),
+            ) as producer,
+        ):
+            await exactly_once(consumer, producer, transform, idle_ms=10_000)
+            assert seen == [(GONE.topic, b"before"), (KEPT.topic, b"after")]
+            assert (await consumer.committed([KEPT]))[KEPT] is not None
 
     story(scenario)

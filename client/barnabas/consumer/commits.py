@@ -14,12 +14,10 @@ from barnabas_common.errors import (
     ClientError,
     ClosedError,
     RebalanceInProgressError,
-    UnknownTopicOrPartitionError,
 )
 from barnabas_common.runtime import TaskScope
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.cluster.cluster import UNKNOWN_TOPIC_GRACE
 from barnabas.group.config import GroupConfig
 from barnabas.group.coordinator import GroupCoordinator
 from barnabas.group.member import GroupMember
@@ -32,6 +30,7 @@ from barnabas.group.offsets import (
     commit_failure,
     commit_once,
     fetch_committed,
+    give_up_unknown,
 )
 from barnabas.group.states import COMMIT, Generation, MemberState, Reaction, reaction
 
@@ -91,19 +90,8 @@ class Commits:
 
     async def commit_what_exists(self, offsets: Offsets, timeout: float) -> None:
         """The same, but a topic that stays unknown is not waited for, as it was deleted."""
-        clock = self._coordinator.cluster.clock
-        unknown_since: float | None = None
-
-        def failed(failure: BarnabasError) -> None:
-            nonlocal unknown_since
-            if not isinstance(failure, UnknownTopicOrPartitionError):
-                return
-            now = clock.monotonic()
-            unknown_since = now if unknown_since is None else unknown_since
-            if now - unknown_since >= UNKNOWN_TOPIC_GRACE:
-                raise failure
-
-        failure = await self._enqueue(offsets, timeout, failed)
+        only_existing = give_up_unknown(self._coordinator.cluster.clock)
+        failure = await self._enqueue(offsets, timeout, only_existing)
         if failure is not None:
             raise failure
 
