@@ -241,7 +241,10 @@ class Membership:
         try:
             await self._give_up(given_up, lost)
         finally:
-            if self.member.state is MemberState.REVOKING:
+            # Others may read the partitions that stayed, if the generation was lost meanwhile: the
+            # next step gives them up.
+            lost_the_rest = not lost and self.member.generation.number < 0 and self._owned()
+            if self.member.state is MemberState.REVOKING and not lost_the_rest:
                 self.member.gave_up()
 
     async def _take(self) -> None:
@@ -257,8 +260,9 @@ class Membership:
         if revoked:
             await self._finish_commits(self.config.api_timeout)
             failure = await self._call(self.listener.on_partitions_revoked, revoked)
-        if self.member.state is not MemberState.ASSIGNING:
-            return  # the generation was lost meanwhile
+        if self.member.state is not MemberState.ASSIGNING:  # the generation was lost meanwhile
+            _raise(failure)
+            return
         self._assign(new)
         for tp in added:
             self.commits.stored.pop(tp, None)
