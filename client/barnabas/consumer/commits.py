@@ -69,7 +69,7 @@ class Commits:
         self._coordinator = coordinator
         self._member = member
         self._queue: deque[_Wanted] = deque()
-        self._working = False
+        self._working = self._closed = False
         self._tasks = TaskScope("commits")
         self.last_failure: BarnabasError | None = None
         self.leaving = False
@@ -77,6 +77,7 @@ class Commits:
 
     async def close(self) -> None:
         """Give up what is not sent yet; `commit({}, seconds)` waits for it before."""
+        self._closed = True
         await self._tasks.close()
         for wanted in self._queue:
             if not wanted.outcome.done():
@@ -124,6 +125,9 @@ class Commits:
         on_failure: OnFailure = lambda failure: None,
     ) -> asyncio.Future[BarnabasError | None]:
         outcome = asyncio.get_running_loop().create_future()
+        if self._closed:
+            outcome.set_result(ClosedError("the consumer was closed"))
+            return outcome
         wanted = _Wanted(offsets, self._member.generation, timeout, outcome, on_failure)
         self._queue.append(wanted)
         if not self._working:

@@ -8,7 +8,12 @@ import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from barnabas_common.errors import ClientError, InvalidArgumentError, InvalidGroupIdError
+from barnabas_common.errors import (
+    ClientError,
+    ClosedError,
+    InvalidArgumentError,
+    InvalidGroupIdError,
+)
 from barnabas_common.messages.groups import KAFKA_STORAGE
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
@@ -120,6 +125,8 @@ class InGroup(Client):
     ) -> None:
         """Commit in the background, with one attempt; `on_commit(offsets, error)` when it ends."""
         self._check_in_group("commit")
+        if self._closed and not self._closing:
+            raise ClosedError("this Consumer is closed")
         if self._membership is None:
             raise ClientError("start the consumer before a commit")
         given = self._read_positions() if offsets is None else checked(offsets)
