@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from barnabas import Admin, Consumer, ConsumerRecord, Producer, ProducerRecord, exactly_once
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
@@ -111,5 +112,42 @@ def test_an_exactly_once_loop_goes_on_when_one_of_its_topics_is_deleted() -> Non
             await exactly_once(consumer, producer, transform, idle_ms=10_000)
             assert seen == [(GONE.topic, b"before"), (KEPT.topic, b"after")]
             assert (await consumer.committed([KEPT]))[KEPT] is not None
+
+    story(scenario)
+
+
+def test_a_position_in_a_deleted_topic_is_not_committed_for_the_next_of_its_name() -> None:
+    async def scenario(cluster: SimulatedCluster, admin: Admin) -> None:
+        async with reader(cluster) as consumer:
+            for partition in (KEPT, GONE):
+                await send(cluster, partition, [b"before"])
+            await read(consumer, 2)
+            await admin.delete_topics([GONE.topic])
+            assert await consumer.poll(timeout_ms=1_000) == []
+            await admin.create_topic(GONE.topic, partitions=1, replication_factor=3)
+            await send(cluster, GONE, [b"first", b"second"])
+            assert await read(consumer, 2) == [b"first", b"second"]
+
+    story(scenario)
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_a_topic_that_is_created_later_is_read_at_once(deleted: bool) -> None:
+    """The leader of the group looked for it only as often as it refreshes metadata: 5 minutes."""
+
+    async def scenario(cluster: SimulatedCluster, admin: Admin) -> None:
+        if not deleted:
+            await admin.delete_topics([GONE.topic])
+        async with reader(cluster) as consumer:
+            await send(cluster, KEPT, [b"before"])
+            assert await read(consumer, 1) == [b"before"]
+            if deleted:
+                await admin.delete_topics([GONE.topic])
+            assert await consumer.poll(timeout_ms=30_000) == []
+            assert consumer.assignment() == [KEPT]
+            await admin.create_topic(GONE.topic, partitions=1, replication_factor=3)
+            await send(cluster, GONE, [b"after"])
+            async with asyncio.timeout(10):
+                assert await read(consumer, 1) == [b"after"]
 
     story(scenario)

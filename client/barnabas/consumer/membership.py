@@ -304,11 +304,14 @@ class Membership:
     async def _finish_commits(self, timeout: float, auto: bool = True) -> None:
         """Wait for the commits in the background: under the next generation they would be refused.
 
-        If commits are automatic and with `auto`, what was read is committed after them. A failure
-        is logged; what comes after this goes on.
+        If commits are automatic and with `auto`, what was read is committed after them, except of
+        partitions that are gone: the next topic of that name must not be read from there on. A
+        failure is logged; what comes after this goes on.
         """
         auto = auto and self.config.auto_commit_interval is not None
         offsets = moved(self._positions(), self.commits.stored) if auto else {}
+        exists = self._cluster.metadata.partition
+        offsets = {tp: position for tp, position in offsets.items() if exists(tp) is not None}
         try:
             async with asyncio.timeout(timeout):
                 await self.commits.commit_what_exists(offsets, timeout)
