@@ -371,6 +371,21 @@ def test_a_listener_commits_at_the_end_of_a_membership(end: str) -> None:
     story(scenario)
 
 
+def test_a_poll_that_waits_is_not_late_after_another_has_ended() -> None:
+    """Two tasks of one consumer: the member left the group, in the middle of a poll."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        async with member(brokers, max_poll_interval_ms=10_000) as consumer:
+            await settle(consumer)
+            waiting = asyncio.create_task(consumer.poll())
+            await consumer.poll(timeout_ms=100)
+            await asyncio.sleep(60)
+            assert not brokers.requests(LeaveGroupRequest)
+            waiting.cancel()
+
+    story(scenario)
+
+
 def test_a_consumer_that_is_closed_takes_no_commit() -> None:
     async def scenario(brokers: GroupBrokers) -> None:
         async with member(brokers) as consumer:

@@ -148,10 +148,10 @@ class Membership:
         in_step = self._step is not None and asyncio.current_task() is self._step
         if in_step or LISTENING.get() is self.listener:
             raise ClientError("a rebalance listener must not poll")
-        self.heartbeats.polling = True
+        self.heartbeats.polls += 1
 
     def poll_ends(self) -> None:
-        self.heartbeats.polling = False
+        self.heartbeats.polls -= 1
         self.heartbeats.last_poll = self._cluster.clock.monotonic()
 
     async def attend(self, timeout: float | None) -> bool:
