@@ -22,7 +22,8 @@ class MetadataCache:
     """Starts empty; every update replaces the brokers and the partitions it names.
 
     A broker that registers is sent everything, as one that starts. So what it knew before a new
-    broker epoch is forgotten then: nobody told it which topics were deleted while it was away.
+    broker epoch is forgotten then: the controller has not told it which topics were deleted while
+    it was not registered.
     """
 
     def __init__(self) -> None:
