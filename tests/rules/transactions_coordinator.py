@@ -144,7 +144,7 @@ PARTITIONS_AND_OFFSETS = Section(
         opposite(
             "... and the generation is checked again once the transaction is verified",
             "coordinator/group/txn_offsets.py",
-            "                lambda: self._refusal(group, request),",
+            "                lambda: self._refusal(group, request, offsets),",
             "                lambda: ErrorCode.NONE,",
             "simulation/test_transactional_commits.py::test_offsets_are_not_committed_for_a_generation_that_ends_meanwhile",
         ),

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from barnabas import CommitFailedError, Consumer, OffsetAndMetadata
+from barnabas import CommitFailedError, Consumer, OffsetAndMetadata, RebalanceListener
 from barnabas.consumer import commits
 from barnabas_common.errors import (
     BarnabasError,
     ClientError,
+    ClosedError,
     FencedInstanceIdError,
     InvalidArgumentError,
 )
@@ -336,5 +337,64 @@ def test_a_manual_commit_does_not_hide_what_was_read() -> None:
             assert brokers.groups["g"].offsets[PARTITIONS[0]][0] == 3
             await consumer.commit({PARTITIONS[0]: 1})
         assert brokers.groups["g"].offsets[PARTITIONS[0]][0] == 3
+
+    story(scenario)
+
+
+class Committing(RebalanceListener):
+    """Commits what was read before partitions go."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer = consumer
+
+    async def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        for partition in partitions:
+            assert await self.consumer.position(partition) == 3
+        await self.consumer.commit()
+        assert len(await self.consumer.committed()) == len(partitions)
+
+
+@pytest.mark.parametrize("end", ["close", "unsubscribe"])
+def test_a_listener_commits_at_the_end_of_a_membership(end: str) -> None:
+    """At `close` it was told that the consumer is closed, and what was read was read again."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        write(brokers, 3)
+        async with member(brokers, enable_auto_commit=False) as consumer:
+            consumer.subscribe("flights", Committing(consumer))
+            await settle(consumer)
+            while [await consumer.position(tp) for tp in PARTITIONS] != [3] * 4:
+                await consumer.poll(timeout_ms=100)
+            await (consumer.close() if end == "close" else consumer.unsubscribe())
+            assert {o[0] for o in brokers.groups["g"].offsets.values()} == {3}
+
+    story(scenario)
+
+
+def test_a_poll_that_waits_is_not_late_after_another_has_ended() -> None:
+    """Two tasks of one consumer: the member left the group, in the middle of a poll."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        async with member(brokers, max_poll_interval_ms=10_000) as consumer:
+            await settle(consumer)
+            waiting = asyncio.create_task(consumer.poll())
+            await consumer.poll(timeout_ms=100)
+            await asyncio.sleep(60)
+            assert not brokers.requests(LeaveGroupRequest)
+            waiting.cancel()
+
+    story(scenario)
+
+
+def test_a_consumer_that_is_closed_takes_no_commit() -> None:
+    async def scenario(brokers: GroupBrokers) -> None:
+        async with member(brokers) as consumer:
+            await settle(consumer)
+        with pytest.raises(ClosedError):
+            consumer.commit_async({PARTITIONS[0]: 1})
+        with pytest.raises(ClosedError):
+            await consumer.commit({PARTITIONS[0]: 1})
+        with pytest.raises(ClosedError):
+            await consumer.poll()
 
     story(scenario)

@@ -334,6 +334,25 @@ def test_new_partitions_make_the_leader_rebalance() -> None:
     story(scenario)
 
 
+def test_the_leader_notices_partitions_that_came_while_it_waited_for_its_assignment() -> None:
+    """It looked again only when it refreshed metadata again, after 5 minutes."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        held = brokers.hold(SyncGroupRequest, lambda request: True)
+        async with member(brokers) as consumer:
+            polling = asyncio.create_task(consumer.poll(timeout_ms=1_000))
+            await held.reached.wait()
+            brokers.grow(6)
+            assert await consumer.list_topics(["flights"])
+            held.release.set()
+            await polling
+            async with asyncio.timeout(30):
+                while len(consumer.assignment()) < 6:
+                    await consumer.poll(timeout_ms=100)
+
+    story(scenario)
+
+
 def test_a_pattern_matches_whole_names_and_may_match_nothing() -> None:
     async def scenario(brokers: GroupBrokers) -> None:
         async with member(brokers, "a", metadata_max_age_ms=1_000) as consumer:

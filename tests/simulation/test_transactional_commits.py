@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from barnabas import Producer
+from barnabas import Admin, Producer
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_broker.replica.serve.coordinator_reads import CoordinatorReads
 from barnabas_broker.replica.serve.verification import TransactionVerification, Verified
@@ -48,10 +48,11 @@ async def commit_offset(
     one: RawTransaction,
     offset: int,
     member: RawMember | None = None,
+    of: TopicPartition = FIRST,
 ) -> ErrorCode:
     """Commit an offset of the group `g` in the transaction."""
     offsets = TxnOffsetCommitRequest(
-        "copy", "g", *one.producer, partitions=[TxnOffsetCommitPartition(*FIRST, offset)]
+        "copy", "g", *one.producer, partitions=[TxnOffsetCommitPartition(*of, offset)]
     )
     if member is not None:
         offsets.generation_id, offsets.member_id = member.generation_id, member.member_id
@@ -208,6 +209,34 @@ def test_offsets_are_not_committed_for_a_group_that_is_deleted_meanwhile(
         await one.end(commit=True)
         await coordinators.settled("copy")
         assert await coordinators.committed("g", FIRST) == 8
+
+    in_cluster(story, offsets_topic_num_partitions="4")
+
+
+def test_offsets_are_not_committed_for_a_topic_that_is_deleted_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next topic of that name would be read from there on."""
+    verification = SlowVerification(monkeypatch)
+    other, unknown = TopicPartition("other", 0), E.UNKNOWN_TOPIC_OR_PARTITION
+
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic(other.topic, 1, 3)
+            one = await begin(coordinators)
+            await add_offsets(coordinators, one)
+            await coordinators.describe("g")
+            verification.install()
+            committing = asyncio.create_task(commit_offset(coordinators, one, 7, of=other))
+            await verification.reached.wait()
+            await admin.delete_topics([other.topic])
+            verification.go_on.set()
+            assert await committing == E.COORDINATOR_NOT_AVAILABLE, "and asked again:"
+            assert await commit_offset(coordinators, one, 7, of=other) == unknown
+            await one.end(commit=True)
+            await coordinators.settled("copy")
+            await admin.create_topic(other.topic, 1, 3)
+        assert await coordinators.committed("g", other) == -1
 
     in_cluster(story, offsets_topic_num_partitions="4")
 

@@ -17,8 +17,9 @@ from barnabas_common.errors import OffsetOutOfRangeError, UnknownTopicOrPartitio
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.fetch import FetchedPartition
 from barnabas_common.messages.offsets import EpochEndOffset
-from barnabas_common.record.batch import HEADER_SIZE, pack_header, parse_header, seal
+from barnabas_common.record.batch import HEADER_SIZE, pack_header, parse_header, seal, stamp
 from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.record.transactional import marker_batch
 from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.scripted_brokers import ScriptedBrokers
@@ -92,6 +93,30 @@ def test_what_is_fetched_again_leaves_the_epoch_of_what_was_read() -> None:
     state.position_epoch = 3
     state.rewind()
     assert (state.position, state.fetch_offset, state.position_epoch) == (10, 10, 3)
+
+
+def test_what_is_fetched_again_does_not_hide_that_a_new_leader_lacks_what_was_read() -> None:
+    state = reader(10, 20)
+    state.position_epoch = 4
+    state.rewind()
+    assert state.needs_check(5) and not state.needs_check(4)
+
+
+def test_a_marker_counts_with_its_own_leader_epoch() -> None:
+    """The epoch before ends in front of it: a check by that one would find a truncated log."""
+    builder = BatchBuilder()
+    builder.append(0, b"k", b"at offset 0")
+    data = bytearray(builder.build())
+    marker = bytearray(marker_batch(7, 0, True, 1, 0))
+    for batch, offset, leader_epoch in ((data, 0, 3), (marker, 1, 4)):
+        batch[:16] = stamp(offset, leader_epoch, parse_header(batch).batch_length)
+    state = TopicPartitionState(TP, None)
+    state.seek(0)
+    chunk = CompletedFetch(state, bytes(data + marker), check_crcs=True, broker_id=1)
+    assert len(chunk.take(100)) == 1
+    assert (state.position, state.position_epoch) == (1, 3)
+    assert chunk.take(100) == []
+    assert (state.position, state.position_epoch) == (2, 4)
 
 
 def test_a_compacted_batch_without_records_from_the_position_on_is_passed() -> None:

@@ -164,6 +164,25 @@ def test_a_listener_may_commit_but_not_poll(brokers: TransactionBrokers) -> None
     assert told == ["refused", "refused", "refused", "1"]
 
 
+def test_a_listener_commits_when_the_consumer_is_closed(brokers: TransactionBrokers) -> None:
+    brokers.log().append(one_record())
+
+    class Committing(RebalanceListener):
+        def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+            consumer.commit()
+
+    consumer = Consumer(
+        bootstrap_servers=brokers.bootstrap, runtime=brokers.runtime, group_id="g",
+        auto_offset_reset="earliest", enable_auto_commit=False,
+    )  # fmt: skip
+    with consumer:
+        consumer.subscribe("flights", Committing())
+        assert len(consumer.poll(timeout_ms=30_000)) == 1
+    assert brokers.groups["g"].offsets[TP][0] == 1
+    with pytest.raises(ClosedError):
+        consumer.commit()
+
+
 def one_record() -> bytes:
     builder = BatchBuilder()
     builder.append(0, None, b"v", [])

@@ -18,7 +18,7 @@ from barnabas.cluster.cluster import Cluster, ClusterConfig
 
 class Client:
     """Starts and ends with its `Cluster`. `_loop` is its event loop while it may be used, else
-    None.
+    None. `_closing`: `close` waits for the application, which may use the client for its last time.
 
     `runtime` replaces clock, randomness and network (tests, simulation).
     """
@@ -28,7 +28,7 @@ class Client:
         self._given_runtime = runtime
         self._what = type(self).__name__
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._closed = False
+        self._closed = self._closing = False
         self._home: asyncio.AbstractEventLoop | None = None
         self._process = os.getpid()
         self._starting: asyncio.Lock | None = None
@@ -59,9 +59,11 @@ class Client:
 
         The fast path checks `get_running_loop() is self._loop`; this is the rest.
         """
-        if self._closed:
+        if self._closed and not self._closing:
             raise ClosedError(f"this {self._what} is closed")
         self._check_home()
+        if self._closing:
+            return
         running = asyncio.get_running_loop()
         if self._home is None:
             self._home = running

@@ -25,10 +25,12 @@ from barnabas.group.offsets import (
     CommitFailedError,
     OffsetAndMetadata,
     Offsets,
+    OnFailure,
     commit,
     commit_failure,
     commit_once,
     fetch_committed,
+    give_up_unknown,
 )
 from barnabas.group.states import COMMIT, Generation, MemberState, Reaction, reaction
 
@@ -42,13 +44,14 @@ _NOT_NOW = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 class _Wanted(NamedTuple):
     """A commit in the queue, and the generation that it was made in.
 
-    `timeout` in seconds; None: a single attempt.
+    `timeout` in seconds; None: a single attempt. `on_failure` may end the attempts.
     """
 
     offsets: Offsets
     generation: Generation
     timeout: float | None
     outcome: asyncio.Future[BarnabasError | None]
+    on_failure: OnFailure
 
 
 class Commits:
@@ -66,7 +69,7 @@ class Commits:
         self._coordinator = coordinator
         self._member = member
         self._queue: deque[_Wanted] = deque()
-        self._working = False
+        self._working = self._closed = False
         self._tasks = TaskScope("commits")
         self.last_failure: BarnabasError | None = None
         self.leaving = False
@@ -74,6 +77,7 @@ class Commits:
 
     async def close(self) -> None:
         """Give up what is not sent yet; `commit({}, seconds)` waits for it before."""
+        self._closed = True
         await self._tasks.close()
         for wanted in self._queue:
             if not wanted.outcome.done():
@@ -82,6 +86,13 @@ class Commits:
     async def commit(self, offsets: Offsets, timeout: float) -> None:
         """Returns when the coordinator has stored them; retries for `timeout` seconds."""
         failure = await self._enqueue(offsets, timeout)
+        if failure is not None:
+            raise failure
+
+    async def commit_what_exists(self, offsets: Offsets, timeout: float) -> None:
+        """The same, but a topic that stays unknown is not waited for, as it was deleted."""
+        only_existing = give_up_unknown(self._coordinator.cluster.clock)
+        failure = await self._enqueue(offsets, timeout, only_existing)
         if failure is not None:
             raise failure
 
@@ -108,10 +119,17 @@ class Commits:
         )
 
     def _enqueue(
-        self, offsets: Offsets, timeout: float | None
+        self,
+        offsets: Offsets,
+        timeout: float | None,
+        on_failure: OnFailure = lambda failure: None,
     ) -> asyncio.Future[BarnabasError | None]:
         outcome = asyncio.get_running_loop().create_future()
-        self._queue.append(_Wanted(offsets, self._member.generation, timeout, outcome))
+        if self._closed:
+            outcome.set_result(ClosedError("the consumer was closed"))
+            return outcome
+        wanted = _Wanted(offsets, self._member.generation, timeout, outcome, on_failure)
+        self._queue.append(wanted)
         if not self._working:
             self._working = True
             self._tasks.spawn(self._work(), "commit")
@@ -142,7 +160,7 @@ class Commits:
         It is sent under the generation it was made in, or not at all: in a later one its partitions
         may be another member's.
         """
-        offsets, sent, timeout, _ = wanted
+        offsets, sent, timeout = wanted.offsets, wanted.generation, wanted.timeout
         member, config = self._member, self._config
         if member.state in _NOT_NOW and not self.leaving:
             raise RebalanceInProgressError("poll() until the group has rebalanced, then commit")
@@ -156,7 +174,7 @@ class Commits:
         if timeout is None:
             response = await commit_once(*arguments, config.request_timeout)
         else:
-            response = await commit(*arguments, timeout)
+            response = await commit(*arguments, timeout, wanted.on_failure)
         failure = commit_failure(response)
         if failure is None:
             self.stored.update(offsets)

@@ -103,11 +103,11 @@ class CompletedFetch:
         try:
             columns = self._columns(_END, with_headers)
         except CorruptBatch as error:
-            damaged = self._damaged_from()
+            damaged, epoch_before = self._damaged_from()
             if damaged <= self.state.position:
                 raise self._corrupt(error) from error
             columns = self._columns(damaged, with_headers)
-            self.state.position = damaged
+            self.state.position, self.state.position_epoch = damaged, epoch_before
             return columns
         for _, header in self._batches:
             self._next_offset = header.next_offset
@@ -129,19 +129,22 @@ class CompletedFetch:
             columns = read_columns(*wanted, AbortedBatches(self._began), with_headers)
         return columns
 
-    def _damaged_from(self) -> int:
-        """The first offset of the first batch from the position on that cannot be decoded."""
+    def _damaged_from(self) -> tuple[int, int]:
+        """The first offset of the first batch from the position on that cannot be decoded, and the
+        leader epoch of the batch before it."""
         aborted = AbortedBatches(self._began)
+        epoch = self.state.position_epoch
         for position, header in batches(self._buffer):
             left_out = aborted.leaves_out(header, self._buffer, position)
+            epoch_before, epoch = epoch, header.partition_leader_epoch
             if header.last_offset < self.state.position or left_out:
                 continue
             where = self.state.topic_partition
             try:
                 read_batch_as(ConsumerRecord, where, self._buffer, position, self._check_crcs)
             except CorruptBatch:
-                return header.base_offset
-        return self.state.position
+                return header.base_offset, epoch_before
+        return self.state.position, self.state.position_epoch
 
     def _decode_next(self) -> bool:
         """Decode the next batch that may have records to return; False at the end."""
@@ -153,6 +156,7 @@ class CompletedFetch:
                 self._next_offset = header.next_offset
                 if left_out:
                     self.state.position = header.next_offset
+                    self.state.position_epoch = header.partition_leader_epoch
                     continue
                 self._decode(position, header)
                 return True

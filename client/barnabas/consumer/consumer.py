@@ -81,9 +81,11 @@ class Consumer(InGroup):
         """
         if not self._end():
             return
+        self._closing = True  # a listener may commit
         try:
             await self._close_membership(commit)
         finally:
+            self._closing = False
             await self._offset_fetcher.close()
             await self._fetcher.close()
             await self._cluster.close()
@@ -216,6 +218,7 @@ class Consumer(InGroup):
         before it are returned first.
         """
         await self._ensure_started()
+        self._check_open()
         limit = self._config.max_poll_records if max_records is None else max_records
         check_int("max_records", limit, 1)
         check_timeout("timeout_ms", timeout_ms)
@@ -260,6 +263,7 @@ class Consumer(InGroup):
 
         check_timeout("timeout_ms", timeout_ms)
         await self._ensure_started()
+        self._check_open()
         if self._membership is None:
             return table_of(await self._poll_columns(timeout_ms, headers), headers)
         self._membership.poll_begins()
@@ -341,9 +345,12 @@ class Consumer(InGroup):
         self._fetcher.wake()
         self._offset_fetcher.wake()
 
-    def _check_assigned(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("the consumer is closed")
+
+    def _check_assigned(self) -> None:
+        self._check_open()
         if not self._positions.states and self._subscription is None:
             raise ClientError("nothing to read: name topics, or assign() partitions")
         self._check_defined(self._positions.undefined())

@@ -58,7 +58,7 @@ def _of_group(membership: Membership, now: float) -> list[str]:
             f"{group}: the last poll was {late + config.max_poll_interval:.0f} s ago, {late:.0f} s"
             " more than max_poll_interval_ms allows: other members read its partitions"
         )
-    elif state.needs_application and not beats.polling:
+    elif state.needs_application and not beats.polls:
         said.append(f"{group}: nothing goes on before the application polls")
     quiet = now - beats.last_success
     if state.beats and quiet > _QUIET_INTERVALS * config.heartbeat_interval:

@@ -8,7 +8,12 @@ import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from barnabas_common.errors import ClientError, InvalidArgumentError, InvalidGroupIdError
+from barnabas_common.errors import (
+    ClientError,
+    ClosedError,
+    InvalidArgumentError,
+    InvalidGroupIdError,
+)
 from barnabas_common.messages.groups import KAFKA_STORAGE
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
@@ -120,6 +125,8 @@ class InGroup(Client):
     ) -> None:
         """Commit in the background, with one attempt; `on_commit(offsets, error)` when it ends."""
         self._check_in_group("commit")
+        if self._closed and not self._closing:
+            raise ClosedError("this Consumer is closed")
         if self._membership is None:
             raise ClientError("start the consumer before a commit")
         given = self._read_positions() if offsets is None else checked(offsets)
@@ -251,16 +258,22 @@ class InGroup(Client):
 
     def _fetch_ahead_again(self, state: TopicPartitionState) -> None:
         """Drop what was fetched and not returned."""
-        epoch = state.position_epoch
-        state.seek(self._application_position(state))
-        state.position_epoch = epoch
+        record = self._next_pending(state)
+        if record is None:
+            state.rewind()
+        else:
+            state.go_on_from(record.offset, record.leader_epoch)
 
     def _application_position(self, state: TopicPartitionState) -> int:
         """The offset of the next record that the application gets."""
+        record = self._next_pending(state)
+        return state.position if record is None else record.offset
+
+    def _next_pending(self, state: TopicPartitionState) -> ConsumerRecord | None:
         for record in (*self._held, *self.pending):
             if record.topic_partition == state.topic_partition:
-                return record.offset
-        return state.position
+                return record
+        return None
 
     def _read_positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """How far the application has read, of every partition with a position."""

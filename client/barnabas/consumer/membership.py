@@ -148,10 +148,10 @@ class Membership:
         in_step = self._step is not None and asyncio.current_task() is self._step
         if in_step or LISTENING.get() is self.listener:
             raise ClientError("a rebalance listener must not poll")
-        self.heartbeats.polling = True
+        self.heartbeats.polls += 1
 
     def poll_ends(self) -> None:
-        self.heartbeats.polling = False
+        self.heartbeats.polls -= 1
         self.heartbeats.last_poll = self._cluster.clock.monotonic()
 
     async def attend(self, timeout: float | None) -> bool:
@@ -241,7 +241,10 @@ class Membership:
         try:
             await self._give_up(given_up, lost)
         finally:
-            if self.member.state is MemberState.REVOKING:
+            # Others may read the partitions that stayed, if the generation was lost meanwhile: the
+            # next step gives them up.
+            lost_the_rest = not lost and self.member.generation.number < 0 and self._owned()
+            if self.member.state is MemberState.REVOKING and not lost_the_rest:
                 self.member.gave_up()
 
     async def _take(self) -> None:
@@ -257,8 +260,9 @@ class Membership:
         if revoked:
             await self._finish_commits(self.config.api_timeout)
             failure = await self._call(self.listener.on_partitions_revoked, revoked)
-        if self.member.state is not MemberState.ASSIGNING:
-            return  # the generation was lost meanwhile
+        if self.member.state is not MemberState.ASSIGNING:  # the generation was lost meanwhile
+            _raise(failure)
+            return
         self._assign(new)
         for tp in added:
             self.commits.stored.pop(tp, None)
@@ -300,14 +304,17 @@ class Membership:
     async def _finish_commits(self, timeout: float, auto: bool = True) -> None:
         """Wait for the commits in the background: under the next generation they would be refused.
 
-        If commits are automatic and with `auto`, what was read is committed after them. A failure
-        is logged; what comes after this goes on.
+        If commits are automatic and with `auto`, what was read is committed after them, except of
+        partitions that are gone: the next topic of that name must not be read from there on. A
+        failure is logged; what comes after this goes on.
         """
         auto = auto and self.config.auto_commit_interval is not None
         offsets = moved(self._positions(), self.commits.stored) if auto else {}
+        exists = self._cluster.metadata.partition
+        offsets = {tp: position for tp, position in offsets.items() if exists(tp) is not None}
         try:
             async with asyncio.timeout(timeout):
-                await self.commits.commit(offsets, timeout)
+                await self.commits.commit_what_exists(offsets, timeout)
         except BarnabasError as error:
             logger.warning("group %s: auto-commit failed: %s", self.config.group_id, error)
         except TimeoutError:

@@ -81,10 +81,13 @@ class TopicPartitionState:
         self.awaits_committed = False
 
     def rewind(self) -> None:
-        """Fetch again from `position`."""
-        epoch = self.position_epoch
-        self.seek(self.position)
-        self.position_epoch = epoch
+        """Fetch again from `position`. A new leader must have what was read before it (KIP-320)."""
+        self.go_on_from(self.position, self.position_epoch)
+
+    def go_on_from(self, offset: int, leader_epoch: int) -> None:
+        """Continue at `offset`; `leader_epoch` is that of the last record read before it, or -1."""
+        self.seek(offset)
+        self.fetched_epoch = self.position_epoch = leader_epoch
 
     def await_reset(self, timestamp: int) -> None:
         """Have the position looked up by `timestamp`."""
@@ -103,8 +106,7 @@ class TopicPartitionState:
         The committed leader epoch is validated like that of a fetched batch (KIP-320).
         """
         if offset is not None:
-            self.seek(offset)
-            self.fetched_epoch = self.position_epoch = leader_epoch
+            self.go_on_from(offset, leader_epoch)
         elif policy in RESET_TIMESTAMPS:
             self.await_reset(RESET_TIMESTAMPS[policy])
         self.awaits_committed = False

@@ -18,7 +18,8 @@ logger = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """`last_success`: when the coordinator answered last. `last_poll`: when a poll ended last."""
+    """`last_success`: when the coordinator answered last. `last_poll`: when a poll ended last;
+    `polls`: how many wait now."""
 
     def __init__(self, member: GroupMember) -> None:
         self._member = member
@@ -30,7 +31,7 @@ class Heartbeats:
         self._next = 0.0
         self._failures = 0
         self._was_beating = False
-        self.polling = False
+        self.polls = 0
         self.last_poll = self._clock.monotonic()
         self.last_success = self.last_poll
 
@@ -44,7 +45,7 @@ class Heartbeats:
     @property
     def seconds_late(self) -> float:
         """For how long the application has not polled, beyond what it may; negative in time."""
-        if self.polling:
+        if self.polls:
             return -self._config.max_poll_interval
         return self._clock.monotonic() - self.last_poll - self._config.max_poll_interval
 

@@ -218,10 +218,13 @@ class GroupMember:
             self._runner = self._tasks.spawn(self._run(), "member")
 
     def _on_metadata(self) -> None:
-        """The leader looks whether partitions of the group's topics came or went."""
+        """The leader looks whether partitions of the group's topics came or went, and soon again
+        for topics that do not exist yet."""
         if self._led is None or self.state not in (_S.STABLE, _S.ASSIGNING):
             return
         metadata = self.coordinator.cluster.metadata
+        if any(topic not in metadata.topics for topic in self._led.topics):
+            self.coordinator.cluster.request_refresh()
         racks_matter = bool(self.config.client_rack)
         what = changed(self._led.partitions, metadata, self._led.topics, racks_matter)
         if what:
@@ -338,6 +341,7 @@ class GroupMember:
             ", ".join(map(str, self.assignment)) or "nothing",
         )  # fmt: skip
         self._change(_S.ASSIGNING)
+        self._on_metadata()  # it may have changed during the synchronization
 
     async def _react(self, step: Reaction, code: int, request: str) -> None:
         error = error_for(code, f"{request} of group {self.config.group_id!r}")

@@ -1,9 +1,15 @@
 """Committed offsets: how far a group has read, as its coordinator keeps it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from barnabas_common.errors import BarnabasError, InvalidArgumentError, error_for, raise_for
+from barnabas_common.errors import (
+    BarnabasError,
+    InvalidArgumentError,
+    UnknownTopicOrPartitionError,
+    error_for,
+    raise_for,
+)
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     OffsetCommitPartition,
@@ -14,8 +20,10 @@ from barnabas_common.messages.groups import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from barnabas_common.runtime import Clock
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas.cluster.cluster import UNKNOWN_TOPIC_GRACE
 from barnabas.cluster.options import check_int, check_str, checked_partition
 from barnabas.group.coordinator import GroupCoordinator
 from barnabas.group.states import COMMIT, Generation
@@ -33,6 +41,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+OnFailure = Callable[[BarnabasError], None]
 
 
 class ConsumerGroupMetadata(NamedTuple):
@@ -108,13 +117,32 @@ def commit_failure(response: OffsetCommitResponse) -> tuple[int, BarnabasError] 
     return None
 
 
+def give_up_unknown(clock: Clock) -> OnFailure:
+    """Ends the attempts of a commit when one of its topics stays unknown, as it was deleted.
+
+    It raises the failure once brokers have had the time to learn of a topic.
+    """
+    since: float | None = None
+
+    def failed(failure: BarnabasError) -> None:
+        nonlocal since
+        if isinstance(failure, UnknownTopicOrPartitionError):
+            since = clock.monotonic() if since is None else since
+            if clock.monotonic() - since >= UNKNOWN_TOPIC_GRACE:
+                raise failure
+
+    return failed
+
+
 async def commit(
     coordinator: GroupCoordinator, generation: Generation, instance_id: str, offsets: Offsets,
-    storage: str, timeout: float,
+    storage: str, timeout: float, on_failure: OnFailure = lambda failure: None,
 ) -> OffsetCommitResponse:  # fmt: skip
-    """Commit, and again until the coordinator accepts or refuses it."""
+    """Commit, and again until the coordinator accepts or refuses it, or `on_failure` raises."""
     request = commit_request(coordinator, generation, instance_id, offsets, storage)
-    response: OffsetCommitResponse = await coordinator.ask(request, timeout, commit_codes, COMMIT)
+    response: OffsetCommitResponse = await coordinator.ask(
+        request, timeout, commit_codes, COMMIT, on_failure
+    )
     return response
 
 

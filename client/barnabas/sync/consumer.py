@@ -59,6 +59,12 @@ class Consumer(Blocking):
         """Stop, and leave the group; `commit` as for `barnabas.Consumer`. May be called twice."""
         self._close_by(lambda: self._client.close(commit))
 
+    def _check_usable(self) -> None:
+        if self._closed and LISTENING.get() is not None:  # `close` waits for the listener
+            self._thread.check_running()
+        else:
+            super()._check_usable()
+
     assign = on_loop(AsyncConsumer.assign)
     partitions_for = blocking(AsyncConsumer.partitions_for)
     list_topics = blocking(AsyncConsumer.list_topics)

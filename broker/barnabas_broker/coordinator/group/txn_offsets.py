@@ -1,6 +1,6 @@
 """TxnOffsetCommit, and what a transaction's end does to the offsets that it committed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.transactions import (
@@ -92,7 +92,7 @@ class TxnOffsets:
                 group,
                 InTransaction(request.transactional_id, producer_id, request.producer_epoch),
                 offsets,
-                lambda: self._refusal(group, request),
+                lambda: self._refusal(group, request, offsets),
             )
             if not written.error:
                 for at, (key, value) in enumerate(offsets.items(), written.base_offset):
@@ -103,14 +103,22 @@ class TxnOffsets:
                 self._groups.open_groups.review(producer_id, group)
         return written.error
 
-    def _refusal(self, group: Group, request: TxnOffsetCommitRequest) -> ErrorCode:
+    def _refusal(
+        self,
+        group: Group,
+        request: TxnOffsetCommitRequest,
+        partitions: Iterable[TopicPartition],
+    ) -> ErrorCode:
         """Why the offsets may not be written, now that the transaction is verified.
 
         The group may have changed meanwhile. A commit of an old generation must not follow the
-        record of the next one. Kafka checks the group at this point, too.
+        record of the next one. Kafka checks the group at this point, too. Nor must an offset of a
+        deleted topic follow its tombstone: a later topic of that name would begin there.
         """
         if not self._groups.is_here(group):
             return ErrorCode.NOT_COORDINATOR
+        if not all(map(self._exists, partitions)):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return check_txn_commit(group, request)
 
     def transaction_ended(

@@ -12,6 +12,7 @@ from barnabas_common.errors import (
     KafkaError,
     NotApplied,
     TransactionAbortedError,
+    UnknownTopicOrPartitionError,
 )
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import GROUP_KEY, TRANSACTION_KEY
@@ -29,7 +30,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster import Cluster
 from barnabas.cluster.coordinator import Coordinator
-from barnabas.group.offsets import ConsumerGroupMetadata, Offsets
+from barnabas.group.offsets import ConsumerGroupMetadata, Offsets, give_up_unknown
 from barnabas.producer.producer_id import ProducerIdAndEpoch
 from barnabas.producer.transaction.outcomes import (
     ADD_OFFSETS,
@@ -38,6 +39,7 @@ from barnabas.producer.transaction.outcomes import (
     INIT_PRODUCER_ID,
     TXN_OFFSET_COMMIT,
     Table,
+    as_abortable,
     next_attempt,
     raised,
 )
@@ -165,6 +167,7 @@ class TransactionRequests:
 
         After an error the coordinator is looked up again. A broker that is cut off from the others
         goes on coordinating the group as it was, and refuses members that have joined elsewhere.
+        A topic that stays unknown was deleted: the transaction must be aborted.
         """
         request = TxnOffsetCommitRequest(
             self.transactional_id,
@@ -183,7 +186,16 @@ class TransactionRequests:
             coordinator = Coordinator(self._cluster, group.group_id, GROUP_KEY, self._client_id)
             self._groups[group.group_id] = coordinator
         try:
-            await self._ask(request, TXN_OFFSET_COMMIT, coordinator=coordinator)
+            await self._ask(
+                request,
+                TXN_OFFSET_COMMIT,
+                coordinator=coordinator,
+                on_failure=give_up_unknown(self._cluster.clock),
+            )
+        except UnknownTopicOrPartitionError as error:
+            topics = ", ".join(dict.fromkeys(tp.topic for tp in offsets))
+            gone = f"no offsets were committed: one of these topics does not exist: {topics}"
+            raise as_abortable(UnknownTopicOrPartitionError(gone)) from error
         except BarnabasError as error:
             coordinator.forget(error)
             raise
