@@ -1,7 +1,6 @@
 """What a broker knows about the cluster from the controller's UpdateMetadata."""
 
 import asyncio
-from dataclasses import replace
 
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_common.messages.control import (
@@ -104,13 +103,3 @@ def test_two_waiters_and_one_that_leaves_do_not_disturb_each_other() -> None:
         )
 
     assert virtual.run(scenario()) == [False, True]
-
-
-def test_a_new_broker_epoch_begins_with_everything_so_what_is_not_named_is_gone() -> None:
-    cache = MetadataCache()
-    cache.update(replace(update(state("a", 0), state("b", 0)), broker_epoch=5))
-    cache.update(replace(update(state("b", 0)), broker_epoch=7))
-    assert cache.topics() == ["b"]
-    cache.update(replace(update(state("c", 0)), broker_epoch=7))
-    cache.update(replace(update(state("d", 0)), broker_epoch=5))
-    assert cache.topics() == ["b", "c", "d"], "a late request tells only of changes"

@@ -12,19 +12,14 @@ from barnabas_common.messages.control import (
     UpdateMetadataPartition,
     UpdateMetadataRequest,
 )
-from barnabas_common.messages.sentinels import LEADER_DURING_DELETE, NO_EPOCH
+from barnabas_common.messages.sentinels import LEADER_DURING_DELETE
 from barnabas_common.runtime import Address
 
 NO_CONTROLLER = -1
 
 
 class MetadataCache:
-    """Starts empty; every update replaces the brokers and the partitions it names.
-
-    A broker that registers is sent everything, as one that starts. So what it knew before a new
-    broker epoch is forgotten then: the controller has not told it which topics were deleted while
-    it was not registered.
-    """
+    """Starts empty; every update replaces the brokers and the partitions it names."""
 
     def __init__(self) -> None:
         self.controller_id = NO_CONTROLLER
@@ -33,15 +28,11 @@ class MetadataCache:
         self._leaving: frozenset[int] = frozenset()
         self._topics: dict[str, dict[int, UpdateMetadataPartition]] = {}
         self._topic_ids: dict[str, str] = {}
-        self._broker_epoch = NO_EPOCH
         self._updated: asyncio.Future[None] | None = None
 
     def update(self, request: UpdateMetadataRequest) -> None:
         """Apply a request and wake the tasks that wait for a change."""
         self.controller_id = request.controller_id
-        if request.broker_epoch > self._broker_epoch:
-            self._broker_epoch = request.broker_epoch
-            self._topics, self._topic_ids = {}, {}
         brokers: dict[int, dict[str, BrokerEndpoint]] = {}
         for endpoint in request.live_brokers:
             brokers.setdefault(endpoint.broker_id, {})[endpoint.listener] = endpoint
