@@ -21,7 +21,7 @@ BROKERS = Section(
         opposite(
             "Start-up: the others receive the brokers",
             _BROKERS,
-            "        self._term.update_metadata(broker_ids, context.partitions_with_leaders())\n",
+            "        self._term.send_all_metadata(broker_ids)\n",
             "",
             "simulation/test_controller_brokers.py::test_a_new_broker_receives_all_leaders_and_the_others_its_address",
         ),
