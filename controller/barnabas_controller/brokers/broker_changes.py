@@ -163,8 +163,7 @@ class BrokerChanges:
     async def _on_endpoints_changed(self, brokers: list[Broker]) -> None:
         for broker in brokers:
             self._context.brokers[broker.broker_id] = broker
-            await self._term.channels.remove(broker.broker_id)
-            self._term.channels.add(broker)
+            await self._term.channels.move(broker)
         if brokers:
             self._term.update_metadata(self._context.registered_brokers())
 
