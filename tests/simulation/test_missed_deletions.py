@@ -9,11 +9,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from barnabas import Admin
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+from barnabas_common.runtime import Address, Service
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
 from barnabas_controller.store.store import Store
 from barnabas_simulator.campaign import state
-from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.cluster import CLIENT_PORT, SimulatedCluster
 from barnabas_simulator.loop import run
 
 TOPIC = "flights"
@@ -143,5 +146,24 @@ def test_a_topic_whose_znode_is_malformed_is_still_shown() -> None:
             await asyncio.sleep(5)
             cache = cluster.broker(story.away).metadata_cache
             assert story.shown() == 6 and cache.contains("other")
+
+    run(test())
+
+
+def test_a_creation_is_not_answered_with_the_leaders_of_the_topic_that_had_the_name() -> None:
+    async def test() -> None:
+        async with six_partitions() as story:
+            cluster = story.cluster
+            cluster.cut(story.controller, story.away)
+            await story.admin.delete_topics([TOPIC])
+            assert story.shown() == 6
+            address = Address(cluster.host(story.away), CLIENT_PORT)
+            network = cluster.client_runtime("other").network
+            channel = network.connect(address, Service.ADMIN)
+            request = CreateTopicsRequest(3000, False, [NewTopic(TOPIC, 6, 2)])
+            response = await channel.call(request, 10.0)
+            await channel.close()
+            assert isinstance(response, CreateTopicsResponse)
+            assert response.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
 
     run(test())
