@@ -1,6 +1,7 @@
 """Which requests a batch sends to which broker, and which partitions the rebalance picks."""
 
 from barnabas_common.messages.control import (
+    HeldRole,
     LeaderAndIsrRequest,
     StopReplicaRequest,
     UpdateMetadataRequest,
@@ -135,6 +136,7 @@ def test_a_forgotten_topic_leaves_no_trace_in_the_context() -> None:
     context.invalid_states[FLIGHTS] = "not JSON"
     context.awaiting[FLIGHTS] = 7.0
     context.refused[FLIGHTS] = ("no replica is online",)
+    context.held_roles[FLIGHTS] = {1: HeldRole("flights", 0, 7, 1, [1], 7, 10)}
     for topics in (
         context.topics_to_delete,
         context.deletion_started,

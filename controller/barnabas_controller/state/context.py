@@ -147,6 +147,7 @@ class ControllerContext:
             self.invalid_states.pop(partition, None)
             self.awaiting.pop(partition, None)
             self.refused.pop(partition, None)
+            self.held_roles.pop(partition, None)
         self.assignments.pop(topic, None)
         self.topic_ids.pop(topic, None)
         self.topics_to_delete.pop(topic, None)
