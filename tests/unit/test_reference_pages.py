@@ -76,6 +76,7 @@ def test_the_fixed_limits_are_those_of_the_code() -> None:
         f"{MAX_WAIT_SECONDS:g} s",
         f"{Limits().broker_requests:,} per broker",
         f"{of_stream} MiB per stream, {of_broker} MiB for all clients of a broker",
+        f"{Limits().longest_stall:g} s",
         f"{MOST_CHARACTERS:,} characters; {MOST_ITEMS:,} items",
     ]
 
