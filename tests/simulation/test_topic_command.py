@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from barnabas import Admin
+from barnabas_common.errors import NotControllerError
 from barnabas_controller.store import znodes
 from barnabas_controller.zookeeper.session import Session
 from barnabas_simulator.cluster import SimulatedCluster
@@ -44,5 +45,25 @@ def test_it_gives_up_if_there_is_no_controller_for_long() -> None:
             async with asyncio.timeout(PATIENCE_SECONDS + 5):
                 with pytest.raises(CommandFailed, match="no controller"):
                     await registered_brokers(admin)
+
+    run(story())
+
+
+def test_topics_are_listed_when_the_broker_that_answers_knows_them() -> None:
+    """The list was empty, as if there were no topics."""
+
+    async def story() -> None:
+        cluster, session = await without_controller()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            listing = asyncio.ensure_future(admin.list_topics())
+            describing = asyncio.ensure_future(admin.describe_topics())
+            await asyncio.sleep(5)
+            assert not listing.done() and not describing.done()
+            with pytest.raises(NotControllerError):
+                await listing
+            with pytest.raises(NotControllerError):
+                await describing
+            await session.close()
+            assert await admin.list_topics() == []
 
     run(story())
