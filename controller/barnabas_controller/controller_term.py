@@ -73,3 +73,9 @@ class ControllerTerm:
         batch = self.batch()
         batch.update_metadata(broker_ids, partitions)
         self.send(batch)
+
+    def send_all_metadata(self, broker_ids: Iterable[int]) -> None:
+        """Send these brokers which brokers are alive, which topics exist, and who leads."""
+        batch = self.batch()
+        batch.all_metadata(broker_ids)
+        self.send(batch)

@@ -48,8 +48,9 @@ async def fail_over(
     # 4. Read which topics are to be deleted.
     await active.deletion.start(await term.store.topics_to_delete(active.deletion.watch))
     # 5. Send all brokers which brokers are alive, and the states as they were read. (Kafka sends no
-    #    states yet. A broker that has just started would answer that no topic exists.)
-    term.update_metadata(context.registered_brokers(), list(context.leadership))
+    #    states yet. A broker that has just started would answer that no topic exists.) Brokers
+    #    forget the topics whose deletion the previous controller did not tell them.
+    term.send_all_metadata(context.registered_brokers())
     # 6. Remove brokers that lost records from the ISRs. (In Kafka a broker registers again only
     #    after its old session has expired, and the controller has removed it from all ISRs.)
     await active.partitions.handle_unclean_shutdown(written_at, cause)
@@ -82,6 +83,7 @@ async def _initialize_context(
     topics = await store.topics(active.topics.watch)
     for topic, node in (await active.topics.load(topics)).items():
         context.set_topic(topic, node)
+    context.note_unreadable(topics)
     for partition in context.partitions():
         if context.assignment(partition).is_being_reassigned:
             context.reassigning[partition] = None

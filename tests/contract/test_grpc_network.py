@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator
 import grpc
 import pytest
 import uvloop
+from barnabas_broker.rpc.acceptor import MIB, Limits
 from barnabas_broker.rpc.allocator import keep_freed_memory
-from barnabas_broker.rpc.grpc_server import MAX_STREAMS, grpc_listen
+from barnabas_broker.rpc.grpc_server import MAX_STREAMS, GrpcListen, grpc_listen
 from barnabas_common.errors import MaybeApplied, NotApplied
-from barnabas_common.runtime import Address, Listener, ProbeResult, Service
+from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas_common.runtime import Address, Listener, Message, Peer, ProbeResult, Service
 from barnabas_common.transport.codec import REQUESTS, RESPONSES
 from barnabas_common.transport.grpc_network import GrpcNetwork, method
 from grpc import aio
@@ -195,3 +197,25 @@ async def test_a_paused_process_refuses_no_one_and_its_connection_stands() -> No
         world.signal_mortal(signal.SIGCONT)
         await world.close()
     assert await ended
+
+
+async def test_who_takes_no_answers_does_not_silence_the_broker() -> None:
+    """Its connection stands, it answers pings, and what waits for it is all that clients share."""
+
+    begun = asyncio.Event()
+
+    async def handle(request: Message, _: Peer) -> Message:
+        begun.set()
+        return MetadataResponse("x" * (20 * MIB if request.topics else 1), 1)
+
+    listen = GrpcListen(Limits(broker_bytes=MIB, longest_stall=0.5))
+    listener = await listen("CLIENT", Address("127.0.0.1", 0), {Service.ADMIN: handle})
+    hostile = aio.insecure_channel(str(listener.address))
+    call = hostile.stream_stream(method(Service.ADMIN))()
+    await call.write(REQUESTS[Service.ADMIN].encode(1, MetadataRequest(["large"])))
+    await begun.wait()
+    polite = GrpcNetwork().connect(listener.address, Service.ADMIN)
+    assert await polite.call(MetadataRequest(), 20.0) == MetadataResponse("x", 1)
+    await polite.close()
+    await hostile.close()
+    await listener.close()

@@ -14,11 +14,15 @@ from tests.contract.zookeeper_servers import (
 
 
 class Forwarder:
-    """Forwards connections to a server, but for those that it leaves without an answer."""
+    """Forwards connections to a server, but for those that it leaves without an answer.
+
+    `broken` connections end with the first request after the handshake.
+    """
 
     def __init__(self, port: int) -> None:
         self.port = 0
         self.unanswered = 0
+        self.broken = 0
         self._server_port = port
         self._writers: list[asyncio.StreamWriter] = []
 
@@ -43,7 +47,15 @@ class Forwarder:
             return
         there, back = await asyncio.open_connection("127.0.0.1", self._server_port)
         self._writers.append(back)
-        await asyncio.gather(_copy(reader, back), _copy(there, writer))
+        back_to_client = asyncio.ensure_future(_copy(there, writer))
+        if self.broken:
+            self.broken -= 1
+            back.write(await reader.read(65_536))
+            await reader.read(65_536)
+            back.close()
+        else:
+            await _copy(reader, back)
+        await back_to_client
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -69,4 +81,17 @@ async def test_a_handshake_without_an_answer_costs_no_session(real_ensemble: Rea
         assert states.seen == [State.SUSPENDED, State.CONNECTED]
         assert forwarder.unanswered == 0
         assert await session.exists("/mine") is not None
+        await session.close()
+
+
+async def test_a_connection_that_is_lost_while_the_chroot_is_looked_for_is_no_failure(
+    real_ensemble: RealEnsemble,
+) -> None:
+    """A broker whose session has ended would exit instead of registering again."""
+    async with Forwarder(real_ensemble.server.port) as forwarder:
+        forwarder.broken = 1
+        connect = connect_kazoo(f"127.0.0.1:{forwarder.port}{real_ensemble.chroot}")
+        session = await connect(SESSION_TIMEOUT_MS, CONNECTION_TIMEOUT_MS)
+        assert forwarder.broken == 0
+        assert await session.exists("/") is not None
         await session.close()

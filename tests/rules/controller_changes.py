@@ -21,7 +21,7 @@ BROKERS = Section(
         opposite(
             "Start-up: the others receive the brokers",
             _BROKERS,
-            "        self._term.update_metadata(broker_ids, context.partitions_with_leaders())\n",
+            "        self._term.send_all_metadata(broker_ids)\n",
             "",
             "simulation/test_controller_brokers.py::test_a_new_broker_receives_all_leaders_and_the_others_its_address",
         ),
@@ -86,8 +86,7 @@ BROKERS = Section(
         opposite(
             "Other endpoints: the context and the channel",
             _BROKERS,
-            "            await self._term.channels.remove(broker.broker_id)\n"
-            "            self._term.channels.add(broker)\n",
+            "            await self._term.channels.move(broker)\n",
             "",
             "simulation/test_controller_rules.py::test_a_broker_that_moved_is_told_its_roles_where_it_is_now",
         ),
@@ -97,6 +96,13 @@ BROKERS = Section(
             "        if brokers:\n            self._term.update_metadata(self._context.registered_brokers())\n",
             "",
             "simulation/test_bad_znodes.py::test_a_broker_that_moves_is_told_of_to_all",
+        ),
+        opposite(
+            "... and what the broker has not answered",
+            "channels/controller_channel_manager.py",
+            "        for request in sender.unanswered() if sender is not None else ():\n",
+            "        for request in ():\n",
+            "simulation/test_controller_rules.py::test_what_could_not_be_sent_to_a_wrong_address_is_sent_when_it_is_corrected",
         ),
         opposite(
             "A suspicion does the same before the end",

@@ -63,6 +63,20 @@ REQUESTS = Section(
             "unit/test_controller_request_batch.py::test_a_topic_being_deleted_has_leader_minus_2_and_is_stopped_whatever_its_epoch",
         ),
         opposite(
+            "A broker that registers and a new controller's brokers",
+            _BATCH,
+            "        self._names_all_topics = True\n",
+            "",
+            "simulation/test_missed_deletions.py::test_it_was_deleted_while_the_broker_had_no_session",
+        ),
+        opposite(
+            "... and partitions of an earlier topic",
+            "replica/metadata_cache.py",
+            "if self._topic_ids.get(state.topic) != state.topic_id:",
+            "if False:",
+            "simulation/test_missed_deletions.py::test_another_topic_has_its_name_and_fewer_partitions",
+        ),
+        opposite(
             "LeaderAndIsr answered KAFKA_STORAGE_ERROR",
             _BROKERS,
             "            if answer.error_code in FAILED and partition not in failed and not is_late:\n",

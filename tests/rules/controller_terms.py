@@ -241,15 +241,15 @@ FAILOVER = Section(
         opposite(
             "Failover: then UpdateMetadata to all brokers",
             "failover.py",
-            "    term.update_metadata(context.registered_brokers(), list(context.leadership))\n",
+            "    term.send_all_metadata(context.registered_brokers())\n",
             "",
             "simulation/test_controller_failover.py::test_a_new_controller_says_who_is_alive_before_who_leads",
         ),
         opposite(
             "Failover: then UpdateMetadata to all brokers",
             "failover.py",
-            "context.registered_brokers(), list(context.leadership))",
-            "context.registered_brokers())",
+            "    term.send_all_metadata(context.registered_brokers())\n",
+            "    term.update_metadata(context.registered_brokers())\n",
             "simulation/test_broker_starts.py::test_no_broker_denies_a_topic_after_all_have_restarted",
         ),
         opposite(
@@ -285,12 +285,12 @@ FAILOVER = Section(
         opposite(
             "Failover: then UpdateMetadata to all brokers",
             "failover.py",
-            "    term.update_metadata(context.registered_brokers(), list(context.leadership))\n",
+            "    term.send_all_metadata(context.registered_brokers())\n",
             "",
             "simulation/test_failover_order.py::test_each_step_of_a_failover_comes_after_the_one_before",
             "    await active.partitions.start(cause)\n",
             "    await active.partitions.start(cause)\n"
-            "    term.update_metadata(context.registered_brokers(), list(context.leadership))\n",
+            "    term.send_all_metadata(context.registered_brokers())\n",
         ),
         opposite(
             "Failover: then leaders for new and offline",

@@ -7,6 +7,7 @@ import pytest
 from barnabas_broker.server import session_file
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.control import LeaderAndIsrPartition, LeaderAndIsrRequest
+from barnabas_controller.store import znodes
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
@@ -78,3 +79,27 @@ def test_a_broker_that_shuts_down_does_not_rejoin(caplog: pytest.LogCaptureFixtu
 
     run(story())
     assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_a_loss_while_the_broker_registers_again_is_registered_too() -> None:
+    """Otherwise elections would take the broker for one that has everything."""
+
+    async def story() -> None:
+        cluster = SimulatedCluster()
+        await cluster.start()
+        membership = cluster.broker(1).membership
+        epoch = membership.broker_epoch
+        cluster.part_from_zookeeper(1)
+        membership.reregister(epoch, "it is suspected")
+        await asyncio.sleep(0.1)
+        membership.reregister_after_loss("a replica in the ISR was deleted")
+        await asyncio.sleep(0.1)
+        cluster.reunite_with_zookeeper(1)
+        await asyncio.sleep(5)
+        node = cluster.zookeeper.tree.node(znodes.broker_path(1))
+        assert node.czxid == membership.broker_epoch > epoch
+        registered = znodes.decode_broker(1, node.data, node.czxid)
+        assert registered.unbroken_since == znodes.UNBROKEN_SINCE_REGISTRATION
+        assert membership.unbroken_since == membership.broker_epoch
+
+    run(story())

@@ -140,6 +140,26 @@ def test_a_broker_that_moved_is_told_its_roles_where_it_is_now() -> None:
     run_world(test)
 
 
+def test_what_could_not_be_sent_to_a_wrong_address_is_sent_when_it_is_corrected() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1)
+        broker, path = world.brokers[1], znodes.broker_path(1)
+        await world.until(lambda: "UpdateMetadata" in broker.kinds())
+        right = await world.store.get(path)
+        assert right is not None
+        wrong = Broker(1, (Endpoint("PLAINTEXT", "nowhere", 1),))
+        await world.store.put(path, znodes.encode_broker(wrong, 0))
+        await world.settle()
+        await world.create_topic_unseen("flights", {0: [1], 1: [1]})
+        await world.settle()
+        assert "LeaderAndIsr" not in broker.kinds()
+        await world.store.put(path, right[0])
+        await world.until(lambda: broker.role(TopicPartition("flights", 1)) is not None)
+        assert broker.metadata(TopicPartition("flights", 1)) is not None
+
+    run_world(test)
+
+
 def test_a_broker_that_cannot_hand_all_over_tries_three_times_and_stops_all_the_same() -> None:
     async def story() -> None:
         cluster = SimulatedCluster(seed=1)

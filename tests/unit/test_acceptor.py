@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 
-from barnabas_broker.rpc.acceptor import Acceptor, Limits
+from barnabas_broker.rpc.acceptor import MOST_ABANDONED, Acceptor, Limits
 from barnabas_broker.rpc.credits import BrokerCredits, Credits, StreamCredits
 from barnabas_broker.rpc.exchange import End
 from barnabas_broker.rpc.grpc_server import _STATUS
@@ -127,7 +128,7 @@ async def test_requests_that_wait_do_not_silence_other_streams() -> None:
 
 
 async def test_a_stream_goes_on_once_its_own_request_is_handled_whatever_others_do() -> None:
-    broker = BrokerCredits(Credits(1_000), Credits(1))
+    broker = BrokerCredits(Credits(1_000), Credits(1), Credits(1))
     other, mine = StreamCredits(Credits(1_000), broker), StreamCredits(Credits(1_000), broker)
     other.begin(1)
     mine.begin(1)
@@ -139,7 +140,7 @@ async def test_a_stream_goes_on_once_its_own_request_is_handled_whatever_others_
 
 
 async def test_bytes_are_shared_strictly() -> None:
-    broker = BrokerCredits(Credits(1_000), Credits(9))
+    broker = BrokerCredits(Credits(1_000), Credits(9), Credits(1))
     other, mine = StreamCredits(Credits(1 << 20), broker), StreamCredits(Credits(1 << 20), broker)
     other.begin(1_000)
     waiting = asyncio.create_task(mine.available())
@@ -147,3 +148,46 @@ async def test_bytes_are_shared_strictly() -> None:
     assert not waiting.done()
     other.end(1_000)
     await asyncio.wait_for(waiting, 5)
+
+
+class UnreadStream(QueueStream):
+    """A stream whose peer takes no answers."""
+
+    async def write(self, frame: bytes) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_streams_that_take_no_answer_end_when_others_need_the_memory_but_not_all() -> None:
+    listening = Listening(Limits(broker_bytes=1, longest_stall=0.01))
+    listening.gate.set()
+    acceptor = listening.acceptor
+    serving = [
+        asyncio.create_task(acceptor.serve(Service.ADMIN, stream, "client"))
+        for stream in (UnreadStream(), UnreadStream())
+        if stream.request("unread") is None
+    ]
+    await until(lambda: listening.begun)
+    acceptor.end_stalled_streams()
+    with ExitStack() as abandoned:
+        for _ in range(MOST_ABANDONED):
+            abandoned.enter_context(acceptor.ending(End.STALLED))
+        await asyncio.sleep(0.1)
+        assert not any(task.done() for task in serving)
+    async with asyncio.timeout(5):
+        (first, _), (second, _) = await asyncio.gather(*serving)
+    assert first is second is End.STALLED
+    await acceptor.close(0)
+
+
+async def test_a_stream_that_takes_no_answer_stays_while_there_is_room() -> None:
+    listening = Listening(Limits(longest_stall=0.01))
+    listening.gate.set()
+    stream = UnreadStream()
+    stream.request("unread")
+    serving = asyncio.create_task(listening.acceptor.serve(Service.ADMIN, stream, "client"))
+    listening.acceptor.end_stalled_streams()
+    await until(lambda: listening.begun)
+    await asyncio.sleep(0.1)
+    assert not serving.done()
+    await listening.acceptor.close(0)
+    await serving

@@ -28,6 +28,7 @@ def barnabas(*arguments: str, input: str = "") -> subprocess.CompletedProcess[st
         ("topic list --output json", "--output json topic list"),
         ("topic list --output=json", "--output=json topic list"),
         ("topic -b h:1 list -o json", "-b h:1 -o json topic list"),
+        ("topic -bh:1 list -ojson", "-bh:1 -ojson topic list"),
         ("topic create x --set a=b", "topic create x --set a=b"),
         ("topic create -- --output", "topic create -- --output"),
         ("topic list --output", "topic list --output"),

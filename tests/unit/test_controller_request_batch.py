@@ -1,6 +1,7 @@
 """Which requests a batch sends to which broker, and which partitions the rebalance picks."""
 
 from barnabas_common.messages.control import (
+    HeldRole,
     LeaderAndIsrRequest,
     StopReplicaRequest,
     UpdateMetadataRequest,
@@ -100,6 +101,19 @@ def test_metadata_names_the_offline_replicas_and_all_registered_brokers() -> Non
     }
 
 
+def test_all_metadata_names_every_topic_that_exists() -> None:
+    """A receiver forgets the others."""
+    context = cluster(1)
+    context.set_topic("new", TopicZnode("id2", {0: ReplicaAssignment((1,))}))
+    context.note_unreadable(["flights", "malformed", "new"])
+    batch = batch_of(context)
+    batch.all_metadata([1])
+    [(_, request)] = batch.requests()
+    assert isinstance(request, UpdateMetadataRequest) and request.names_all_topics
+    assert [partition.topic for partition in request.partitions] == ["flights"]
+    assert request.other_topics == ["malformed", "new"]
+
+
 def test_a_topic_being_deleted_has_leader_minus_2_and_is_stopped_whatever_its_epoch() -> None:
     context = cluster(1)
     context.topics_to_delete["flights"] = None
@@ -122,6 +136,7 @@ def test_a_forgotten_topic_leaves_no_trace_in_the_context() -> None:
     context.invalid_states[FLIGHTS] = "not JSON"
     context.awaiting[FLIGHTS] = 7.0
     context.refused[FLIGHTS] = ("no replica is online",)
+    context.held_roles[FLIGHTS] = {1: HeldRole("flights", 0, 7, 1, [1], 7, 10)}
     for topics in (
         context.topics_to_delete,
         context.deletion_started,

@@ -1,6 +1,7 @@
 """What a broker knows about the cluster from the controller's UpdateMetadata."""
 
 import asyncio
+from dataclasses import replace
 
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_common.messages.control import (
@@ -52,6 +53,21 @@ def test_the_list_of_brokers_is_replaced_whole() -> None:
     cache.update(update(brokers=(2,)))
     assert cache.broker_ids() == [2]
     assert not cache.is_alive(1)
+
+
+def test_topics_that_do_not_exist_are_forgotten_if_all_are_named() -> None:
+    cache = MetadataCache()
+    cache.update(update(state("a", 0), state("b", 0), state("c", 0)))
+    cache.update(replace(update(state("b", 0)), names_all_topics=True, other_topics=["c"]))
+    assert cache.topics() == ["b", "c"]
+
+
+def test_partitions_of_an_earlier_topic_of_that_name_are_forgotten() -> None:
+    cache = MetadataCache()
+    cache.update(update(state("a", 0), state("a", 1)))
+    cache.update(update(replace(state("a", 0), topic_id="another")))
+    assert [state.partition for state in cache.partitions("a")] == [0]
+    assert cache.topic_id("a") == "another"
 
 
 def test_partitions_not_named_stay_as_they_were() -> None:

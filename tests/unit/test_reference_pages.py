@@ -15,6 +15,7 @@ from barnabas_broker.log.record_validation import (
     MAX_UNPACKED_SIZE,
     MOST_BATCHES,
 )
+from barnabas_broker.replica.serve.consumer_fetch import MAX_WAIT_SECONDS
 from barnabas_broker.rpc.acceptor import MIB, Limits
 from barnabas_broker.rpc.grpc_server import MAX_STREAMS
 from barnabas_common.events.event import LOG_LEVELS, EventKind
@@ -72,8 +73,10 @@ def test_the_fixed_limits_are_those_of_the_code() -> None:
         f"{MAX_ZNODE_BYTES:,} characters",
         f"{MAX_ANSWER_BYTES // (1024 * MIB)} GiB",
         f"{MAX_STREAMS}",
+        f"{MAX_WAIT_SECONDS:g} s",
         f"{Limits().broker_requests:,} per broker",
         f"{of_stream} MiB per stream, {of_broker} MiB for all clients of a broker",
+        f"{Limits().longest_stall:g} s",
         f"{MOST_CHARACTERS:,} characters; {MOST_ITEMS:,} items",
     ]
 

@@ -89,7 +89,9 @@ async def wait_for_leaders(
     created = [result for result in results if not result.error_code]
 
     def led(result: TopicResult) -> bool:
-        states = cache.partitions(result.topic) if cache.contains(result.topic) else []
+        states = cache.partitions(result.topic)
+        if result.topic_id and any(s.topic_id != result.topic_id for s in states):
+            return False  # what is known is an earlier topic of that name
         return len(states) == result.partitions and all(s.leader >= 0 for s in states)
 
     if not await cache.wait_for(lambda: all(led(result) for result in created), timeout):

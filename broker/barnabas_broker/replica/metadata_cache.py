@@ -19,7 +19,12 @@ NO_CONTROLLER = -1
 
 
 class MetadataCache:
-    """Starts empty; every update replaces the brokers and the partitions it names."""
+    """Starts empty; every update replaces the brokers and the partitions it names.
+
+    A broker may miss that a topic is deleted, and that another one is created under its name: while
+    its session is over, or when the controller dies before it can tell. So an update that names all
+    topics removes the others, and a partition with another topic id removes those of the old topic.
+    """
 
     def __init__(self) -> None:
         self.controller_id = NO_CONTROLLER
@@ -39,10 +44,16 @@ class MetadataCache:
         self._brokers = brokers
         self._suspects = {b.broker_id: b.broker_epoch for b in request.suspected_brokers}
         self._leaving = frozenset(self._suspects).union(request.shutting_down_brokers)
+        if request.names_all_topics:
+            named = {state.topic for state in request.partitions}
+            for topic in self._topics.keys() - named - {*request.other_topics}:
+                self._forget(topic)
         for state in request.partitions:
             if state.leader == LEADER_DURING_DELETE:
                 self._remove(state)
             else:
+                if self._topic_ids.get(state.topic) != state.topic_id:
+                    self._forget(state.topic)
                 self._topics.setdefault(state.topic, {})[state.partition] = state
                 self._topic_ids[state.topic] = state.topic_id
         if self._updated is not None and not self._updated.done():
@@ -53,8 +64,11 @@ class MetadataCache:
         partitions = self._topics.get(state.topic, {})
         partitions.pop(state.partition, None)
         if not partitions:
-            self._topics.pop(state.topic, None)
-            self._topic_ids.pop(state.topic, None)
+            self._forget(state.topic)
+
+    def _forget(self, topic: str) -> None:
+        self._topics.pop(topic, None)
+        self._topic_ids.pop(topic, None)
 
     # ---- brokers
 

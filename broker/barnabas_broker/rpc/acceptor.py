@@ -1,7 +1,8 @@
 """The part of a listener that does not depend on the transport: limits, open streams, shutdown."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from barnabas_common.runtime import Handler, Peer, Service, TaskScope
@@ -9,14 +10,19 @@ from barnabas_common.transport.stream import MAX_ANSWER_BYTES, FrameStream
 
 from barnabas_broker.rpc.credits import BrokerCredits, Credits, StreamCredits
 from barnabas_broker.rpc.exchange import End, Exchange, ServiceEndpoint
-from barnabas_broker.rpc.idle_streams import end_idle_streams
+from barnabas_broker.rpc.idle_streams import end_idle_streams, end_stalled_streams
 
 MIB = 1024 * 1024
+# gRPC keeps the answer that a stalled client does not take until the client has left.
+MOST_ABANDONED = 16
 
 
 @dataclass(frozen=True)
 class Limits:
     """Bounds: of one request in bytes, and of the requests in progress on a stream and a broker.
+
+    `longest_stall` is how long, in seconds, a stream may keep an answer waiting while the bytes of
+    the broker are used up.
 
     An answer may be larger than a request: a batch that came in the largest request must reach the
     followers, beside what else is new for them.
@@ -27,10 +33,13 @@ class Limits:
     stream_bytes: int = 32 * MIB
     broker_bytes: int = 128 * MIB
     broker_requests: int = 8192
+    longest_stall: float = 30.0
 
     def for_broker(self) -> BrokerCredits:
         """What the streams of one broker share."""
-        return BrokerCredits(Credits(self.broker_bytes), Credits(self.broker_requests))
+        return BrokerCredits(
+            Credits(self.broker_bytes), Credits(self.broker_requests), Credits(MOST_ABANDONED)
+        )
 
 
 class Acceptor:
@@ -62,6 +71,21 @@ class Acceptor:
             return await exchange.run()
         finally:
             del self._exchanges[exchange]
+
+    @contextmanager
+    def ending(self, end: End) -> Iterator[None]:
+        """Count a stalled stream until its peer has left; the transport has an answer for it."""
+        count = int(end is End.STALLED)
+        self._broker.abandoned.take(count)
+        try:
+            yield
+        finally:
+            self._broker.abandoned.give_back(count)
+
+    def end_stalled_streams(self) -> None:
+        """From now on, end streams that take no answers, when others need the memory."""
+        stalled = end_stalled_streams(self._exchanges, self._broker, self._limits.longest_stall)
+        self._tasks.spawn(stalled, "stalled streams")
 
     def end_idle_streams(self, max_idle: float) -> None:
         """From now on, end streams that are idle for `max_idle` seconds."""

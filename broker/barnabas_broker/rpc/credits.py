@@ -51,10 +51,12 @@ class Credits:
 
 
 class BrokerCredits(NamedTuple):
-    """What the streams of all clients share."""
+    """What the streams of all clients share; `abandoned` are those that were ended as stalled and
+    whose peers have not left."""
 
     bytes: Credits
     requests: Credits
+    abandoned: Credits
 
 
 class StreamCredits:

@@ -32,6 +32,7 @@ class End(Enum):
     MALFORMED = "malformed frame"
     CLOSED = "the listener is closing"
     UNREADABLE = "the listener could not read from the stream"
+    STALLED = "the client did not take its answers, and others need the memory that they take"
     IDLE = "the client sent no request within connections.max.idle.ms"
 
 
@@ -63,7 +64,8 @@ class Exchange:
         self._requests = REQUESTS[endpoint.service]
         self._responses = RESPONSES[endpoint.service]
         self._answers: deque[bytes] = deque()
-        self._writing = False
+        self._writer: asyncio.Task[object] | None = None
+        self._write_began = 0.0
         self._in_progress = 0
         self._used = True
         self._idle = asyncio.Event()
@@ -101,6 +103,17 @@ class Exchange:
     def close_idle(self) -> None:
         """End the stream because it is not used."""
         self._finish(End.IDLE)
+
+    def is_stalled(self, longest: float) -> bool:
+        """Whether the stream has not taken one answer for `longest` seconds."""
+        now = asyncio.get_running_loop().time()
+        return self._writer is not None and now - self._write_began >= longest
+
+    def close_stalled(self) -> None:
+        """End the stream, and drop the answer that is being written and those that wait."""
+        self._finish(End.STALLED)
+        if self._writer is not None:
+            self._writer.cancel()
 
     def _finish(self, end: End, text: str = "") -> None:
         if not self._end.done():
@@ -174,16 +187,19 @@ class Exchange:
         """Queue an answer; if no other task is writing, write all that are queued."""
         self._credits.take(len(answer))
         self._answers.append(answer)
-        if self._writing:
+        if self._writer is not None:
             return
-        self._writing = True
+        self._writer = asyncio.current_task()
         try:
             while self._answers:
                 await self._write_one(self._answers.popleft())
         finally:
-            self._writing = False
+            self._writer = None
+            while self._answers:  # the stream was ended
+                self._credits.give_back(len(self._answers.popleft()))
 
     async def _write_one(self, answer: bytes) -> None:
+        self._write_began = asyncio.get_running_loop().time()
         try:
             if not self._end.done():
                 await self._stream.write(answer)

@@ -51,6 +51,7 @@ _STATUS = {
     End.UNREADABLE: grpc.StatusCode.INTERNAL,
     End.CLOSED: grpc.StatusCode.UNAVAILABLE,
     End.IDLE: grpc.StatusCode.UNAVAILABLE,
+    End.STALLED: grpc.StatusCode.RESOURCE_EXHAUSTED,
     End.PEER_LEFT: grpc.StatusCode.CANCELLED,
 }
 
@@ -89,6 +90,7 @@ class GrpcListen:
         await server.start()
         if for_clients:
             self._client_ports.append(bound.port)
+            acceptor.end_stalled_streams()
             if self._connections.max_idle is not None:
                 acceptor.end_idle_streams(self._connections.max_idle)
         logger.info("listener %s serves at %s", name, bound)
@@ -149,7 +151,8 @@ def _generic_handler(service: Service, acceptor: Acceptor) -> grpc.GenericRpcHan
         await context.send_initial_metadata(((ACCEPTED, service.value),))
         remote = unquote(context.peer()).partition(":")[2]
         end, text = await acceptor.serve(service, _ServerStream(context), remote)
-        await context.abort(_STATUS[end], text)
+        with acceptor.ending(end):
+            await context.abort(_STATUS[end], text)
 
     path = method(service).split("/")
     handler = grpc.stream_stream_rpc_method_handler(exchange)

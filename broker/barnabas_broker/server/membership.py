@@ -142,8 +142,9 @@ class Membership:
 
     async def _reregister(self, store: Store, why: str) -> None:
         assert self._broker is not None
+        broker = self._broker
         try:
-            epoch = await reregister(store, self._broker, self._runtime.clock.wall_ms())
+            epoch = await reregister(store, broker, self._runtime.clock.wall_ms())
         except SessionExpired:
             return  # the new session will bring a new registration
         except DuplicateBrokerId as error:
@@ -151,8 +152,8 @@ class Membership:
             return
         if store is self.store:
             self.broker_epoch = epoch
-            self._count_as_unbroken()
             self._events.record(EventKind.REGISTERED_ANEW, why, broker_epoch=epoch)
+            self._count_as_unbroken(broker)
 
     async def _keep_registered(self, store: Store) -> None:
         """Register again when the broker's znode is deleted although its session exists.
@@ -225,18 +226,19 @@ class Membership:
 
     async def _register(self, previous_session_id: int) -> None:
         assert self.store is not None and self._broker is not None
+        broker = self._broker
         self.broker_epoch = await register_broker(
             self.store,
-            self._broker,
+            broker,
             self._runtime.clock.wall_ms(),
             previous_session_id,
             # A session timeout and ZooKeeper's granularity: by then the session of a killed process
             # has expired.
             wait_seconds=self._config.session_timeout_ms * 1.5 / 1000,
         )
-        if self._broker.unbroken_since > self.broker_epoch:
-            await self._forget_history()
-        self._count_as_unbroken()
+        if broker.unbroken_since > self.broker_epoch:
+            broker = await self._forget_history()
+        self._count_as_unbroken(broker)
         self.registered.set()
         self._tasks.spawn(self._keep_registered(self.store), "keep registered")
         self.controller = Controller(
@@ -252,13 +254,20 @@ class Membership:
         )
         await self.controller.start()
 
-    def _count_as_unbroken(self) -> None:
-        """Let later registrations name this broker epoch: nothing was lost since it began."""
-        assert self._broker is not None
-        if self._broker.unbroken_since == UNBROKEN_SINCE_REGISTRATION:
-            self._broker = replace(self._broker, unbroken_since=self.broker_epoch)
+    def _count_as_unbroken(self, registered: znodes.Broker) -> None:
+        """Let later registrations name this broker epoch: nothing was lost since it began.
 
-    async def _forget_history(self) -> None:
+        What was lost while `registered` was on its way to ZooKeeper is not in it: register again.
+        """
+        assert self._broker is not None
+        if self._broker.unbroken_since != UNBROKEN_SINCE_REGISTRATION:
+            return
+        if self._broker is registered:
+            self._broker = replace(self._broker, unbroken_since=self.broker_epoch)
+        else:
+            self.reregister(self.broker_epoch, "something was lost here while it registered")
+
+    async def _forget_history(self) -> znodes.Broker:
         """Register again as a broker that may have lost something since it last registered.
 
         Broker epochs only grow, so the history was written under another one: ZooKeeper has been
@@ -269,11 +278,11 @@ class Membership:
             f"nothing was lost since broker epoch {self._broker.unbroken_since}, but it is only"
             f" {self.broker_epoch} now: ZooKeeper was restored from an older copy"
         )
-        self._broker = replace(self._broker, unbroken_since=UNBROKEN_SINCE_REGISTRATION)
-        self.broker_epoch = await reregister(
-            self.store, self._broker, self._runtime.clock.wall_ms()
-        )
+        broker = replace(self._broker, unbroken_since=UNBROKEN_SINCE_REGISTRATION)
+        self._broker = broker
+        self.broker_epoch = await reregister(self.store, broker, self._runtime.clock.wall_ms())
         self._events.record(EventKind.REGISTERED_ANEW, why, broker_epoch=self.broker_epoch)
+        return broker
 
     async def _stop_controller(self) -> None:
         controller, self.controller = self.controller, None

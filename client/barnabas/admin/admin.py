@@ -193,8 +193,8 @@ class Admin(AdminOfTransactions):
 
     async def list_topics(self) -> list[str]:
         """The names of all topics, internal ones included, in order."""
-        response = await (await self._ready()).refresh(MetadataRequest(all_topics=True))
-        return sorted(topic.topic for topic in response.topics)
+        topics = await topic_requests.every_topic(await self._ready(), self._patience)
+        return sorted(topic.topic for topic in topics)
 
     async def describe_topics(self, topics: Iterable[str] | None = None) -> list[TopicMetadata]:
         """Partitions, leaders, replicas and ISR of these topics, or of all.
@@ -202,11 +202,14 @@ class Admin(AdminOfTransactions):
         Raises `UnknownTopicOrPartitionError` if one does not exist.
         """
         named = None if topics is None else topic_requests.names(topics)
-        request = MetadataRequest(named or [], all_topics=named is None)
-        response = await (await self._ready()).refresh(request)
-        for topic in response.topics:
+        cluster = await self._ready()
+        if named is None:
+            described = await topic_requests.every_topic(cluster, self._patience)
+        else:
+            described = (await cluster.refresh(MetadataRequest(named))).topics
+        for topic in described:
             raise_for(topic.error_code, f"topic {topic.topic!r}")
-        found = {topic.topic: topic for topic in response.topics}
+        found = {topic.topic: topic for topic in described}
         return [found[name] for name in (sorted(found) if named is None else named)]
 
     async def describe_topic(self, topic: str) -> TopicMetadata:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from barnabas_common.errors import InvalidArgumentError, NotControllerError, raise_for
 from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.metadata import MetadataRequest, TopicMetadata
 from barnabas_common.messages.topics import (
     ConfigEntry,
     CreatePartitionsRequest,
@@ -33,6 +34,20 @@ from barnabas.cluster.options import check_int, checked_names
 def names(topics: Iterable[str]) -> list[str]:
     """The names of several topics. A str would be taken for one name a letter."""
     return checked_names("topics", topics)
+
+
+async def every_topic(cluster: Cluster, patience: float) -> list[TopicMetadata]:
+    """Describe all topics. A broker that has just started knows none before there is a controller:
+    it is asked again for `patience` s. Raises NotControllerError."""
+    deadline = cluster.clock.monotonic() + patience
+    failures = 0
+    while not (response := await cluster.refresh(MetadataRequest(all_topics=True))).brokers:
+        failures += 1
+        pause = cluster.backoff.seconds(failures)
+        if cluster.clock.monotonic() + pause >= deadline:
+            raise NotControllerError("the broker that answers knows no topic: no controller")
+        await asyncio.sleep(pause)
+    return response.topics
 
 
 def assigned(assignments: Mapping[int, Sequence[int]] | None) -> list[ReplicaAssignment]:

@@ -59,7 +59,8 @@ class ConsumerConfig:
     `auto_offset_reset`: where to start without a position, or if the offset no longer exists;
     "none" raises instead. `isolation_level`: with "read_committed" the records of open and aborted
     transactions are not read. `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers when it has
-    that much, or after that time. `fetch_max_bytes` bounds one answer, and what is buffered here.
+    that much, or after that time, 30 s at most. `fetch_max_bytes` bounds one answer, and what is
+    buffered here.
     `client_id`: the consumer's name in its tasks, and in descriptions of its group.
 
     With a `group_id` the consumer shares its topics with the others of that group.

@@ -137,6 +137,8 @@ class UpdateMetadataRequest:
     `suspected_brokers` are the registered brokers that are suspected. A suspected broker that
     receives the request is running, and registers again. A later controller adopts the suspicions.
     `shutting_down_brokers` are about to stop. Suspected and stopping brokers may not join an ISR.
+    If `names_all_topics`, a topic that is neither in `partitions` nor in `other_topics` does not
+    exist. Of the other topics the state of no partition is known.
     """
 
     controller_id: int
@@ -146,6 +148,8 @@ class UpdateMetadataRequest:
     live_brokers: list[BrokerEndpoint] = field(default_factory=list)
     suspected_brokers: list[SuspectedBroker] = field(default_factory=list)
     shutting_down_brokers: list[int] = field(default_factory=list)
+    names_all_topics: bool = False
+    other_topics: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -131,7 +131,7 @@ class BrokerChanges:
             context.register(broker)
         others = [b for b in context.registered_brokers() if b not in broker_ids]
         self._term.update_metadata(others)
-        self._term.update_metadata(broker_ids, context.partitions_with_leaders())
+        self._term.send_all_metadata(broker_ids)
         here = context.replicas_on(broker_ids)
         staying = [r for r in here if not context.is_being_deleted(r.partition.topic)]
         await self._replicas.change(staying, ReplicaState.ONLINE, cause)
@@ -163,8 +163,7 @@ class BrokerChanges:
     async def _on_endpoints_changed(self, brokers: list[Broker]) -> None:
         for broker in brokers:
             self._context.brokers[broker.broker_id] = broker
-            await self._term.channels.remove(broker.broker_id)
-            self._term.channels.add(broker)
+            await self._term.channels.move(broker)
         if brokers:
             self._term.update_metadata(self._context.registered_brokers())
 

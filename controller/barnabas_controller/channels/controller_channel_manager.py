@@ -124,6 +124,14 @@ class ControllerChannelManager:
         detector = self._failure_detectors.get(broker_id)
         return detector is not None and detector.observation.had_stream and not detector.is_open
 
+    async def move(self, broker: Broker) -> None:
+        """Send to the new address of a broker, beginning with what it has not answered yet."""
+        sender = self._senders.get(broker.broker_id)
+        await self.remove(broker.broker_id)
+        self.add(broker)
+        for request in sender.unanswered() if sender is not None else ():
+            self.send(broker.broker_id, request)
+
     async def remove(self, broker_id: int) -> None:
         """Drop a broker, if it is known, with its queued requests and its failure detector."""
         self._failure_detectors.pop(broker_id, None)
@@ -160,6 +168,7 @@ class _RequestSender:
         self._pauses = pauses
         self._on_response = on_response
         self.requests: asyncio.Queue[ControlRequest] = asyncio.Queue()
+        self._in_flight: list[ControlRequest] = []
         self._scope = TaskScope(f"control of broker {broker_id}")
         self._scope.spawn(self._run(), "sender")
 
@@ -170,10 +179,12 @@ class _RequestSender:
     async def _run(self) -> None:
         while True:
             request = await self.requests.get()
+            self._in_flight = [request]
             if self._pauses is not None and isinstance(request, LeaderAndIsrRequest):
                 point = PausePoint.CONTROLLER_BEFORE_LEADER_AND_ISR
                 await self._pauses.at(point, self._broker_id)
             response = await self._until_answered(request)
+            self._in_flight.clear()
             self._on_response(self._broker_id, request, response)
 
     async def _until_answered(self, request: ControlRequest) -> Message:
@@ -190,6 +201,13 @@ class _RequestSender:
                 logger.error("%s to broker %d: %s", type(request).__name__, self._broker_id, error)
                 return SERVICES[Service.CONTROL][type(request)](error_code=int(error.code))
             await asyncio.sleep(RETRY_SECONDS)
+
+    def unanswered(self) -> list[ControlRequest]:
+        """Take the requests that the broker has not answered, in order; after `close`."""
+        requests, self._in_flight = self._in_flight, []
+        while not self.requests.empty():
+            requests.append(self.requests.get_nowait())
+        return requests
 
     async def close(self) -> None:
         await self._scope.close()

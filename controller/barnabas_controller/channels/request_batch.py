@@ -47,6 +47,7 @@ class RequestBatch:
         self._leaders: dict[int, dict[TopicPartition, LeaderAndIsrPartition]] = {}
         self._metadata: dict[TopicPartition, None] = {}
         self._informed: dict[int, None] = {}
+        self._names_all_topics = False
         self._stops: dict[int, dict[TopicPartition, StopReplicaPartition]] = {}
 
     def leader_and_isr(
@@ -96,6 +97,14 @@ class RequestBatch:
         """Send these brokers which brokers are alive, and who leads these partitions."""
         self._informed.update(dict.fromkeys(broker_ids))
         self._metadata.update(dict.fromkeys(partitions))
+
+    def all_metadata(self, broker_ids: Iterable[int]) -> None:
+        """Send these brokers, and all others of the batch, the metadata of all topics.
+
+        A receiver forgets the other topics: it may have missed their deletion.
+        """
+        self.update_metadata(broker_ids, self._context.leadership)
+        self._names_all_topics = True
 
     def stop_replica(
         self, broker_id: int, partition: TopicPartition, delete: bool, cause: str = ""
@@ -154,13 +163,27 @@ class RequestBatch:
         ]
         suspected = [SuspectedBroker(b, context.suspects[b]) for b in context.suspected_brokers()]
         stopping = sorted(context.shutting_down)
+        others = self._other_topics() if self._names_all_topics else []
         for broker in self._registered(self._informed):
             yield (
                 broker,
                 UpdateMetadataRequest(
-                    *self._sender, broker.epoch, partitions, endpoints, suspected, stopping
+                    *self._sender,
+                    broker.epoch,
+                    partitions,
+                    endpoints,
+                    suspected,
+                    stopping,
+                    self._names_all_topics,
+                    others,
                 ),
             )
+
+    def _other_topics(self) -> list[str]:
+        """The topics of which no partition has a known leadership, sorted."""
+        context = self._context
+        named = {partition.topic for partition in context.leadership}
+        return sorted({*context.assignments, *context.unreadable_topics} - named)
 
     def _metadata_partition(
         self, partition: TopicPartition, state: LeaderAndIsr

@@ -35,7 +35,8 @@ class ControllerContext:
 
     `failed_replicas` has, for each broker, the partitions that it cannot use because their log
     directory failed or their log is damaged; the value says whether the log is damaged.
-    `invalid_states` says why a partition's state znode is invalid.
+    `invalid_states` says why a partition's state znode is invalid. `unreadable_topics` exist, and
+    their own znodes are malformed.
 
     `awaiting` has the time since when a partition waits for a better leader, and `absent` the time
     since when a broker has no registration. `given_up` are the absent brokers that were awaited
@@ -49,6 +50,7 @@ class ControllerContext:
     suspects: dict[int, int] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
     assignments: dict[str, dict[int, ReplicaAssignment]] = field(default_factory=dict)
+    unreadable_topics: dict[str, None] = field(default_factory=dict)
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     partition_states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: dict[Replica, ReplicaState] = field(default_factory=dict)
@@ -126,6 +128,12 @@ class ControllerContext:
         if node.topic_id is not None:
             self.topic_ids.setdefault(topic, node.topic_id)
         self.assignments[topic] = {**node.partitions, **self.assignments.get(topic, {})}
+        self.unreadable_topics.pop(topic, None)
+
+    def note_unreadable(self, present: Iterable[str]) -> None:
+        """Take those of the `present` topics that are not known for the unreadable ones."""
+        unreadable = (topic for topic in present if topic not in self.assignments)
+        self.unreadable_topics = dict.fromkeys(unreadable)
 
     def remove_topic(self, topic: str) -> None:
         """Remove all data of a topic."""
@@ -139,6 +147,7 @@ class ControllerContext:
             self.invalid_states.pop(partition, None)
             self.awaiting.pop(partition, None)
             self.refused.pop(partition, None)
+            self.held_roles.pop(partition, None)
         self.assignments.pop(topic, None)
         self.topic_ids.pop(topic, None)
         self.topics_to_delete.pop(topic, None)

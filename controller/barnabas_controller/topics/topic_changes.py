@@ -89,6 +89,7 @@ class TopicChanges:
             self._context.remove_topic(topic)
         new = [topic for topic in present if topic not in self._context.assignments]
         await self._create(await self.load(new))
+        self._context.note_unreadable(present)
 
     async def _create(self, nodes: Mapping[str, TopicZnode]) -> None:
         created: list[TopicPartition] = []

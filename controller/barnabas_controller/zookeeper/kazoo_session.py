@@ -11,6 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,6 +29,7 @@ from barnabas_controller.zookeeper.kazoo_protocol import (
     stat_of,
     translate,
 )
+from barnabas_controller.zookeeper.requests import until_answered
 from barnabas_controller.zookeeper.server_zxid import server_zxid
 from barnabas_controller.zookeeper.session import (
     ANY_VERSION,
@@ -163,15 +165,13 @@ class KazooSession:
         return unreachable(what, await server_zxid(self._hosts), self.last_zxid)
 
     async def _create_chroot(self) -> None:
-        if not self._chroot or await self.exists("/") is not None:
+        if not self._chroot or await until_answered(partial(self.exists, "/")) is not None:
             return
-        names = self._chroot[1:].split("/")
-        for depth in range(len(names)):
-            path = "/" + "/".join(names[: depth + 1])
-            try:
-                await self._ask(path, partial(self._client.create_async, path))
-            except NodeExists:
-                continue
+        for depth in range(self._chroot.count("/")):
+            path = "/".join(self._chroot.split("/")[: depth + 2])
+            create = partial(self._client.create_async, path)
+            with suppress(NodeExists):
+                await until_answered(partial(self._ask, path, create))
 
     async def close(self) -> None:
         if self._state not in _FINAL:

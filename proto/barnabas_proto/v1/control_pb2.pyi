@@ -176,7 +176,7 @@ class SuspectedBroker(_message.Message):
     def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ...) -> None: ...
 
 class UpdateMetadataRequest(_message.Message):
-    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_brokers", "suspected_brokers", "shutting_down_brokers")
+    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_brokers", "suspected_brokers", "shutting_down_brokers", "names_all_topics", "other_topics")
     CONTROLLER_ID_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -184,6 +184,8 @@ class UpdateMetadataRequest(_message.Message):
     LIVE_BROKERS_FIELD_NUMBER: _ClassVar[int]
     SUSPECTED_BROKERS_FIELD_NUMBER: _ClassVar[int]
     SHUTTING_DOWN_BROKERS_FIELD_NUMBER: _ClassVar[int]
+    NAMES_ALL_TOPICS_FIELD_NUMBER: _ClassVar[int]
+    OTHER_TOPICS_FIELD_NUMBER: _ClassVar[int]
     controller_id: int
     controller_epoch: int
     broker_epoch: int
@@ -191,7 +193,9 @@ class UpdateMetadataRequest(_message.Message):
     live_brokers: _containers.RepeatedCompositeFieldContainer[BrokerEndpoint]
     suspected_brokers: _containers.RepeatedCompositeFieldContainer[SuspectedBroker]
     shutting_down_brokers: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[UpdateMetadataPartition, _Mapping]]] = ..., live_brokers: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ..., suspected_brokers: _Optional[_Iterable[_Union[SuspectedBroker, _Mapping]]] = ..., shutting_down_brokers: _Optional[_Iterable[int]] = ...) -> None: ...
+    names_all_topics: bool
+    other_topics: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[UpdateMetadataPartition, _Mapping]]] = ..., live_brokers: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ..., suspected_brokers: _Optional[_Iterable[_Union[SuspectedBroker, _Mapping]]] = ..., shutting_down_brokers: _Optional[_Iterable[int]] = ..., names_all_topics: bool = ..., other_topics: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class UpdateMetadataResponse(_message.Message):
     __slots__ = ("error_code", "controller_epoch")

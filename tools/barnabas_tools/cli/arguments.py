@@ -20,10 +20,12 @@ def hoist_global_options(arguments: Sequence[str]) -> list[str]:
             rest.extend(arguments[position:])
             break
         name, separator, _ = argument.partition("=")
+        has_value = bool(separator) and name in _GLOBAL_OPTIONS
+        has_value = has_value or (argument[:2] in _GLOBAL_OPTIONS and len(argument) > 2)  # -ojson
         if argument in _GLOBAL_OPTIONS and position + 1 < len(arguments):
             hoisted.extend(arguments[position : position + 2])
             position += 2
             continue
-        (hoisted if separator and name in _GLOBAL_OPTIONS else rest).append(argument)
+        (hoisted if has_value else rest).append(argument)
         position += 1
     return hoisted + rest

@@ -19,6 +19,10 @@ from barnabas_broker.replica.partition.partitions import Partitions
 from barnabas_broker.replica.serve.fetch_isolation import ISOLATION_LEVELS, FetchIsolation
 from barnabas_broker.replica.serve.read_result import read_records, refused_fetch
 
+# However long a client wants to wait: its request counts against the bytes that all clients of the
+# broker may have in progress, also after it has disconnected.
+MAX_WAIT_SECONDS = 30.0
+
 
 class ConsumerFetches:
     """Answers the fetches of all consumers. `max_bytes` is the broker's `fetch.max.bytes`."""
@@ -42,7 +46,7 @@ class ConsumerFetches:
         if request.isolation_level not in ISOLATION_LEVELS:
             return FetchResponse(ErrorCode.INVALID_REQUEST)
         request.partitions = named_once(request.partitions)
-        deadline = self._now() + request.max_wait_ms / 1000
+        deadline = self._now() + min(request.max_wait_ms / 1000, MAX_WAIT_SECONDS)
         timed_out = request.max_wait_ms <= 0 or not request.partitions
         answers = self._read_all(request)
         while not timed_out and not self._is_complete(answers, request):

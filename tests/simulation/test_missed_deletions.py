@@ -1,0 +1,169 @@
+"""A broker that missed the deletion of a topic does not show the topic until it is restarted.
+
+Only the brokers with a replica have to confirm a deletion. Another one may not hear of it: its
+session is over, or the controller dies before its request arrives.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from barnabas import Admin
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+from barnabas_common.runtime import Address, Service
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.store import znodes
+from barnabas_controller.store.store import Store
+from barnabas_simulator.campaign import state
+from barnabas_simulator.cluster import CLIENT_PORT, SimulatedCluster
+from barnabas_simulator.loop import run
+
+TOPIC = "flights"
+
+
+class Story:
+    """Four brokers: the controller, two with the replicas, and one that will be away."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self.cluster = cluster
+        controller = state.controller(cluster)
+        assert controller is not None
+        self.controller = controller
+        self.first, self.second, self.away = (b for b in cluster.broker_ids if b != controller)
+        others = [broker_id for broker_id in cluster.broker_ids if broker_id != self.away]
+        self.admin = Admin(
+            bootstrap_servers=cluster.bootstrap_of(others), runtime=cluster.client_runtime("admin")
+        )
+
+    async def create(self, partitions: int) -> None:
+        replicas = {p: [self.first, self.second] for p in range(partitions)}
+        await self.admin.create_topic(TOPIC, assignments=replicas)
+
+    @property
+    def store(self) -> Store:
+        """ZooKeeper, as a broker with a replica sees it."""
+        store = self.cluster.broker(self.first).membership.store
+        assert store is not None
+        return store
+
+    def shown(self) -> int:
+        """How many partitions of the topic the broker that was away shows to its clients."""
+        return len(self.cluster.broker(self.away).metadata_cache.partitions(TOPIC))
+
+    @asynccontextmanager
+    async def without_session(self) -> AsyncIterator[None]:
+        """One broker has no session; afterwards it is registered and has been sent everything."""
+        membership = self.cluster.broker(self.away).membership
+        epoch = membership.broker_epoch
+        self.cluster.part_from_zookeeper(self.away)
+        self.cluster.expire_session(self.away)
+        await asyncio.sleep(1)
+        yield
+        self.cluster.reunite_with_zookeeper(self.away)
+        await until(lambda: membership.broker_epoch > epoch)
+        await asyncio.sleep(2)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def six_partitions() -> AsyncIterator[Story]:
+    cluster = SimulatedCluster(brokers=4)
+    await cluster.start()
+    story = Story(cluster)
+    async with story.admin:
+        await story.create(6)
+        await until(lambda: story.shown() == 6)
+        yield story
+
+
+def test_it_was_deleted_while_the_broker_had_no_session() -> None:
+    async def test() -> None:
+        async with six_partitions() as story:
+            async with story.without_session():
+                await story.admin.delete_topics([TOPIC])
+            assert story.shown() == 0
+
+    run(test())
+
+
+def test_another_topic_has_its_name_and_fewer_partitions() -> None:
+    """A producer would send to partitions that no broker has."""
+
+    async def test() -> None:
+        async with six_partitions() as story:
+            async with story.without_session():
+                await story.admin.delete_topics([TOPIC])
+                await story.create(2)
+            assert story.shown() == 2
+
+    run(test())
+
+
+def test_its_deletion_has_begun_and_waits() -> None:
+    async def test() -> None:
+        async with six_partitions() as story:
+            async with story.without_session():
+                story.cluster.expire_session(story.second)
+                story.cluster.kill(story.second)
+                await story.store.ensure(znodes.delete_topic_path(TOPIC))
+                await asyncio.sleep(1)
+            assert await story.store.topic(TOPIC) is not None
+            assert story.shown() == 0
+
+    run(test())
+
+
+def test_the_controller_died_before_it_told_the_broker() -> None:
+    async def test() -> None:
+        async with six_partitions() as story:
+            cluster = story.cluster
+            cluster.cut(story.controller, story.away)
+            await story.admin.delete_topics([TOPIC])
+            assert story.shown() == 6
+            cluster.kill(story.controller)
+            await until(lambda: story.shown() == 0)
+
+    run(test())
+
+
+def test_a_topic_whose_znode_is_malformed_is_still_shown() -> None:
+    """Its leaders serve it; the znode may be repaired."""
+
+    async def test() -> None:
+        async with six_partitions() as story:
+            cluster = story.cluster
+            await story.admin.create_topic("other", assignments={0: [story.first]})
+            await story.store.put(znodes.topic_path(TOPIC), b"nonsense")
+            await story.store.put(znodes.state_path(TopicPartition("other", 0)), b"nonsense")
+            cluster.kill(story.controller)
+            await until(lambda: state.controller(cluster) not in (None, story.controller))
+            await asyncio.sleep(5)
+            cache = cluster.broker(story.away).metadata_cache
+            assert story.shown() == 6 and cache.contains("other")
+
+    run(test())
+
+
+def test_a_creation_is_not_answered_with_the_leaders_of_the_topic_that_had_the_name() -> None:
+    async def test() -> None:
+        async with six_partitions() as story:
+            cluster = story.cluster
+            cluster.cut(story.controller, story.away)
+            await story.admin.delete_topics([TOPIC])
+            assert story.shown() == 6
+            address = Address(cluster.host(story.away), CLIENT_PORT)
+            network = cluster.client_runtime("other").network
+            channel = network.connect(address, Service.ADMIN)
+            request = CreateTopicsRequest(3000, False, [NewTopic(TOPIC, 6, 2)])
+            response = await channel.call(request, 10.0)
+            await channel.close()
+            assert isinstance(response, CreateTopicsResponse)
+            assert response.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+
+    run(test())
