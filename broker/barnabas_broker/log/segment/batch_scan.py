@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from barnabas_common.record.batch import (
+    CRC_START,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
@@ -18,6 +19,7 @@ from barnabas_common.record.batch import (
     in_order,
     parse_header,
 )
+from crc32c import crc32c
 
 from barnabas_broker.disk.disk import File
 
@@ -134,7 +136,7 @@ def _verified(file: File) -> Iterator[tuple[int, BatchHeader]]:
         header = parse_header(chunk, position - start)
         if position + header.size > end:
             found = f"{end - position} of {header.size} bytes"
-            if _has_batch_after(file, position, end):
+            if _is_whole(file, position, end) or _has_batch_after(file, position, end):
                 raise CorruptBatch(f"batch at byte {position}: wrong length, {found}")
             raise TornBatch(f"batch at byte {position} is incomplete: {found}")
         if position + header.size > start + len(chunk):
@@ -143,6 +145,13 @@ def _verified(file: File) -> Iterator[tuple[int, BatchHeader]]:
         check_crc(chunk, position - start, header)
         yield position, header
         position += header.size
+
+
+def _is_whole(file: File, position: int, end: int) -> bool:
+    """Whether the batch at `position` ends at `end`, by its checksum: its length is wrong then."""
+    data = file.read(position, end - position)
+    computed: int = crc32c(memoryview(data)[CRC_START:])
+    return computed == parse_header(data).crc
 
 
 def _has_batch_after(file: File, position: int, end: int) -> bool:
