@@ -101,7 +101,14 @@ OFFSETS = Section(
             "log/manager/offset_checkpoints.py",
             "            self._high_watermarks.write(encode_offsets(lowered))\n",
             "",
-            "unit/test_high_watermark_checkpoint.py::test_a_log_that_was_truncated_opens_with_a_torn_end",
+            "unit/test_high_watermark_checkpoint.py::test_the_checkpoint_is_made_durable_once_for_all_logs_truncated_together",
+        ),
+        opposite(
+            "A log that ends below its checkpointed high watermark",
+            "log/manager/offset_checkpoints.py",
+            "            self._high_watermarks.write_unflushed(encode_offsets(lowered))\n",
+            "",
+            "unit/test_high_watermark_checkpoint.py::test_so_does_one_that_receives_nothing_before_the_death",
         ),
         opposite(
             "A log that ends below its checkpointed high watermark",
@@ -113,9 +120,23 @@ OFFSETS = Section(
         opposite(
             "After the death of a process a start truncates",
             "log/recovery/log_loader.py",
-            "    if checkpoint.is_clean or not is_torn:\n",
+            "    if checkpoint.is_clean or (checkpoint.is_unbroken and not is_torn):\n",
             "    if checkpoint.is_clean:\n",
             "unit/test_log_damage.py::test_nor_what_may_have_been_committed_since_the_checkpoint",
+        ),
+        opposite(
+            "A log whose end is missing",
+            "log/recovery/log_loader.py",
+            "        _check_end(segments, checkpoint)\n",
+            "",
+            "unit/test_log_damage.py::test_a_log_whose_end_is_missing_is_damaged",
+        ),
+        opposite(
+            "A log whose end is missing",
+            "log/manager/directory_loader.py",
+            "min(recovery_point, high_watermark)\n",
+            "0\n",
+            "simulation/test_damage_found_at_a_start.py::test_after_a_power_loss_nothing_flushed_is_missing",
         ),
         opposite(
             "That checkpoint starts with the first LeaderAndIsr",

@@ -88,8 +88,37 @@ def test_a_torn_last_batch_is_cut_off(missing: int) -> None:
 
 @pytest.mark.parametrize(
     "checkpoint",
-    [LogCheckpoint(high_watermark=10), LogCheckpoint()],
-    ids=["power was lost", "given up"],
+    [
+        LogCheckpoint(high_watermark=10, is_unbroken=True),
+        LogCheckpoint(10, 0, 10, is_clean=True),
+        LogCheckpoint(6, 0, 10, flushed_up_to=6),
+    ],
+    ids=["killed", "stopped", "power was lost"],
+)
+@pytest.mark.parametrize("left", [5, 0, None])
+def test_a_log_whose_end_is_missing_is_damaged(checkpoint: LogCheckpoint, left: int | None) -> None:
+    """Nothing is wrong with the batches that are there."""
+    world, _ = _written()
+    data = world.disk.read_file(SEGMENT)
+    if left is None:
+        world.disk.remove(SEGMENT)
+    else:
+        starts = [position for position, _ in batches(data)]
+        world.disk.write_file(SEGMENT, data[: starts[left]])
+    for _ in range(2):
+        with pytest.raises(DamagedLogError, match=f"damaged at offset {left or 0}, below its"):
+            world.open(checkpoint)
+
+
+def test_a_wrong_high_watermark_is_recognized_after_a_clean_stop() -> None:
+    world, _ = _written()
+    assert world.open(LogCheckpoint(10, 0, 10_000, is_clean=True)).log_end_offset == 10
+
+
+@pytest.mark.parametrize(
+    "checkpoint",
+    [LogCheckpoint(high_watermark=10), LogCheckpoint(6, 0, 10, flushed_up_to=4), LogCheckpoint()],
+    ids=["power was lost", "some was flushed", "given up"],
 )
 def test_else_the_log_is_cut_at_the_damage(checkpoint: LogCheckpoint) -> None:
     world, _ = _written()

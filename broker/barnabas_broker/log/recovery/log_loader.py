@@ -53,6 +53,7 @@ class Fault(NamedTuple):
 class LogCheckpoint:
     """A log in the checkpoints of its directory. `is_clean`: it was shut down cleanly.
     `is_unbroken`: nothing can have been lost, so everything below the high watermark is there.
+    `flushed_up_to`: what is below it survives a power loss.
     `clean_offset`: how far the log was compacted, None if it never was; compaction may leave gaps
     between segments."""
 
@@ -61,7 +62,18 @@ class LogCheckpoint:
     high_watermark: int = 0
     is_clean: bool = False
     is_unbroken: bool = False
+    flushed_up_to: int = 0
     clean_offset: int | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing but damage can have taken records."""
+        return self.is_clean or self.is_unbroken
+
+    @property
+    def least_end(self) -> int:
+        """Where the log ends at the earliest, unless it is damaged."""
+        return self.high_watermark if self.is_complete else self.flushed_up_to
 
     @property
     def gaps_below(self) -> int:
@@ -124,6 +136,7 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
             segments, cut = _open_clean(folder, segments, epochs, checkpoint)
         else:
             segments, cut = _open_after_crash(folder, segments, epochs, checkpoint)
+        _check_end(segments, checkpoint)
     except DamagedLogError:
         for segment in segments:
             segment.close()
@@ -161,9 +174,8 @@ def _without_wrong_start(
 ) -> LogCheckpoint:
     """A log start is never above what is committed. Where nothing was lost, one above the end of
     the log is a wrong number."""
-    is_complete = checkpoint.is_clean or checkpoint.is_unbroken
     start = checkpoint.log_start_offset
-    if not (is_complete and segments and segments[-1].next_offset < start):
+    if not (checkpoint.is_complete and segments and segments[-1].next_offset < start):
         return checkpoint
     logger.error(
         "%s: its log start offset %d in the checkpoint is above its end %d, and is not used",
@@ -263,13 +275,23 @@ def _check_may_end(
     The high watermark may have risen since it was written to the checkpoint. So without a power
     loss only the batch that a process was writing when it died may go: the file ends inside it.
     """
-    if not (checkpoint.is_clean or checkpoint.is_unbroken):
-        return
-    if offset < checkpoint.high_watermark:
-        where = f"below its high watermark {checkpoint.high_watermark}"
+    if offset < checkpoint.least_end:
+        what = "high watermark" if checkpoint.is_complete else "flushed end"
+        where = f"below its {what} {checkpoint.least_end}"
         raise DamagedLogError(f"it is damaged at offset {offset}, {where}: {fault}")
-    if checkpoint.is_clean or not is_torn:
+    if checkpoint.is_clean or (checkpoint.is_unbroken and not is_torn):
         raise DamagedLogError(f"it is damaged at offset {offset}: {fault}")
+
+
+def _check_end(segments: Sequence[Segment], checkpoint: LogCheckpoint) -> None:
+    """Raise DamagedLogError if the end of the log is missing: a file is empty, shorter or gone.
+
+    What truncates a log lowers its high watermark in the checkpoint first.
+    """
+    end = segments[-1].next_offset if segments else checkpoint.log_start_offset
+    is_wrong_number = checkpoint.is_clean and segments and end == checkpoint.recovery_point
+    if end < checkpoint.least_end and not is_wrong_number:
+        _check_may_end(end, checkpoint, "the records that follow are missing")
 
 
 def _recover(
