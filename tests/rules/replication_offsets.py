@@ -139,6 +139,27 @@ OFFSETS = Section(
             "simulation/test_damage_found_at_a_start.py::test_after_a_power_loss_nothing_flushed_is_missing",
         ),
         opposite(
+            "A segment that is empty, short or gone",
+            "log/recovery/missing_batches.py",
+            "        if end < begins:\n",
+            "        if False:\n",
+            "unit/test_log_damage.py::test_a_missing_segment_is_damage",
+        ),
+        opposite(
+            "A segment that is empty, short or gone",
+            "log/recovery/missing_batches.py",
+            "    return min(alone, default=None)\n",
+            "    return None\n",
+            "unit/test_log_damage.py::test_a_missing_segment_is_damage",
+        ),
+        opposite(
+            "A segment that is empty, short or gone",
+            "log/manager/log_manager.py",
+            "                self._misses_batches |= log.misses_batches\n",
+            "",
+            "simulation/test_damage_found_at_a_start.py::test_a_segment_that_is_missing_is_fetched_again",
+        ),
+        opposite(
             "That checkpoint starts with the first LeaderAndIsr",
             "replica/replica_manager.py",
             '        self._tasks.repeat(self._look_for_offset_moves, INTERVAL_SECONDS, "offset moves")\n',

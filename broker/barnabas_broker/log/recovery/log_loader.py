@@ -28,7 +28,8 @@ from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
 from barnabas_broker.log.errors import DamagedLogError, MalformedCheckpoint
 from barnabas_broker.log.index import offset_index, time_index, transaction_index
 from barnabas_broker.log.recovery.compaction_files import settle_compaction
-from barnabas_broker.log.segment.batch_scan import TornBatch, verified_batches
+from barnabas_broker.log.recovery.missing_batches import first_missing, first_without_log
+from barnabas_broker.log.segment.batch_scan import DamagedBatch, TornBatch, verified_batches
 from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET
 from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
 from barnabas_broker.log.segment.segment_files import DELETED_SUFFIX, LOG_SUFFIX
@@ -102,7 +103,8 @@ class LogFolder:
 @dataclass
 class LoadedLog:
     """`cut`: what was removed from the end of the log and why; empty: nothing.
-    `damaged_epochs`: what is wrong with the epoch file; the epochs are from the batches."""
+    `damaged_epochs`: what is wrong with the epoch file; the epochs are from the batches.
+    `missing`: where batches are missing between segments."""
 
     segments: list[Segment]
     epochs: LeaderEpochCache
@@ -110,6 +112,7 @@ class LoadedLog:
     recovery_point: int
     cut: str
     damaged_epochs: str
+    missing: DamagedBatch | None
 
 
 def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
@@ -118,6 +121,7 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     Raises:
         DamagedLogError: it would lose committed records; nothing was removed.
     """
+    without_log = first_without_log(folder.disk.list(folder.path))
     _clear_leftovers(folder)
     settle_compaction(folder.disk, folder.path, folder.topic_partition)
     if not checkpoint.is_clean:  # the files found must survive a power loss
@@ -166,7 +170,10 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     recovery_point = min(checkpoint.recovery_point, log_end_offset)
     if checkpoint.is_clean:
         recovery_point = log_end_offset
-    return LoadedLog(segments, epochs, log_start_offset, recovery_point, cut, damaged)
+    missing = first_missing(segments, log_start_offset, checkpoint.gaps_below)
+    if checkpoint.is_complete and without_log is not None and without_log < log_start_offset:
+        missing = DamagedBatch(without_log, f"what comes before {log_start_offset} is missing")
+    return LoadedLog(segments, epochs, log_start_offset, recovery_point, cut, damaged, missing)
 
 
 def _without_wrong_start(

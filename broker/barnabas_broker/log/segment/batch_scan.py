@@ -38,6 +38,13 @@ class TornBatch(CorruptBatch):
     """The file ends inside its last batch, as the death of a process leaves it."""
 
 
+class DamagedBatch(NamedTuple):
+    """Where a batch should start that is damaged or missing, and what is wrong."""
+
+    offset: int
+    fault: str
+
+
 class Cut(NamedTuple):
     """The first `size` bytes are whole batches; the batch after them starts at `next_offset`.
 
