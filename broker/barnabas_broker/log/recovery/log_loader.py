@@ -398,11 +398,15 @@ def segment_bases(folder: LogFolder) -> list[int]:
 
 
 def _read_epochs(folder: LogFolder) -> tuple[LeaderEpochCache | None, str]:
-    """The epochs, None if the file is missing or damaged; and what is wrong with it."""
+    """The epochs, None if the file is missing, empty or damaged; and what is wrong with it.
+
+    A log without batches has no epochs either, and costs nothing to read.
+    """
     path = f"{folder.path}/{leader_epoch_file.NAME}"
     if not folder.disk.exists(path):
         return None, ""
     try:
-        return LeaderEpochCache(decode_epochs(folder.disk.read_file(path))), ""
+        entries = decode_epochs(folder.disk.read_file(path))
     except MalformedCheckpoint as error:
         return None, str(error)
+    return LeaderEpochCache(entries) if entries else None, ""
