@@ -115,7 +115,7 @@ OFFSETS = Section(
             "log/manager/directory_loader.py",
             "        directory.checkpoints.log_ends_at(name, log.log_end_offset)\n",
             "",
-            "unit/test_high_watermark_checkpoint.py::test_so_does_one_whose_end_was_lost_with_the_power",
+            "unit/test_high_watermark_checkpoint.py::test_so_does_one_that_the_power_loss_ended_at_a_batch",
         ),
         opposite(
             "After the death of a process a start truncates",

@@ -113,6 +113,19 @@ async def test_so_does_one_whose_end_was_lost_with_the_power(seed: int) -> None:
     await _check_opened(world, end=end + 1, high_watermark=end)
 
 
+async def test_so_does_one_that_the_power_loss_ended_at_a_batch() -> None:
+    """Nothing is torn, so nothing is truncated."""
+    world = ManagerWorld()
+    log = await _with_five_committed(world, await _start(world))
+    size = len(log.read(0, 1 << 20, 2))
+    world.disk.crash(keep_unflushed=False)
+    world.disk.open(f"{log.directory}/{0:020}.log").truncate(size)
+    log = await world.open(await _start(world))
+    assert log.log_end_offset == 2
+    _append_and_die(world, log)
+    await _check_opened(world, end=3, high_watermark=2)
+
+
 async def test_so_does_one_that_replaces_a_lost_log() -> None:
     world = ManagerWorld()
     manager = await _start(world)
