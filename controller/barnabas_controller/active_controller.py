@@ -116,6 +116,14 @@ class ActiveController:
         await self.replicas.adopt(states, cause)
         for topic in dict.fromkeys(partition.topic for partition in states):
             await self.partitions.elect_where_missing(cause, topic)
+        # A leader that has asked for another ISR in the meantime waits for the state.
+        await self.isr_changes.announce(
+            [
+                partition
+                for partition, written in states.items()
+                if context.leadership[partition].leader_epoch == written.state.leader_epoch
+            ]
+        )
         self.term.update_metadata(context.registered_brokers(), list(states))
         for partition in states:
             if partition in context.reassigning:

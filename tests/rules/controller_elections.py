@@ -152,8 +152,8 @@ PARTITIONS = Section(
         opposite(
             "... if all members lost records one leads alone",
             _ELIGIBLE,
-            "state.with_leader(lost[0], lost[:1])",
-            "state.with_leader(lost[0], state.isr)",
+            "state.with_leader(leader, (leader,)), live, reason)\n\n\ndef _replace",
+            "state.with_leader(leader, state.isr), live, reason)\n\n\ndef _replace",
             "simulation/test_last_replica_standing.py::test_where_all_lost_something_one_leads_and_the_others_prove_themselves_again",
         ),
         opposite(

@@ -238,8 +238,8 @@ PRODUCE = Section(
         opposite(
             "A leader whose own log is damaged",
             "log/recovery/log_loader.py",
-            "    if not (checkpoint.is_clean or checkpoint.is_unbroken):\n",
-            "    if True:\n",
+            "    if offset < checkpoint.least_end:\n",
+            "    if False:\n",
             "unit/test_log_damage.py::test_where_no_power_was_lost_nothing_committed_is_cut_off",
         ),
         opposite(

@@ -4,9 +4,11 @@ The other partitions continue, and this one has a leader again once the znode is
 """
 
 import pytest
+from barnabas_common.events import EventKind
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_simulator.loop import run
 
 from tests.support.bad_znodes import (
     FLIGHTS,
@@ -19,6 +21,7 @@ from tests.support.bad_znodes import (
     still_the_first,
 )
 from tests.support.control_world import ControlWorld, run_world
+from tests.support.last_replica import TP, Stage, numbers
 
 STATE = znodes.state_path(FLIGHTS)
 
@@ -134,3 +137,27 @@ def test_a_state_in_doubt_does_not_keep_its_topic_from_being_deleted() -> None:
         await world.until_some(gone)
 
     run_world(test)
+
+
+def test_a_leader_that_asked_in_the_meantime_is_told_of_the_repair() -> None:
+    """Otherwise it would wait for a LeaderAndIsr, and its ISR would stay as it is."""
+
+    async def a_follower_returns() -> None:
+        stage = Stage(1, {}, min_isr=1)
+        await stage.open()
+        await stage.produce(numbers("all-"))
+        late = stage.others[1]
+        stage.kill(late)
+        await stage.until_isr(stage.leader, stage.others[0])
+        path = znodes.state_path(TP)
+        good = stage.cluster.zookeeper.tree.node(path).data
+        operator = await stage.cluster.zookeeper.client("operator").connect(6000, 1000)
+        await operator.set(path, b"nonsense")
+        stage.cluster.start_broker(late)
+        await stage.until(
+            lambda: any(e.kind is EventKind.ISR_CHANGE_REFUSED for e in stage.cluster.events())
+        )
+        await operator.set(path, good)
+        await stage.until_whole()
+
+    run(a_follower_returns(), seed=1, max_time=300)

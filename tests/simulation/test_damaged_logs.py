@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 from barnabas import Admin, Consumer, Producer
-from barnabas_broker.log.producers.producer_state_manager import DamagedBatch
+from barnabas_broker.log.segment.batch_scan import DamagedBatch
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.errors import CorruptMessageError
 from barnabas_common.errors.error_code import ErrorCode

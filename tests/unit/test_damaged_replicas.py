@@ -110,7 +110,10 @@ def test_once_the_log_is_mended_a_role_is_taken_again() -> None:
     world.found(20)
     cut: list[int] = []
     partition: Any = SimpleNamespace(
-        topic_partition=KEY, leader_id=2, truncate_damaged=lambda offset, _: cut.append(offset)
+        topic_partition=KEY,
+        leader_id=2,
+        truncate_damaged=lambda offset, _: cut.append(offset),
+        follower_log=lambda: SimpleNamespace(log_start_offset=0),
     )
     for _ in range(2):
         world.damaged.mend(partition)

@@ -198,6 +198,9 @@ WAIT = "wait"
             1,
             (1,),
         ),  # the other has to catch up, too
+        # one whose disk is new may also lack what was flushed
+        ((1, 2), (1, 2), LeaderEligibility(lost=(1, 2), new_disks=(1,)), False, 2, (2,)),
+        ((1, 2), (1, 2), LeaderEligibility(lost=(1, 2), new_disks=(1, 2)), False, 1, (1,)),
         # where unclean elections are allowed there is no wait
         ((1,), (1,), LeaderEligibility(lost=(1,), awaited=(2,)), True, 1, (1,)),
         # an eligible replica neither waits for a sound member nor replaces it

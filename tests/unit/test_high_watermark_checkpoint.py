@@ -68,6 +68,30 @@ async def test_a_log_that_was_truncated_opens_with_a_torn_end() -> None:
     await _check_opened(world, end=3, high_watermark=2)
 
 
+@pytest.mark.parametrize("end", [3, 1])
+async def test_so_does_one_that_receives_nothing_before_the_death(end: int) -> None:
+    world = ManagerWorld()
+    log = await _with_five_committed(world, await _start(world))
+    log.truncate_to(end)
+    world.disk.crash(keep_unflushed=True)
+    await _check_opened(world, end, high_watermark=end)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_so_does_one_that_is_truncated_before_a_power_loss(seed: int) -> None:
+    world = ManagerWorld(disk=MemoryDisk(seed))
+    manager = await _start(world)
+    log = await _with_five_committed(world, manager)
+    log.flush()
+    await manager.checkpoint_all_offsets()
+    log.truncate_to(1)
+    world.disk.crash(keep_unflushed=False)
+    manager = await _start(world)
+    assert manager.lost.describe() == {}
+    world.disk.crash(keep_unflushed=True)
+    await _check_opened(world, end=1, high_watermark=1)
+
+
 async def test_so_does_one_that_was_started_over_below_its_end() -> None:
     world = ManagerWorld()
     log = await _with_five_committed(world, await _start(world))
@@ -87,6 +111,19 @@ async def test_so_does_one_whose_end_was_lost_with_the_power(seed: int) -> None:
     end = log.log_end_offset
     _append_and_die(world, log)
     await _check_opened(world, end=end + 1, high_watermark=end)
+
+
+async def test_so_does_one_that_the_power_loss_ended_at_a_batch() -> None:
+    """Nothing is torn, so nothing is truncated."""
+    world = ManagerWorld()
+    log = await _with_five_committed(world, await _start(world))
+    size = len(log.read(0, 1 << 20, 2))
+    world.disk.crash(keep_unflushed=False)
+    world.disk.open(f"{log.directory}/{0:020}.log").truncate(size)
+    log = await world.open(await _start(world))
+    assert log.log_end_offset == 2
+    _append_and_die(world, log)
+    await _check_opened(world, end=3, high_watermark=2)
 
 
 async def test_so_does_one_that_replaces_a_lost_log() -> None:
@@ -117,7 +154,9 @@ async def test_what_is_damaged_below_the_truncation_is_still_refused() -> None:
     await manager.stop()
 
 
-async def test_the_checkpoint_is_written_once_for_all_logs_truncated_together() -> None:
+async def test_the_checkpoint_is_made_durable_once_for_all_logs_truncated_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = ManagerWorld()
     manager = await _start(world)
     logs = [await world.open(manager, "many", number) for number in range(20)]
@@ -125,13 +164,19 @@ async def test_the_checkpoint_is_written_once_for_all_logs_truncated_together() 
         append(log, b"a", epoch=0)
         append(log, b"b", epoch=0)
     await manager.checkpoint_high_watermarks()
-    renamed: list[str] = []
-    world.disk.on_rename = renamed.append
+    durable: list[str] = []
+    write_file = world.disk.write_file
+
+    def noted(path: str, data: bytes, *, private: bool = False) -> None:
+        durable.append(path)
+        write_file(path, data, private=private)
+
+    monkeypatch.setattr(world.disk, "write_file", noted)
     for log in logs:
         log.truncate_to(1)
     for log in logs:
         log.append_as_leader(produced(b"c"), 1, NOW)
-    assert renamed.count(HIGH_WATERMARKS) == 1
+    assert durable.count(HIGH_WATERMARKS) == 1
     assert "many 0 1\n" in world.text(HIGH_WATERMARKS)
     await manager.stop()
 
@@ -194,13 +239,18 @@ async def test_without_a_file_descriptor_to_lower_it_nothing_is_appended() -> No
     world = ManagerWorld(disk=disk)  # type: ignore[arg-type]
     manager = await _start(world)
     log = await _with_five_committed(world, manager)
+    disk.left = 0
+    with pytest.raises(OutOfDescriptorsError):
+        log.truncate_to(2)
+    disk.left = None
+    assert log.log_end_offset == 5 and "t 0 5\n" in world.text(HIGH_WATERMARKS)
     log.truncate_to(2)
     disk.left = 0
     for _ in range(2):
         with pytest.raises(OutOfDescriptorsError):
             log.append_as_leader(produced(b"a"), 1, NOW)
     disk.left = None
-    assert log.log_end_offset == 2 and "t 0 5\n" in world.text(HIGH_WATERMARKS)
+    assert log.log_end_offset == 2 and "t 0 2\n" in world.text(HIGH_WATERMARKS)
     log.append_as_leader(produced(b"a"), 1, NOW)
     assert log.log_end_offset == 3 and "t 0 2\n" in world.text(HIGH_WATERMARKS)
     await manager.stop()

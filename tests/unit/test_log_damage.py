@@ -1,5 +1,7 @@
 """Damage in the committed batches of a log, found when it is opened or when it is read."""
 
+from dataclasses import replace
+
 import pytest
 from barnabas_broker.log.errors import DamagedLogError
 from barnabas_broker.log.producers.snapshot_file import SUFFIX as SNAPSHOT
@@ -60,12 +62,15 @@ def test_later_segments_stay_too() -> None:
     assert world.disk.exists(f"{FOLDER}/{10:020}.log")
 
 
-@pytest.mark.parametrize(("offset", "field"), [(4, "records"), (9, "records"), (4, "length")])
+@pytest.mark.parametrize(
+    ("offset", "field"), [(4, "records"), (9, "records"), (4, "length"), (9, "length")]
+)
 def test_nor_what_may_have_been_committed_since_the_checkpoint(offset: int, field: str) -> None:
     """The death of a process leaves no other mark than a last batch that the file ends inside."""
     world, _ = _written()
-    _spoil(world, offset)
-    if field == "length":
+    if field == "records":
+        _spoil(world, offset)
+    else:
         data = bytearray(world.disk.read_file(SEGMENT))
         position = next(p for p, h in batches(data) if h.base_offset == offset)
         data[position + 8] ^= 1  # 16 MiB more
@@ -85,8 +90,37 @@ def test_a_torn_last_batch_is_cut_off(missing: int) -> None:
 
 @pytest.mark.parametrize(
     "checkpoint",
-    [LogCheckpoint(high_watermark=10), LogCheckpoint()],
-    ids=["power was lost", "given up"],
+    [
+        LogCheckpoint(high_watermark=10, is_unbroken=True),
+        LogCheckpoint(10, 0, 10, is_clean=True),
+        LogCheckpoint(6, 0, 10, flushed_up_to=6),
+    ],
+    ids=["killed", "stopped", "power was lost"],
+)
+@pytest.mark.parametrize("left", [5, 0, None])
+def test_a_log_whose_end_is_missing_is_damaged(checkpoint: LogCheckpoint, left: int | None) -> None:
+    """Nothing is wrong with the batches that are there."""
+    world, _ = _written()
+    data = world.disk.read_file(SEGMENT)
+    if left is None:
+        world.disk.remove(SEGMENT)
+    else:
+        starts = [position for position, _ in batches(data)]
+        world.disk.write_file(SEGMENT, data[: starts[left]])
+    for _ in range(2):
+        with pytest.raises(DamagedLogError, match=f"damaged at offset {left or 0}, below its"):
+            world.open(checkpoint)
+
+
+def test_a_wrong_high_watermark_is_recognized_after_a_clean_stop() -> None:
+    world, _ = _written()
+    assert world.open(LogCheckpoint(10, 0, 10_000, is_clean=True)).log_end_offset == 10
+
+
+@pytest.mark.parametrize(
+    "checkpoint",
+    [LogCheckpoint(high_watermark=10), LogCheckpoint(6, 0, 10, flushed_up_to=4), LogCheckpoint()],
+    ids=["power was lost", "some was flushed", "given up"],
 )
 def test_else_the_log_is_cut_at_the_damage(checkpoint: LogCheckpoint) -> None:
     world, _ = _written()
@@ -136,3 +170,50 @@ def test_damage_that_a_start_meets_while_it_reads_the_producers_is_kept_for_the_
     assert world.disk.read_file(SEGMENT) == data, "nothing is cut before the role is known"
     again.truncate_to(again.data_end_below(3))
     assert (again.log_end_offset, again.producers.transactions.first_unstable_offset) == (3, 2)
+
+
+def _in_segments() -> tuple[LogWorld, list[str]]:
+    """Return a log of three segments with five batches each, and the names of their logs."""
+    world = LogWorld()
+    log = world.open()
+    for number in range(15):
+        if number and number % 5 == 0:
+            log.roll()
+        world.append(log, b"value %d" % number)
+    world.reopen_clean(log).close()
+    return world, [f"{FOLDER}/{base:020}.log" for base in (0, 5, 10)]
+
+
+CLOSED = LogCheckpoint(15, 0, 15, is_clean=True)
+KILLED = LogCheckpoint(15, 0, 15, is_unbroken=True)
+
+
+@pytest.mark.parametrize("checkpoint", [CLOSED, KILLED], ids=["stopped", "killed"])
+@pytest.mark.parametrize(("number", "offset"), [(0, 0), (1, 5)])
+@pytest.mark.parametrize("left", [0, 2, None])
+def test_a_missing_segment_is_damage(
+    checkpoint: LogCheckpoint, number: int, offset: int, left: int | None
+) -> None:
+    world, segments = _in_segments()
+    data = world.disk.read_file(segments[number])
+    if left is None:
+        world.disk.remove(segments[number])
+    else:
+        starts = [position for position, _ in batches(data)]
+        world.disk.write_file(segments[number], data[: starts[left]])
+    log = world.open(checkpoint)
+    assert log.damaged_at_start is not None and log.misses_batches
+    assert log.damaged_at_start.offset == offset + (left or 0)
+    assert log.log_end_offset == 15, "nothing is cut before the role is known"
+
+
+def test_gaps_of_compaction_and_what_was_deleted_are_not_missing() -> None:
+    world, segments = _in_segments()
+    assert not world.open(CLOSED).misses_batches
+    world.disk.write_file(segments[1], b"")
+    assert not world.open(replace(CLOSED, clean_offset=10)).misses_batches
+    assert not world.open(replace(CLOSED, log_start_offset=10)).misses_batches
+    world, segments = _in_segments()
+    world.disk.rename(segments[0], segments[0] + ".deleted")  # and then the process died
+    log = world.open(KILLED)
+    assert not log.misses_batches and log.log_start_offset == 5

@@ -153,20 +153,22 @@ def test_an_index_that_cannot_be_right_is_rebuilt_even_after_a_clean_stop(data: 
     assert values_in(log.read(2, 10, 12)) == [b"2"]
 
 
-def test_a_damaged_or_missing_epoch_file_is_rebuilt_from_the_batches() -> None:
+@pytest.mark.parametrize("content", [b"0\n7\nrubbish\n", None, b"", b"0\n0\n"])
+def test_a_damaged_or_missing_epoch_file_is_rebuilt_from_the_batches(content: bytes | None) -> None:
     world, log = written()
     log.flush()
     log.close()
     path = f"{world.folder}/leader-epoch-checkpoint"
     intact = world.disk.read_file(path)
-    world.disk.write_file(path, b"0\n7\nrubbish\n")
-    for _ in range(2):
-        log = world.open(LogCheckpoint(12, 0, 12, is_clean=True))
-        assert log.leader_epochs.entries == [(0, 0), (1, 4), (2, 8)]
-        log.flush()
-        log.close()
-        assert world.disk.read_file(path) == intact
+    if content is None:
         world.disk.remove(path)
+    else:
+        world.disk.write_file(path, content)
+    log = world.open(LogCheckpoint(12, 0, 12, is_clean=True))
+    assert log.leader_epochs.entries == [(0, 0), (1, 4), (2, 8)]
+    log.flush()
+    log.close()
+    assert world.disk.read_file(path) == intact
 
 
 def test_epochs_beyond_the_end_of_the_log_are_forgotten() -> None:

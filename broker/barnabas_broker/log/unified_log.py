@@ -82,8 +82,9 @@ class UnifiedLog(ReadableLog):
         self._guard = StorageGuard(self, context.host)
         self.producers = ProducerStateManager(folder.disk, folder.path, folder.topic_partition)
         damaged = self.producers.load(loaded.segments, self.log_end_offset, checkpoint.is_clean)
+        self.misses_batches = loaded.missing is not None
         is_readable = damaged is not None and damaged.offset >= self.log_start_offset
-        self.damaged_at_start = damaged if is_readable else None
+        self.damaged_at_start = loaded.missing or (damaged if is_readable else None)
         self.producers.transactions.high_watermark_moved(self.high_watermark)
 
     def __repr__(self) -> str:

@@ -198,8 +198,12 @@ class DamagedReplicas:
         then = f"broker {leader} leads and has the rest, so this log is truncated"
         self._report(damage, key, then, leader=leader)
         cause = f"offset {damage.offset} was damaged here; the leader has the rest"
-        try:
-            partition.truncate_damaged(damage.offset, cause)
-        except CorruptMessageError:  # where the batches start is unknown
-            partition.truncate_fully(partition.follower_log().log_start_offset, cause)
+        start = partition.follower_log().log_start_offset
+        if damage.offset < start:  # the first segments are missing
+            partition.truncate_fully(damage.offset, cause)
+        else:
+            try:
+                partition.truncate_damaged(damage.offset, cause)
+            except CorruptMessageError:  # where the batches start is unknown
+                partition.truncate_fully(start, cause)
         del self._damaged[key]

@@ -18,7 +18,7 @@ def report_start(events: EventLog, log_manager: LogManager, is_first: bool) -> N
             failed = ", ".join(log_manager.log_dirs_with_failed_flush)
             how += f"; a flush had failed in {failed}: all that was not"
             how += " flushed there is written again, and counts as lost"
-        elif log_manager.history().unbroken_since is None:
+        elif any(one.history.unbroken_since is None for one in log_manager.directories):
             how += "; its machine may have lost its power, and with it what was not flushed"
     logs = log_manager.logs()
     in_order = is_first or log_manager.had_clean_shutdown

@@ -35,11 +35,13 @@ def eligible_offline(
     suspicion may be wrong, and another election would then lose records that exist.
 
     If all online members of the ISR lost records, an eligible leader replica leads. If none is
-    online either, the partition waits for one for a limited time. Then the first member leads,
-    alone in the ISR, and the others catch up, so that a power loss leaves no partition permanently
-    without a leader. If no member of the ISR is online, an eligible leader replica leads if all
-    members have registered again and lost records, if unclean elections are allowed, or if no
-    member has registered again for a limited time.
+    online either, the partition waits for one for a limited time. Then the first member leads, if
+    possible one that has everything it flushed. It is alone in the ISR, and the others catch up, so
+    that a power loss leaves no partition permanently without a leader.
+
+    If no member of the ISR is online, an eligible leader replica leads if all members have
+    registered again and lost records, if unclean elections are allowed, or if no member has
+    registered again for a limited time.
     """
     live = tuple(replica for replica in assignment if replica in online)
     members = [replica for replica in live if replica in state.isr]
@@ -82,8 +84,10 @@ def _elect_without_complete_member(
     if eligibility.awaited and not unclean_allowed:
         waiting = f"{_lost(lost)}; waiting for {list(eligibility.awaited)}"
         return Refused(waiting.removeprefix("; "), eligibility.awaited, cause)
+    # What a power loss took was not flushed. A new disk may lack more than that.
+    leader = next((member for member in lost if member not in eligibility.new_disks), lost[0])
     reason = f"{why}; no better candidate is online, records may be lost"
-    return Elected(state.with_leader(lost[0], lost[:1]), live, reason)
+    return Elected(state.with_leader(leader, (leader,)), live, reason)
 
 
 def _replace_absent_members(

@@ -26,7 +26,8 @@ from barnabas_controller.store.znodes import Broker
 class LeaderEligibility:
     """What an election must know beyond the ISR.
 
-    `lost` are the members of the ISR that lost records since they were in sync.
+    `lost` are the members of the ISR that lost records since they were in sync; those of them on
+    `new_disks` also lost flushed ones: the disk was replaced, or a log is missing or damaged.
     `eligible_leader_replicas` are the eligible replicas that are online and lost nothing, in
     assignment order. `replacements` are those of them that may lead although no member of the ISR
     is registered. `awaited` are the offline replicas that may be better candidates than members
@@ -35,6 +36,7 @@ class LeaderEligibility:
     """
 
     lost: tuple[int, ...] = ()
+    new_disks: tuple[int, ...] = ()
     eligible_leader_replicas: tuple[int, ...] = ()
     replacements: tuple[int, ...] = ()
     awaited: tuple[int, ...] = ()
@@ -87,8 +89,10 @@ def leader_eligibility(
         for r in assignment
         if r in eligible and r in online and not may_have_lost_records(state, brokers[r])
     )
+    lost = lost_members(state, brokers)
     return LeaderEligibility(
-        lost=lost_members(state, brokers),
+        lost=lost,
+        new_disks=tuple(r for r in lost if brokers[r].is_new),
         eligible_leader_replicas=candidates,
         replacements=candidates if state.eligible_under == minimum.version else (),
         awaited=tuple(

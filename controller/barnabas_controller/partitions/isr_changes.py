@@ -125,11 +125,14 @@ class IsrChanges:
         return is_late and state is not None and state.leader == broker_id
 
     async def _announce_foreign_changes(self, conflicts: Sequence[TopicPartition]) -> None:
-        """Send the leaders the states that were changed from outside, which they wait for.
+        """Send the leaders the states that were changed from outside, which they wait for."""
+        await self.announce(await adopt_foreign_changes(self._term, conflicts))
+
+    async def announce(self, adopted: Sequence[TopicPartition]) -> None:
+        """Send the leaders these states, whose versions they cannot know.
 
         The leader epoch grows, because brokers ignore a state of the epoch that they have already.
         """
-        adopted = await adopt_foreign_changes(self._term, conflicts)
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
             online = self._context.online_replicas(partition)

@@ -110,6 +110,15 @@ class CheckpointFile:
         self._version += 1
         self._disk.write_file(self.path, data)
 
+    def write_unflushed(self, data: bytes) -> None:
+        """Replace the content, now; a power loss may undo that. Raises OSError."""
+        self._version += 1
+        unnamed = self.path + ".tmp"
+        self._disk.remove(unnamed)
+        with closing(self._disk.open(unnamed, create=True)) as file:
+            file.append([data])
+        self._disk.rename(unnamed, self.path, sync=False)
+
     def supersede(self) -> None:
         """Make a background write in progress start again with new content."""
         self._version += 1

@@ -60,12 +60,15 @@ async def load_directory(
 
     async def load(name: TopicPartition) -> None:
         folder = LogFolder(context.disk, f"{directory.path}/{name}", name, config.log_config())
+        recovery_point = stored.recovery_points.get(name, 0)
+        high_watermark = stored.high_watermarks.get(name, 0)
         checkpoint = LogCheckpoint(
-            stored.recovery_points.get(name, 0),
+            recovery_point,
             stored.log_starts.get(name, 0),
-            stored.high_watermarks.get(name, 0),
+            high_watermark,
             is_clean,
             is_unbroken=directory.history.unbroken_since is not None,
+            flushed_up_to=_flushed_up_to(directory, recovery_point, high_watermark),
             clean_offset=stored.clean_offsets.get(name, unknown_clean_offset),
         )
         try:
@@ -99,6 +102,11 @@ async def load_directory(
     foreign = _foreign_clean_offsets(directory.checkpoints.clean_offsets, result, names)
     await offload.run(directory.checkpoints.leave_out_clean_offsets, foreign)
     return result
+
+
+def _flushed_up_to(directory: LogDirectory, recovery_point: int, high_watermark: int) -> int:
+    """The numbers have no checksum: one alone does not show that records are missing."""
+    return 0 if directory.history.is_new else min(recovery_point, high_watermark)
 
 
 def _foreign_clean_offsets(

@@ -88,6 +88,7 @@ class LogManager:
         self._changing = asyncio.Lock()
         self.had_clean_shutdown = True
         self.lost = LostLogs()
+        self._misses_batches = False
 
     # ---- the directories
 
@@ -121,12 +122,12 @@ class LogManager:
     def history(self) -> LogHistory:
         """Since when nothing was lost here; known after `start`.
 
-        A broker with a lost or damaged log counts as new. Raises OSError if no
-        directory can be used: the history is unknown then, and a broker that registered anyway
-        would count as one that lost its records.
+        A broker with a lost or damaged log counts as new. Raises OSError if no directory can be
+        used: the history is unknown then, and a broker that registered anyway would count as one
+        that lost its records.
         """
         self._check_any_live_log_dir()
-        if self.lost:
+        if self.lost or self._misses_batches:
             return LogHistory(None, is_new=True)
         return history_of_all([directory.history for directory in self._live_log_dirs()])
 
@@ -193,6 +194,7 @@ class LogManager:
             self.had_clean_shutdown = self.had_clean_shutdown and loaded.had_clean_shutdown
             for log in loaded.logs:
                 self._add(log, directory)
+                self._misses_batches |= log.misses_batches
             self._offline.update(loaded.unusable)
             for name, damaged in loaded.damaged.items():
                 self.lost.add_damaged(name, damaged)

@@ -136,13 +136,19 @@ class OffsetCheckpoints:
         self.log_ends_at(topic_partition, end_offset)
 
     def log_ends_at(self, topic_partition: TopicPartition, end_offset: int) -> None:
-        """Remember a log that ends below its stored high watermark, for `before_first_append`."""
+        """Lower the stored high watermark of a log that ends below it, or is about to.
+
+        Otherwise the next start would miss records there. Not durably: after a power loss it does
+        not rely on the high watermark alone.
+        """
         self._high_watermarks.supersede()
         if self._stored_high_watermarks.get(topic_partition, 0) > end_offset:
             self._ends_below_stored[topic_partition] = end_offset
+            lowered = self._stored_high_watermarks | self._ends_below_stored
+            self._high_watermarks.write_unflushed(encode_offsets(lowered))
 
     def before_first_append(self, topic_partition: TopicPartition) -> None:
-        """Lower the stored high watermark of a log that ends below it.
+        """Make the lowered high watermark durable of a log that ended below it.
 
         Otherwise the next start would count what is appended as committed. Done here and not by
         `lower`, one write serves all logs that were truncated together.

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from barnabas_common.errors import OutOfOrderSequenceNumberError
 from barnabas_common.record.batch import BatchHeader, CorruptBatch
@@ -51,17 +50,10 @@ from barnabas_broker.log.producers.verification import (
     VerificationGuard,
     Verifications,
 )
-from barnabas_broker.log.segment.batch_scan import headers, verified_batches
+from barnabas_broker.log.segment.batch_scan import DamagedBatch, headers, verified_batches
 from barnabas_broker.log.segment.segment import Segment
 
 logger = logging.getLogger(__name__)
-
-
-class DamagedBatch(NamedTuple):
-    """Where a batch should start that is damaged, and what is wrong with it."""
-
-    offset: int
-    fault: str
 
 
 @dataclass(eq=False)

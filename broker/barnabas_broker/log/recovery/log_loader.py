@@ -28,7 +28,8 @@ from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
 from barnabas_broker.log.errors import DamagedLogError, MalformedCheckpoint
 from barnabas_broker.log.index import offset_index, time_index, transaction_index
 from barnabas_broker.log.recovery.compaction_files import settle_compaction
-from barnabas_broker.log.segment.batch_scan import TornBatch, verified_batches
+from barnabas_broker.log.recovery.missing_batches import first_missing, first_without_log
+from barnabas_broker.log.segment.batch_scan import DamagedBatch, TornBatch, verified_batches
 from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET
 from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
 from barnabas_broker.log.segment.segment_files import DELETED_SUFFIX, LOG_SUFFIX
@@ -53,6 +54,7 @@ class Fault(NamedTuple):
 class LogCheckpoint:
     """A log in the checkpoints of its directory. `is_clean`: it was shut down cleanly.
     `is_unbroken`: nothing can have been lost, so everything below the high watermark is there.
+    `flushed_up_to`: what is below it survives a power loss.
     `clean_offset`: how far the log was compacted, None if it never was; compaction may leave gaps
     between segments."""
 
@@ -61,7 +63,18 @@ class LogCheckpoint:
     high_watermark: int = 0
     is_clean: bool = False
     is_unbroken: bool = False
+    flushed_up_to: int = 0
     clean_offset: int | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing but damage can have taken records."""
+        return self.is_clean or self.is_unbroken
+
+    @property
+    def least_end(self) -> int:
+        """Where the log ends at the earliest, unless it is damaged."""
+        return self.high_watermark if self.is_complete else self.flushed_up_to
 
     @property
     def gaps_below(self) -> int:
@@ -90,7 +103,8 @@ class LogFolder:
 @dataclass
 class LoadedLog:
     """`cut`: what was removed from the end of the log and why; empty: nothing.
-    `damaged_epochs`: what is wrong with the epoch file; the epochs are from the batches."""
+    `damaged_epochs`: what is wrong with the epoch file; the epochs are from the batches.
+    `missing`: where batches are missing between segments."""
 
     segments: list[Segment]
     epochs: LeaderEpochCache
@@ -98,6 +112,7 @@ class LoadedLog:
     recovery_point: int
     cut: str
     damaged_epochs: str
+    missing: DamagedBatch | None
 
 
 def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
@@ -106,6 +121,7 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     Raises:
         DamagedLogError: it would lose committed records; nothing was removed.
     """
+    without_log = first_without_log(folder.disk.list(folder.path))
     _clear_leftovers(folder)
     settle_compaction(folder.disk, folder.path, folder.topic_partition)
     if not checkpoint.is_clean:  # the files found must survive a power loss
@@ -124,6 +140,7 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
             segments, cut = _open_clean(folder, segments, epochs, checkpoint)
         else:
             segments, cut = _open_after_crash(folder, segments, epochs, checkpoint)
+        _check_end(segments, checkpoint)
     except DamagedLogError:
         for segment in segments:
             segment.close()
@@ -153,7 +170,10 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     recovery_point = min(checkpoint.recovery_point, log_end_offset)
     if checkpoint.is_clean:
         recovery_point = log_end_offset
-    return LoadedLog(segments, epochs, log_start_offset, recovery_point, cut, damaged)
+    missing = first_missing(segments, log_start_offset, checkpoint.gaps_below)
+    if checkpoint.is_complete and without_log is not None and without_log < log_start_offset:
+        missing = DamagedBatch(without_log, f"what comes before {log_start_offset} is missing")
+    return LoadedLog(segments, epochs, log_start_offset, recovery_point, cut, damaged, missing)
 
 
 def _without_wrong_start(
@@ -161,9 +181,8 @@ def _without_wrong_start(
 ) -> LogCheckpoint:
     """A log start is never above what is committed. Where nothing was lost, one above the end of
     the log is a wrong number."""
-    is_complete = checkpoint.is_clean or checkpoint.is_unbroken
     start = checkpoint.log_start_offset
-    if not (is_complete and segments and segments[-1].next_offset < start):
+    if not (checkpoint.is_complete and segments and segments[-1].next_offset < start):
         return checkpoint
     logger.error(
         "%s: its log start offset %d in the checkpoint is above its end %d, and is not used",
@@ -263,13 +282,23 @@ def _check_may_end(
     The high watermark may have risen since it was written to the checkpoint. So without a power
     loss only the batch that a process was writing when it died may go: the file ends inside it.
     """
-    if not (checkpoint.is_clean or checkpoint.is_unbroken):
-        return
-    if offset < checkpoint.high_watermark:
-        where = f"below its high watermark {checkpoint.high_watermark}"
+    if offset < checkpoint.least_end:
+        what = "high watermark" if checkpoint.is_complete else "flushed end"
+        where = f"below its {what} {checkpoint.least_end}"
         raise DamagedLogError(f"it is damaged at offset {offset}, {where}: {fault}")
-    if checkpoint.is_clean or not is_torn:
+    if checkpoint.is_clean or (checkpoint.is_unbroken and not is_torn):
         raise DamagedLogError(f"it is damaged at offset {offset}: {fault}")
+
+
+def _check_end(segments: Sequence[Segment], checkpoint: LogCheckpoint) -> None:
+    """Raise DamagedLogError if the end of the log is missing: a file is empty, shorter or gone.
+
+    What truncates a log lowers its high watermark in the checkpoint first.
+    """
+    end = segments[-1].next_offset if segments else checkpoint.log_start_offset
+    is_wrong_number = checkpoint.is_clean and segments and end == checkpoint.recovery_point
+    if end < checkpoint.least_end and not is_wrong_number:
+        _check_may_end(end, checkpoint, "the records that follow are missing")
 
 
 def _recover(
@@ -369,11 +398,15 @@ def segment_bases(folder: LogFolder) -> list[int]:
 
 
 def _read_epochs(folder: LogFolder) -> tuple[LeaderEpochCache | None, str]:
-    """The epochs, None if the file is missing or damaged; and what is wrong with it."""
+    """The epochs, None if the file is missing, empty or damaged; and what is wrong with it.
+
+    A log without batches has no epochs either, and costs nothing to read.
+    """
     path = f"{folder.path}/{leader_epoch_file.NAME}"
     if not folder.disk.exists(path):
         return None, ""
     try:
-        return LeaderEpochCache(decode_epochs(folder.disk.read_file(path))), ""
+        entries = decode_epochs(folder.disk.read_file(path))
     except MalformedCheckpoint as error:
         return None, str(error)
+    return LeaderEpochCache(entries) if entries else None, ""

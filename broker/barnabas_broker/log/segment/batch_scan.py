@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from barnabas_common.record.batch import (
+    CRC_START,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
@@ -18,6 +19,7 @@ from barnabas_common.record.batch import (
     in_order,
     parse_header,
 )
+from crc32c import crc32c
 
 from barnabas_broker.disk.disk import File
 
@@ -34,6 +36,13 @@ _MAGIC_POSITION = 16
 
 class TornBatch(CorruptBatch):
     """The file ends inside its last batch, as the death of a process leaves it."""
+
+
+class DamagedBatch(NamedTuple):
+    """Where a batch should start that is damaged or missing, and what is wrong."""
+
+    offset: int
+    fault: str
 
 
 class Cut(NamedTuple):
@@ -134,7 +143,7 @@ def _verified(file: File) -> Iterator[tuple[int, BatchHeader]]:
         header = parse_header(chunk, position - start)
         if position + header.size > end:
             found = f"{end - position} of {header.size} bytes"
-            if _has_batch_after(file, position, end):
+            if _is_whole(file, position, end) or _has_batch_after(file, position, end):
                 raise CorruptBatch(f"batch at byte {position}: wrong length, {found}")
             raise TornBatch(f"batch at byte {position} is incomplete: {found}")
         if position + header.size > start + len(chunk):
@@ -143,6 +152,13 @@ def _verified(file: File) -> Iterator[tuple[int, BatchHeader]]:
         check_crc(chunk, position - start, header)
         yield position, header
         position += header.size
+
+
+def _is_whole(file: File, position: int, end: int) -> bool:
+    """Whether the batch at `position` ends at `end`, by its checksum: its length is wrong then."""
+    data = file.read(position, end - position)
+    computed: int = crc32c(memoryview(data)[CRC_START:])
+    return computed == parse_header(data).crc
 
 
 def _has_batch_after(file: File, position: int, end: int) -> bool:
