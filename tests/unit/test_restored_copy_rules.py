@@ -98,3 +98,11 @@ def test_the_doubt_ends_when_the_whole_isr_has_everything() -> None:
     end_doubt(truth, [LEADER, late])
     assert not truth.is_in_doubt
     assert candidate_completeness.broken(late, truth.state, truth.high_watermark)
+
+
+def test_by_hand_too_only_an_epoch_without_records_may_be_given_again() -> None:
+    truth = Truth(TP, NOW, (1, 2, 3))
+    assert not truth.may_be_led_again(6, Disks())  # type: ignore[arg-type]
+    truth.was_set_back = True
+    assert truth.may_be_led_again(6, Disks())  # type: ignore[arg-type]
+    assert not truth.may_be_led_again(5, Disks())  # type: ignore[arg-type]

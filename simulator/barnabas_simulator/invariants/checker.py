@@ -37,6 +37,7 @@ from barnabas_simulator.invariants.reports import ClientReports
 from barnabas_simulator.invariants.topics.checks import TopicChecks
 from barnabas_simulator.invariants.truth import FaultBudget, Truth, accept_copy, end_doubt
 from barnabas_simulator.invariants.view import (
+    NO_CONTROLLER,
     ClusterView,
     Replica,
     Running,
@@ -203,6 +204,8 @@ class Invariants(ClientReports):
         if truth is None:
             keyed = self._compaction.keyed(partition.topic)
             truth = self.truths[partition] = Truth(partition, state, replicas, keyed=keyed)
+        if before is not None and controller_epoch == NO_CONTROLLER:
+            truth.was_set_back |= state.leader_epoch < before.leader_epoch
         if state.leader != NO_LEADER:
             truth.elected[state.leader_epoch] = state.leader
             if before is not None and before.leader != state.leader:
@@ -267,6 +270,9 @@ class Invariants(ClientReports):
         self.findings.note(f"{truth.partition}: {replica}", truth.partition)
         key, epoch = truth.partition, replica.led_epoch
         assert epoch is not None
+        leading = {held.replica.led_epoch for held in self._held(truth, but=replica)}
+        if epoch not in leading and truth.may_be_led_again(epoch, self._images):
+            truth.led.pop(epoch, None)
         self._hold(key, replica_rules.one_leader_per_epoch, replica, truth.elected, truth.led)
         truth.led[epoch] = replica.broker_id
         if epoch != truth.state.leader_epoch:
@@ -350,11 +356,13 @@ class Invariants(ClientReports):
             return None
         return seen
 
-    def _held(self, truth: Truth) -> list[Held]:
+    def _held(self, truth: Truth, but: Replica | None = None) -> list[Held]:
         held = []
         for running in self._view.running():
             seen = self._seen_of(running, truth.partition)
-            if seen is not None and seen.replica is not None and seen.partition.log is not None:
+            if seen is None or seen.replica is but:
+                continue
+            if seen.replica is not None and seen.partition.log is not None:
                 held.append(Held(seen.replica, self._image(running.broker_id, seen.partition)))
         return held
 

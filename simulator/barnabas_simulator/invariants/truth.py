@@ -49,7 +49,8 @@ class Truth:
     has exposed yet. `claimed`: the highest high watermark of any replica, and `claimed_by` which
     one. `all_lapsed`: the budget has `power_cuts`, every replica that may lead has lost something,
     and none has led since; `kept_below`: the first committed offset that the disk of each lacked
-    right after that, no entry if it lacked nothing. `unclean`: the epochs of unclean elections,
+    right after that, no entry if it lacked nothing. `was_set_back`: an older leader epoch was
+    written into its state by hand. `unclean`: the epochs of unclean elections,
     each with the offset where its log began to be the truth. `lost`: offsets and labels whose loss
     was excused. `topic_id`: None if unknown. `keyed`: the committed records by key, None unless the
     partition is compacted. `log_start`: below it retention may have deleted all.
@@ -75,6 +76,7 @@ class Truth:
     claimed_by: str = ""
     all_lapsed: bool = False
     kept_below: dict[int, int] = field(default_factory=dict)
+    was_set_back: bool = False
     unclean: dict[int, int] = field(default_factory=dict)
     lost: set[tuple[int, bytes]] = field(default_factory=set)
     topic_id: str | None = None
@@ -149,6 +151,12 @@ class Truth:
         if index < len(self.committed) and self.committed[index].base_offset <= offset:
             return self.committed[index]
         return Batch(offset, offset, NEVER, 0, 0)  # only a client was told of it
+
+    def may_be_led_again(self, epoch: int, images: Images) -> bool:
+        """Whether an epoch may have a second leader: a state was set back, and no log shows it."""
+        stored = images.stored(self.partition).values()
+        has_records = any(image.batches and image.batches[-1].epoch >= epoch for image in stored)
+        return self.was_set_back and not has_records
 
     def settle(self) -> list[tuple[int, bytes]]:
         """Return what clients have seen and is committed now, to be compared with `values`."""
