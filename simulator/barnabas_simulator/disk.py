@@ -310,7 +310,11 @@ class MemoryDisk(PageCacheDisk):
                 self.reach(path)
                 self.before_write()
                 node = directory.entries[name] = Directory()
-                self.reach(path, descriptors=1)
+                try:
+                    self.reach(path, descriptors=1)
+                except OSError:
+                    del directory.entries[name]
+                    raise
                 directory.sync()
             if not isinstance(node, Directory):
                 raise disk_error(errno.ENOTDIR)

@@ -5,9 +5,11 @@ import errno
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
-from barnabas_broker.disk.disk import FlushFailed, is_out_of_descriptors
+from barnabas_broker.disk.disk import Disk, FlushFailed, is_out_of_descriptors
+from barnabas_broker.disk.posix_disk import PosixDisk
 from barnabas_broker.log.errors import OutOfDescriptorsError
 from barnabas_broker.log.index.transaction_index import AbortedTxn, TransactionIndex
 from barnabas_broker.log.manager import descriptor_shortage, log_background_work
@@ -393,3 +395,44 @@ async def test_a_broker_does_not_start_without_descriptors_for_its_logs() -> Non
     with pytest.raises(OSError) as caught:
         await world.start()
     assert is_out_of_descriptors(caught.value) and not world.failures
+
+
+# Creating a log
+
+
+async def test_a_log_whose_creation_failed_is_created_where_its_folder_is() -> None:
+    """With a folder in each of two directories the broker would not start again."""
+    world = ManagerWorld({"log.dirs": "/data,/data-2"})
+    manager = await world.start()
+    world.disk.no_descriptors = True
+    with pytest.raises(KafkaStorageError, match="Too many open files"):
+        await world.open(manager, "late")
+    world.disk.no_descriptors = False
+    world.disk.make_directory("/data-2/late-0")
+    await world.open(manager, "late")
+    manager = await world.restart(manager)
+    assert manager.get(TopicPartition("late", 0)) is not None
+    assert not world.disk.is_directory("/data/late-0")
+
+
+@pytest.mark.parametrize("is_real", [True, False])
+def test_a_directory_that_could_not_be_made_durable_is_not_left_behind(
+    is_real: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next attempt would find it, and not make it durable."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.EMFILE, "no more")
+
+    disk: Disk = PosixDisk() if is_real else MemoryDisk()
+    path = f"{tmp_path}/new" if is_real else "/new"
+    with monkeypatch.context() as patch:
+        if isinstance(disk, MemoryDisk):
+            patch.setattr(disk, "no_descriptors", True)
+        else:
+            patch.setattr(disk, "sync_directory", full)
+        with pytest.raises(OSError, match="24|no more"):
+            disk.make_directory(path)
+    assert not disk.is_directory(path)
+    disk.make_directory(path)
+    assert disk.is_directory(path)

@@ -163,7 +163,11 @@ class PosixDisk:
         parent = os.path.dirname(os.path.abspath(path))
         self.make_directory(parent)
         os.mkdir(path)
-        self.sync_directory(parent)
+        try:
+            self.sync_directory(parent)
+        except OSError:
+            os.rmdir(path)  # the next attempt would find it, and not make it durable
+            raise
 
     def rename(self, old: str, new: str, *, sync: bool = True) -> None:
         os.rename(old, new)

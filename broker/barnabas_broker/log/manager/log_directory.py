@@ -240,6 +240,12 @@ def check_identities(directories: Sequence[LogDirectory], cluster_id: str, broke
             directory.write_identity(cluster_id, broker_id)
 
 
+def with_folder(name: TopicPartition, directories: Iterable[LogDirectory]) -> LogDirectory | None:
+    """The directory that already has a folder of this name: of a damaged log that was not opened,
+    or of one whose creation failed. With folders in two directories a broker would not start."""
+    return next((d for d in directories if d.disk.is_directory(f"{d.path}/{name}")), None)
+
+
 def home_of_damaged(
     name: TopicPartition, lost: LostLogs, directories: Iterable[LogDirectory]
 ) -> LogDirectory | None:

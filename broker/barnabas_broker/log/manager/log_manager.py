@@ -31,6 +31,7 @@ from barnabas_broker.log.manager.log_directory import (
     check_identities,
     home_of_damaged,
     lock_all,
+    with_folder,
 )
 from barnabas_broker.log.manager.log_folders import deleted_log, rename_for_deletion
 from barnabas_broker.log.manager.periodic_log_tasks import PeriodicLogTasks
@@ -322,8 +323,8 @@ class LogManager:
         self._check_not_failed(name, is_new)
         if self._shortage.lasts:  # a checkpoint may still name a deleted log of this name
             raise OutOfDescriptorsError(f"{name}: no file descriptors are left")
-        fewest_logs = min(self._live_log_dirs(), key=lambda d: len(self._logs_in(d)))
-        directory = home_of_damaged(name, self.lost, self.directories) or fewest_logs
+        live = sorted(self._live_log_dirs(), key=lambda d: len(self._logs_in(d)))
+        directory = with_folder(name, live) or live[0]
         folder = LogFolder(self._disk, f"{directory.path}/{name}", name, config)
         with self._io(directory, name):
             directory.checkpoints.begin(name)
