@@ -80,10 +80,10 @@ PARTITIONS = Section(
             "unit/test_raised_epoch.py::test_the_leader_of_the_newest_epoch_goes_on_with_its_own_isr",
         ),
         opposite(
-            "An election while such refusals settle",
+            "No other election is held while such refusals settle",
             "partitions/leadership.py",
-            "    if state is None or held is None:\n        return state\n",
-            "    if True:\n        return state\n",
+            "        if partition in term.context.held_roles:\n",
+            "        if False:\n",
             "simulation/test_restored_zookeeper.py::test_an_election_while_the_refusals_settle_names_no_second_leader_for_an_epoch",
         ),
         opposite(

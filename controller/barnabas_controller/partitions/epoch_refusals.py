@@ -23,7 +23,7 @@ from barnabas_controller.state.states import PartitionState
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
 # The time to wait for the refusals of the other replicas: together they show which one has the
-# newest log. Another election within this time already begins with what is known (`leadership.py`).
+# newest log. No other election is held in this time (`leadership.py`).
 SETTLE_SECONDS = 0.5
 
 

@@ -14,12 +14,15 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.election.decision import Decision, Elected, Refused
 from barnabas_controller.eligibility.current import with_elrs
-from barnabas_controller.eligibility.raised_epoch import elect_above
 from barnabas_controller.partitions.election_report import report_decision, report_foreign_change
 from barnabas_controller.partitions.state_reading import read_states
-from barnabas_controller.state.context import ControllerContext
 from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 from barnabas_controller.zookeeper.session import BadVersion
+
+_UNKNOWN = "no leadership is known"
+# Replicas hold a newer state than ZooKeeper. An election by ZooKeeper's could name a second leader
+# for an epoch, or one that lacks records. `epoch_refusals.py` decides when all have answered.
+_SETTLING = "replicas have refused its state in ZooKeeper as older than theirs; an election follows"
 
 Decide = Callable[[TopicPartition, LeaderAndIsr], Decision]
 
@@ -51,30 +54,16 @@ def _decide_all(
 ) -> dict[TopicPartition, Elected]:
     elected: dict[TopicPartition, Elected] = {}
     for partition in partitions:
-        state = _known_state(term.context, partition)
-        decision = Refused("no leadership is known") if state is None else decide(partition, state)
+        state = term.context.leadership.get(partition)
+        if partition in term.context.held_roles:
+            decision: Decision = Refused(_SETTLING)
+        else:
+            decision = Refused(_UNKNOWN) if state is None else decide(partition, state)
         if isinstance(decision, Elected):
             elected[partition] = decision
         else:
             outcome[partition] = decision
     return elected
-
-
-def _known_state(context: ControllerContext, partition: TopicPartition) -> LeaderAndIsr | None:
-    """The state that a decision begins with.
-
-    If replicas have refused the state in ZooKeeper because they hold a newer one, it is what their
-    refusals lead to. The ISR in ZooKeeper is then of no account, and an election under its next
-    epoch could name a second leader for an epoch that already had one.
-    """
-    state = context.leadership.get(partition)
-    held = context.held_roles.get(partition)
-    if state is None or held is None:
-        return state
-    above = elect_above(
-        state, held, context.replicas(partition), context.online_replicas(partition), cause=""
-    )
-    return above.state if isinstance(above, Elected) else state
 
 
 async def _write(
