@@ -206,9 +206,10 @@ class ClusterView:
         for topic in sorted(topics.children) if topics is not None else ():
             partitions = self._tree.find(znodes.partitions_path(topic))
             for number in sorted(partitions.children) if partitions is not None else ():
-                change = self._change_of(TopicPartition(topic, int(number)))
-                if change.state is not None:
-                    found.append(change._replace(controller_epoch=NO_CONTROLLER))
+                with contextlib.suppress(MalformedZnode):  # the copy is of a damaged one
+                    change = self._change_of(TopicPartition(topic, int(number)))
+                    if change.state is not None:
+                        found.append(change._replace(controller_epoch=NO_CONTROLLER))
         return found
 
     @property
