@@ -36,7 +36,7 @@ from tests.support.cluster_state import (
     wait_until_in_sync,
 )
 from tests.support.idle_connections import IdleConnections, limited_command
-from tests.support.log_files import assert_sound
+from tests.support.log_files import until_sound
 from tests.support.real_cluster import assert_no_traceback
 from tests.support.workload import Workload, read_all
 
@@ -87,7 +87,7 @@ async def test_a_crowd_of_idle_connections_ends_nothing(cluster: LocalCluster) -
     assert (await leaders(cluster.bootstrap, topic))[0] == 1
     for broker in cluster.broker_ids:
         assert not _has_event(cluster, broker, EventKind.DESCRIPTORS_EXHAUSTED)
-        assert_sound(cluster.layout.data_directory(broker))
+        await until_sound(cluster.layout.data_directory(broker))
 
 
 @pytest.mark.parametrize("broker", [1, 2], ids=["leader", "follower"])
@@ -127,7 +127,7 @@ async def test_no_disk_has_failed_where_descriptors_run_out(
     )
     assert cluster.pid(broker) == pid
     assert not _has_event(cluster, broker, EventKind.LOG_DIRECTORY_FAILED)
-    assert_sound(cluster.layout.data_directory(broker))
+    await until_sound(cluster.layout.data_directory(broker))
 
 
 async def test_a_session_that_ends_meanwhile_is_regained(cluster: LocalCluster) -> None:

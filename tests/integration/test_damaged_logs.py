@@ -20,7 +20,7 @@ from tests.support.cluster_state import (
     until_not_led_by,
     wait_until_in_sync,
 )
-from tests.support.log_files import assert_sound, content, segments
+from tests.support.log_files import content, segments, until_sound
 from tests.support.real_cluster import real_cluster
 from tests.support.workload import read_all
 from tests.support.zookeeper_client import broker_epoch, zookeeper
@@ -199,7 +199,7 @@ async def test_damage_found_at_the_start_never_shortens_what_the_others_hold(
     assert await _events(cluster, broker_id, EventKind.LOG_RECOVERED)
     await _sound_copy(cluster, broker_id, broker_id % 3 + 1, topic)
     assert await _all_values(cluster, topic) == EXPECTED
-    assert_sound(cluster.layout.data_directory(broker_id))
+    await until_sound(cluster.layout.data_directory(broker_id))
 
 
 async def test_the_only_member_does_not_cut_at_its_start_either(cluster: LocalCluster) -> None:

@@ -23,7 +23,7 @@ from tests.support.cluster_state import (
     wait_until_in_sync,
 )
 from tests.support.faulty_disks import CannotMount, FragileDisk, SmallDisk
-from tests.support.log_files import assert_sound
+from tests.support.log_files import until_sound
 from tests.support.real_cluster import assert_no_traceback
 from tests.support.workload import Workload
 
@@ -93,7 +93,7 @@ async def test_a_disk_fails_under_load(cluster: LocalCluster, broker: int, role:
         assert not workload.failed
         (await workload.verdict()).assert_good()
     for broker_id in cluster.broker_ids:
-        assert_sound(cluster.layout.data_directory(broker_id))
+        await until_sound(cluster.layout.data_directory(broker_id))
 
 
 @pytest.mark.parametrize("broker", [FULL, READ_ONLY], ids=["full", "read-only"])
@@ -197,7 +197,7 @@ async def _lose_one_of_two(
         await workload.stop()
         assert not workload.failed
         (await workload.verdict()).assert_good()
-    assert_sound(layout.second_directory(2))
+    await until_sound(layout.second_directory(2))
 
 
 async def _until_2_leads_only(cluster: LocalCluster, topic: str, kept: set[int]) -> None:

@@ -152,7 +152,7 @@ async def test_a_damaged_tail_is_cut_and_replicated_again(
         await workload.acked_in_every_partition(20)
     await wait_until_in_sync(cluster.bootstrap, topic)
     await _replicas_agree(cluster, topic)
-    log_files.assert_sound(cluster.layout.data_directory(BROKER))
+    await log_files.until_sound(cluster.layout.data_directory(BROKER))
 
 
 def _remove(index: Path) -> None:
@@ -183,7 +183,7 @@ async def test_damaged_index_files_are_rebuilt(
     assert all(index.exists() for index in indexes)
     first = log_files.segments(folder, log_files.OFFSET_INDEX)[0]
     assert first.stat().st_size > 0, "a segment of many batches has entries in its index"
-    log_files.assert_sound(cluster.layout.data_directory(BROKER))
+    await log_files.until_sound(cluster.layout.data_directory(BROKER))
 
 
 async def test_recovery_says_what_it_cut(cluster: LocalCluster) -> None:

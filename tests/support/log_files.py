@@ -1,7 +1,9 @@
 """What brokers have on their disks, read and damaged from outside."""
 
+import asyncio
 import contextlib
 import shutil
+import time
 from pathlib import Path
 
 from barnabas_tools.cli.log.segment_check import check_partition
@@ -25,6 +27,18 @@ def assert_sound(data: Path) -> None:
     for folder in folders:
         faults = check_partition(folder).faults
         assert not faults, f"{folder}: {faults}"
+
+
+async def until_sound(data: Path) -> None:
+    """The same of a running broker, which writes leader epochs a little later than batches."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return assert_sound(data)
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(0.1)
 
 
 def segments(folder: Path, suffix: str = LOG) -> list[Path]:
