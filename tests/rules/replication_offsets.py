@@ -106,7 +106,7 @@ OFFSETS = Section(
         opposite(
             "A log that ends below its checkpointed high watermark",
             "log/manager/offset_checkpoints.py",
-            "            self._high_watermarks.write_unflushed(encode_offsets(lowered))\n",
+            "            self._high_watermarks.write_unsynced(encode_offsets(lowered))\n",
             "",
             "unit/test_high_watermark_checkpoint.py::test_so_does_one_that_receives_nothing_before_the_death",
         ),

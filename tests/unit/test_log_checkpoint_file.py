@@ -125,3 +125,17 @@ async def test_a_log_counts_as_compacted_only_once_the_file_says_so(disk: Memory
         name = TopicPartition(topic, 0)
         assert checkpoints.names_as_compacted(name) == (name in written)
     assert list(written) == [TopicPartition("a", 0)]
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_write_without_a_sync_leaves_the_old_content_or_the_new(is_named: bool) -> None:
+    """Another sync of the directory may make the new name durable."""
+    disk = MemoryDisk()
+    disk.make_directory("/data")
+    file = CheckpointFile(disk, "/data/offsets")
+    file.write(b"old")
+    file.write_unsynced(b"new, and longer")
+    if is_named:
+        disk.sync_directory("/data")
+    disk.crash(keep_unflushed=False)
+    assert file.read() == (b"new, and longer" if is_named else b"old")

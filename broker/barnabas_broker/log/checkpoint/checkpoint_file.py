@@ -110,13 +110,14 @@ class CheckpointFile:
         self._version += 1
         self._disk.write_file(self.path, data)
 
-    def write_unflushed(self, data: bytes) -> None:
-        """Replace the content, now; a power loss may undo that. Raises OSError."""
+    def write_unsynced(self, data: bytes) -> None:
+        """Replace the content, now; a power loss may bring the old one back. Raises OSError."""
         self._version += 1
         unnamed = self.path + ".tmp"
         self._disk.remove(unnamed)
         with closing(self._disk.open(unnamed, create=True)) as file:
             file.append([data])
+            file.flush()  # else a power loss may leave the new name with no content
         self._disk.rename(unnamed, self.path, sync=False)
 
     def supersede(self) -> None:

@@ -145,7 +145,7 @@ class OffsetCheckpoints:
         if self._stored_high_watermarks.get(topic_partition, 0) > end_offset:
             self._ends_below_stored[topic_partition] = end_offset
             lowered = self._stored_high_watermarks | self._ends_below_stored
-            self._high_watermarks.write_unflushed(encode_offsets(lowered))
+            self._high_watermarks.write_unsynced(encode_offsets(lowered))
 
     def before_first_append(self, topic_partition: TopicPartition) -> None:
         """Make the lowered high watermark durable of a log that ended below it.
