@@ -123,7 +123,7 @@ def test_nothing_that_was_acknowledged_is_lost(story: Story, seed: int) -> None:
 def test_without_a_copy_the_fsyncs_that_follow_lie(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(directory_loader, "rewrite_unsynced", lambda *_: None)
+    monkeypatch.setattr(directory_loader, "rewrite_unflushed", lambda *_: None)
     assert any(run(story(seed), seed=seed, max_time=MAX_SECONDS) for seed in SEEDS)
 
 

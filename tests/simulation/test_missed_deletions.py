@@ -5,7 +5,7 @@ session is over, or the controller dies before its request arrives.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from barnabas import Admin
@@ -71,99 +71,97 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.1)
 
 
-@asynccontextmanager
-async def six_partitions() -> AsyncIterator[Story]:
-    cluster = SimulatedCluster(brokers=4)
-    await cluster.start()
-    story = Story(cluster)
-    async with story.admin:
-        await story.create(6)
-        await until(lambda: story.shown() == 6)
-        yield story
+def play(test: Callable[[Story], Awaitable[None]]) -> None:
+    """Play a test on a cluster that has a topic of six partitions."""
+
+    async def main() -> None:
+        cluster = SimulatedCluster(brokers=4)
+        await cluster.start()
+        story = Story(cluster)
+        async with story.admin:
+            await story.create(6)
+            await until(lambda: story.shown() == 6)
+            await test(story)
+
+    run(main())
 
 
 def test_it_was_deleted_while_the_broker_had_no_session() -> None:
-    async def test() -> None:
-        async with six_partitions() as story:
-            async with story.without_session():
-                await story.admin.delete_topics([TOPIC])
-            assert story.shown() == 0
+    async def test(story: Story) -> None:
+        async with story.without_session():
+            await story.admin.delete_topics([TOPIC])
+        assert story.shown() == 0
 
-    run(test())
+    play(test)
 
 
 def test_another_topic_has_its_name_and_fewer_partitions() -> None:
     """A producer would send to partitions that no broker has."""
 
-    async def test() -> None:
-        async with six_partitions() as story:
-            async with story.without_session():
-                await story.admin.delete_topics([TOPIC])
-                await story.create(2)
-            assert story.shown() == 2
+    async def test(story: Story) -> None:
+        async with story.without_session():
+            await story.admin.delete_topics([TOPIC])
+            await story.create(2)
+        assert story.shown() == 2
 
-    run(test())
+    play(test)
 
 
 def test_its_deletion_has_begun_and_waits() -> None:
-    async def test() -> None:
-        async with six_partitions() as story:
-            async with story.without_session():
-                story.cluster.expire_session(story.second)
-                story.cluster.kill(story.second)
-                await story.store.ensure(znodes.delete_topic_path(TOPIC))
-                await asyncio.sleep(1)
-            assert await story.store.topic(TOPIC) is not None
-            assert story.shown() == 0
+    async def test(story: Story) -> None:
+        async with story.without_session():
+            story.cluster.expire_session(story.second)
+            story.cluster.kill(story.second)
+            await story.store.ensure(znodes.delete_topic_path(TOPIC))
+            await asyncio.sleep(1)
+        assert await story.store.topic(TOPIC) is not None
+        assert story.shown() == 0
 
-    run(test())
+    play(test)
 
 
 def test_the_controller_died_before_it_told_the_broker() -> None:
-    async def test() -> None:
-        async with six_partitions() as story:
-            cluster = story.cluster
-            cluster.cut(story.controller, story.away)
-            await story.admin.delete_topics([TOPIC])
-            assert story.shown() == 6
-            cluster.kill(story.controller)
-            await until(lambda: story.shown() == 0)
+    async def test(story: Story) -> None:
+        cluster = story.cluster
+        cluster.cut(story.controller, story.away)
+        await story.admin.delete_topics([TOPIC])
+        assert story.shown() == 6
+        cluster.kill(story.controller)
+        await until(lambda: story.shown() == 0)
 
-    run(test())
+    play(test)
 
 
 def test_a_topic_whose_znode_is_malformed_is_still_shown() -> None:
     """Its leaders serve it; the znode may be repaired."""
 
-    async def test() -> None:
-        async with six_partitions() as story:
-            cluster = story.cluster
-            await story.admin.create_topic("other", assignments={0: [story.first]})
-            await story.store.put(znodes.topic_path(TOPIC), b"nonsense")
-            await story.store.put(znodes.state_path(TopicPartition("other", 0)), b"nonsense")
-            cluster.kill(story.controller)
-            await until(lambda: state.controller(cluster) not in (None, story.controller))
-            await asyncio.sleep(5)
-            cache = cluster.broker(story.away).metadata_cache
-            assert story.shown() == 6 and cache.contains("other")
+    async def test(story: Story) -> None:
+        cluster = story.cluster
+        await story.admin.create_topic("other", assignments={0: [story.first]})
+        await story.store.put(znodes.topic_path(TOPIC), b"nonsense")
+        await story.store.put(znodes.state_path(TopicPartition("other", 0)), b"nonsense")
+        cluster.kill(story.controller)
+        await until(lambda: state.controller(cluster) not in (None, story.controller))
+        await asyncio.sleep(5)
+        cache = cluster.broker(story.away).metadata_cache
+        assert story.shown() == 6 and cache.contains("other")
 
-    run(test())
+    play(test)
 
 
 def test_a_creation_is_not_answered_with_the_leaders_of_the_topic_that_had_the_name() -> None:
-    async def test() -> None:
-        async with six_partitions() as story:
-            cluster = story.cluster
-            cluster.cut(story.controller, story.away)
-            await story.admin.delete_topics([TOPIC])
-            assert story.shown() == 6
-            address = Address(cluster.host(story.away), CLIENT_PORT)
-            network = cluster.client_runtime("other").network
-            channel = network.connect(address, Service.ADMIN)
-            request = CreateTopicsRequest(3000, False, [NewTopic(TOPIC, 6, 2)])
-            response = await channel.call(request, 10.0)
-            await channel.close()
-            assert isinstance(response, CreateTopicsResponse)
-            assert response.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    async def test(story: Story) -> None:
+        cluster = story.cluster
+        cluster.cut(story.controller, story.away)
+        await story.admin.delete_topics([TOPIC])
+        assert story.shown() == 6
+        address = Address(cluster.host(story.away), CLIENT_PORT)
+        network = cluster.client_runtime("other").network
+        channel = network.connect(address, Service.ADMIN)
+        request = CreateTopicsRequest(3000, False, [NewTopic(TOPIC, 6, 2)])
+        response = await channel.call(request, 10.0)
+        await channel.close()
+        assert isinstance(response, CreateTopicsResponse)
+        assert response.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
 
-    run(test())
+    play(test)

@@ -2,11 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from barnabas import Admin
-from barnabas.admin import ClusterDescription
 from barnabas_common.topic_partition import TopicPartition
 from pyspark_barnabas.writing.decision_log import Cache
 from pyspark_barnabas.writing.decisions_topic import DecisionsTopicError
@@ -71,27 +69,6 @@ def test_a_topic_that_may_lose_decisions_is_refused_before_anything_is_written(
         assert await sink.nothing_is_open()
 
     play(story)
-
-
-def test_a_broker_that_knows_of_no_broker_yet_is_asked_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One that has just started answers so while there is no controller."""
-    described = []
-
-    async def story(sink: Sink) -> None:
-        describe = Admin.describe_cluster
-
-        async def starting(admin: Admin) -> ClusterDescription:
-            described.append(await describe(admin))
-            return described[-1] if len(described) > 1 else replace(described[-1], brokers=[])
-
-        monkeypatch.setattr(Admin, "describe_cluster", starting)
-        await sink.commit(FIRST, await sink.write_all(FIRST))
-        assert await sink.visible() == values(FIRST)
-
-    play(story)
-    assert len(described) > 1
 
 
 def test_a_topic_that_has_lost_its_first_records_is_refused(

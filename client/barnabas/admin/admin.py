@@ -12,7 +12,7 @@ from typing import Unpack
 from barnabas_common.errors import BarnabasError, raise_for
 from barnabas_common.messages.configs import ConfigDescription, DescribeConfigsRequest
 from barnabas_common.messages.groups import KAFKA_STORAGE, ListedGroup
-from barnabas_common.messages.metadata import MetadataRequest, TopicMetadata
+from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse, TopicMetadata
 from barnabas_common.messages.offsets import LATEST_TIMESTAMP, ListedOffset
 from barnabas_common.messages.reassignments import OngoingReassignment
 from barnabas_common.messages.replicas import DescribeReplicasRequest
@@ -193,8 +193,8 @@ class Admin(AdminOfTransactions):
 
     async def list_topics(self) -> list[str]:
         """The names of all topics, internal ones included, in order."""
-        topics = await topic_requests.every_topic(await self._ready(), self._patience)
-        return sorted(topic.topic for topic in topics)
+        response = await self._metadata(MetadataRequest(all_topics=True))
+        return sorted(topic.topic for topic in response.topics)
 
     async def describe_topics(self, topics: Iterable[str] | None = None) -> list[TopicMetadata]:
         """Partitions, leaders, replicas and ISR of these topics, or of all.
@@ -202,14 +202,10 @@ class Admin(AdminOfTransactions):
         Raises `UnknownTopicOrPartitionError` if one does not exist.
         """
         named = None if topics is None else topic_requests.names(topics)
-        cluster = await self._ready()
-        if named is None:
-            described = await topic_requests.every_topic(cluster, self._patience)
-        else:
-            described = (await cluster.refresh(MetadataRequest(named))).topics
-        for topic in described:
+        response = await self._metadata(MetadataRequest(named or [], all_topics=named is None))
+        for topic in response.topics:
             raise_for(topic.error_code, f"topic {topic.topic!r}")
-        found = {topic.topic: topic for topic in described}
+        found = {topic.topic: topic for topic in response.topics}
         return [found[name] for name in (sorted(found) if named is None else named)]
 
     async def describe_topic(self, topic: str) -> TopicMetadata:
@@ -217,10 +213,16 @@ class Admin(AdminOfTransactions):
         return (await self.describe_topics([topic]))[0]
 
     async def describe_cluster(self) -> ClusterDescription:
-        """The registered brokers and the controller, as the asked broker knows them."""
-        response = await (await self._ready()).refresh(MetadataRequest())
+        """The registered brokers and the controller, as the asked broker knows them.
+
+        Raises `NotControllerError` if it knows none, as long as there is no controller.
+        """
+        response = await self._metadata(MetadataRequest())
         brokers = sorted(response.brokers, key=lambda broker: broker.broker_id)
         return ClusterDescription(response.cluster_id, response.controller_id, brokers)
+
+    async def _metadata(self, request: MetadataRequest) -> MetadataResponse:
+        return await topic_requests.metadata(await self._ready(), request, self._patience)
 
     # Configurations
 
@@ -287,7 +289,7 @@ class Admin(AdminOfTransactions):
         self, topics: Iterable[str] = (), *, from_beginning: bool = False
     ) -> EventStream:
         """The events of all brokers as they occur: `async with await admin.events() as stream`."""
-        await self.describe_cluster()
+        await (await self._ready()).refresh(MetadataRequest())
         return EventStream(self._cluster, list(topics), from_beginning)
 
     async def explain(self, topic: str, partition: int) -> Explanation:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from barnabas_common.errors import InvalidArgumentError, NotControllerError, raise_for
 from barnabas_common.errors.error_code import ErrorCode
-from barnabas_common.messages.metadata import MetadataRequest, TopicMetadata
+from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas_common.messages.topics import (
     ConfigEntry,
     CreatePartitionsRequest,
@@ -36,18 +36,21 @@ def names(topics: Iterable[str]) -> list[str]:
     return checked_names("topics", topics)
 
 
-async def every_topic(cluster: Cluster, patience: float) -> list[TopicMetadata]:
-    """Describe all topics. A broker that has just started knows none before there is a controller:
-    it is asked again for `patience` s. Raises NotControllerError."""
+async def metadata(cluster: Cluster, request: MetadataRequest, patience: float) -> MetadataResponse:
+    """Ask for metadata.
+
+    A broker that has just started knows no broker and no topic before there is a controller. It is
+    asked again for `patience` s. Raises NotControllerError.
+    """
     deadline = cluster.clock.monotonic() + patience
     failures = 0
-    while not (response := await cluster.refresh(MetadataRequest(all_topics=True))).brokers:
+    while not (response := await cluster.refresh(request)).brokers:
         failures += 1
         pause = cluster.backoff.seconds(failures)
         if cluster.clock.monotonic() + pause >= deadline:
-            raise NotControllerError("the broker that answers knows no topic: no controller")
+            raise NotControllerError("the broker that answers knows no broker: no controller")
         await asyncio.sleep(pause)
-    return response.topics
+    return response
 
 
 def assigned(assignments: Mapping[int, Sequence[int]] | None) -> list[ReplicaAssignment]:

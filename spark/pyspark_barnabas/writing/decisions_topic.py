@@ -99,19 +99,11 @@ async def _described(admin: Admin, topic: str) -> tuple[TopicMetadata, dict[str,
 
 async def _safety(admin: Admin) -> Safety:
     """From the first broker that answers: one that has died stays registered for a while."""
-    *others, last = await _broker_ids(admin)
-    for broker_id in others:
+    *others, last = (await admin.describe_cluster()).brokers
+    for broker in others:
         with suppress(BarnabasError):
-            return await _safety_of(admin, broker_id)
-    return await _safety_of(admin, last)
-
-
-async def _broker_ids(admin: Admin) -> list[int]:
-    """Asked again while there is none: the broker that is asked has just started."""
-    while True:
-        if brokers := (await admin.describe_cluster()).brokers:
-            return [broker.broker_id for broker in brokers]
-        await asyncio.sleep(_PAUSE_SECONDS)
+            return await _safety_of(admin, broker.broker_id)
+    return await _safety_of(admin, last.broker_id)
 
 
 async def _safety_of(admin: Admin, broker_id: int) -> Safety:

@@ -20,7 +20,7 @@ from barnabas_broker.log.manager.log_folders import (
 from barnabas_broker.log.manager.run_limited import run_limited
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder
 from barnabas_broker.log.recovery.lost_logs import LostLog
-from barnabas_broker.log.recovery.rewrite import rewrite_unsynced
+from barnabas_broker.log.recovery.rewrite import rewrite_unflushed
 from barnabas_broker.log.unified_log import UnifiedLog
 
 logger = logging.getLogger(__name__)
@@ -149,5 +149,5 @@ def _open(
     directory: LogDirectory, context: LogContext, folder: LogFolder, checkpoint: LogCheckpoint
 ) -> UnifiedLog:
     if directory.had_failed_flush:
-        rewrite_unsynced(folder, checkpoint.recovery_point)
+        rewrite_unflushed(folder, checkpoint.recovery_point)
     return UnifiedLog(context, folder, checkpoint)

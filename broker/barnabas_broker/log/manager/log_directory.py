@@ -25,7 +25,6 @@ from barnabas_broker.disk.disk import Disk, FlushFailed, Lock, is_out_of_descrip
 from barnabas_broker.log.errors import DirectoryLockedError, InconsistentDirectoryError
 from barnabas_broker.log.manager.offset_checkpoints import OffsetCheckpoints
 from barnabas_broker.log.recovery.log_history import HistoryNote, LogHistory, history_of
-from barnabas_broker.log.recovery.lost_logs import LostLogs
 
 logger = logging.getLogger(__name__)
 
@@ -244,13 +243,3 @@ def with_folder(name: TopicPartition, directories: Iterable[LogDirectory]) -> Lo
     """The directory that already has a folder of this name: of a damaged log that was not opened,
     or of one whose creation failed. With folders in two directories a broker would not start."""
     return next((d for d in directories if d.disk.is_directory(f"{d.path}/{name}")), None)
-
-
-def home_of_damaged(
-    name: TopicPartition, lost: LostLogs, directories: Iterable[LogDirectory]
-) -> LogDirectory | None:
-    """The directory with the folder of a log that is damaged and was not opened."""
-    found = lost.get(name)
-    if found is None or not found.damage:
-        return None
-    return next(one for one in directories if one.path == found.directory)

@@ -29,7 +29,6 @@ from barnabas_broker.log.manager.log_cleaner import LogCleaner, OnCompaction
 from barnabas_broker.log.manager.log_directory import (
     LogDirectory,
     check_identities,
-    home_of_damaged,
     lock_all,
     with_folder,
 )
@@ -354,7 +353,7 @@ class LogManager:
             log = self._logs.pop(topic_partition, None)
             if log is None:
                 self._check_not_failed(topic_partition)
-                await self._delete_damaged(topic_partition)
+                await self._delete_unopened(topic_partition)
                 self.lost.forget(topic_partition)
                 return
             directory = self._home.pop(topic_partition)
@@ -368,8 +367,8 @@ class LogManager:
             await self.cleaner.forget(topic_partition, directory)
             self._background.remove_folder_later(renamed, log.config.file_delete_delay_ms)
 
-    async def _delete_damaged(self, name: TopicPartition) -> None:
-        directory = home_of_damaged(name, self.lost, self.directories)
+    async def _delete_unopened(self, name: TopicPartition) -> None:
+        directory = with_folder(name, self._live_log_dirs())
         if directory is not None:
             renamed = await self._renamed_for_deletion(name, directory)
             self._background.remove_folder_later(renamed, delay_ms=0)

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 _PIECE_BYTES = 1 << 20
 
 
-def rewrite_unsynced(folder: LogFolder, recovery_point: int) -> None:
+def rewrite_unflushed(folder: LogFolder, recovery_point: int) -> None:
     """Make the readable data above the recovery point durable, before the log is opened.
 
     Indexes above the recovery point are rebuilt from the log.

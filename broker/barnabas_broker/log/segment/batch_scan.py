@@ -143,7 +143,7 @@ def _verified(file: File) -> Iterator[tuple[int, BatchHeader]]:
         header = parse_header(chunk, position - start)
         if position + header.size > end:
             found = f"{end - position} of {header.size} bytes"
-            if _is_whole(file, position, end) or _has_batch_after(file, position, end):
+            if _is_whole(file, position, end, header.crc) or _has_batch_after(file, position, end):
                 raise CorruptBatch(f"batch at byte {position}: wrong length, {found}")
             raise TornBatch(f"batch at byte {position} is incomplete: {found}")
         if position + header.size > start + len(chunk):
@@ -154,11 +154,13 @@ def _verified(file: File) -> Iterator[tuple[int, BatchHeader]]:
         position += header.size
 
 
-def _is_whole(file: File, position: int, end: int) -> bool:
+def _is_whole(file: File, position: int, end: int, crc: int) -> bool:
     """Whether the batch at `position` ends at `end`, by its checksum: its length is wrong then."""
-    data = file.read(position, end - position)
-    computed: int = crc32c(memoryview(data)[CRC_START:])
-    return computed == parse_header(data).crc
+    position, computed = position + CRC_START, 0
+    while position < end:
+        chunk = file.read(position, min(_RECOVERY_BYTES, end - position))
+        position, computed = position + len(chunk), crc32c(chunk, computed)
+    return computed == crc
 
 
 def _has_batch_after(file: File, position: int, end: int) -> bool:

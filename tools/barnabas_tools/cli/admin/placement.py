@@ -1,37 +1,13 @@
 """Where the replicas of a new topic go: the values of `topic create --assignment`."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from barnabas_controller.topics.admin_zk_client import MAX_PARTITIONS
 
-from barnabas_tools.cli.settings import CommandFailed, UsageFailed
-
-if TYPE_CHECKING:
-    from barnabas import Admin
+from barnabas_tools.cli.settings import UsageFailed
 
 PLAIN = "plain"
-PATIENCE_SECONDS = 30.0
-_PAUSE_SECONDS = 0.2
 _WANTED = "--assignment wants 'plain' or PARTITION:ID,ID,...;..., such as 0:1,2,3;1:2,3,1"
-
-
-async def registered_brokers(admin: "Admin") -> list[int]:
-    """Return the ids of the registered brokers.
-
-    A broker that has just started knows none before there is a controller. The replication factor
-    of a topic must not follow from that. Raises CommandFailed if there is none for long.
-    """
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not (brokers := (await admin.describe_cluster()).brokers):  # noqa: ASYNC110
-                await asyncio.sleep(_PAUSE_SECONDS)
-    except TimeoutError:
-        raise CommandFailed(
-            "the broker that answers does not know which brokers there are: there is no controller"
-        ) from None
-    return [broker.broker_id for broker in brokers]
 
 
 def plain(brokers: Sequence[int], partitions: int, factor: int) -> dict[int, list[int]]:

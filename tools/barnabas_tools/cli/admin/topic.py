@@ -8,13 +8,7 @@ import typer
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_tools.cli.admin.config import DeleteOption, SetOption, changes_of, report
-from barnabas_tools.cli.admin.placement import (
-    PLAIN,
-    check_alone,
-    explicit,
-    plain,
-    registered_brokers,
-)
+from barnabas_tools.cli.admin.placement import PLAIN, check_alone, explicit, plain
 from barnabas_tools.cli.output import (
     confirmed,
     counted,
@@ -107,7 +101,7 @@ def create(
         partitions, replication_factor = len(placed), len(placed[min(placed)])
 
     async def create_on(admin: "Admin") -> dict[str, Any]:
-        brokers = await registered_brokers(admin)
+        brokers = [broker.broker_id for broker in (await admin.describe_cluster()).brokers]
         factor, wanted = with_defaults(len(brokers), replication_factor, given)
         replicas = placed
         if assignment == PLAIN:
