@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 from barnabas import Admin
 from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
 from barnabas_common.messages.topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from barnabas_common.runtime import Address, Service
 from barnabas_common.topic_partition import TopicPartition
@@ -47,22 +48,25 @@ class Story:
         assert store is not None
         return store
 
+    def kinds(self) -> set[EventKind]:
+        return {event.kind for event in self.cluster.events()}
+
     def shown(self) -> int:
         """How many partitions of the topic the broker that was away shows to its clients."""
         return len(self.cluster.broker(self.away).metadata_cache.partitions(TOPIC))
 
     @asynccontextmanager
     async def without_session(self) -> AsyncIterator[None]:
-        """One broker has no session; afterwards it is registered and has been sent everything."""
+        """One broker has no session, as the others know; afterwards it is registered again."""
         membership = self.cluster.broker(self.away).membership
         epoch = membership.broker_epoch
         self.cluster.part_from_zookeeper(self.away)
         self.cluster.expire_session(self.away)
-        await asyncio.sleep(1)
+        known = self.cluster.broker(self.first).metadata_cache
+        await until(lambda: self.away not in known.broker_ids())
         yield
         self.cluster.reunite_with_zookeeper(self.away)
         await until(lambda: membership.broker_epoch > epoch)
-        await asyncio.sleep(2)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -90,7 +94,7 @@ def test_it_was_deleted_while_the_broker_had_no_session() -> None:
     async def test(story: Story) -> None:
         async with story.without_session():
             await story.admin.delete_topics([TOPIC])
-        assert story.shown() == 0
+        await until(lambda: story.shown() == 0)
 
     play(test)
 
@@ -102,7 +106,7 @@ def test_another_topic_has_its_name_and_fewer_partitions() -> None:
         async with story.without_session():
             await story.admin.delete_topics([TOPIC])
             await story.create(2)
-        assert story.shown() == 2
+        await until(lambda: story.shown() == 2)
 
     play(test)
 
@@ -113,9 +117,9 @@ def test_its_deletion_has_begun_and_waits() -> None:
             story.cluster.expire_session(story.second)
             story.cluster.kill(story.second)
             await story.store.ensure(znodes.delete_topic_path(TOPIC))
-            await asyncio.sleep(1)
+            await until(lambda: EventKind.TOPIC_DELETION_STARTED in story.kinds())
+        await until(lambda: story.shown() == 0)
         assert await story.store.topic(TOPIC) is not None
-        assert story.shown() == 0
 
     play(test)
 
