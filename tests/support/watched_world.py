@@ -42,6 +42,9 @@ class WorldView:
     def is_to_be_deleted(self, _topic: str) -> bool:
         return False
 
+    def lost_nothing_since(self, _broker_id: int) -> int:
+        return -1  # it has no registrations
+
     def states(self) -> list[StateChange]:
         raise NotImplementedError("there is no ZooKeeper to be restored")
 

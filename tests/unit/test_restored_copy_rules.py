@@ -97,7 +97,7 @@ def test_the_doubt_ends_when_the_whole_isr_has_everything() -> None:
     assert not truth.is_in_doubt
     end_doubt(truth, [LEADER, late])
     assert not truth.is_in_doubt
-    assert candidate_completeness.broken(late, truth.state, truth.high_watermark)
+    assert candidate_completeness.broken(late, truth.state, truth.high_watermark, lambda _: -1)
 
 
 def test_by_hand_too_only_an_epoch_without_records_may_be_given_again() -> None:

@@ -257,13 +257,9 @@ class Invariants(ClientReports):
     def _check_candidate(self, truth: Truth, replica: Replica) -> None:
         is_excused = truth.all_lapsed or truth.is_in_doubt or truth.unclean_epoch is not None
         if not is_excused and replica.broker_id not in truth.lapsed:
-            self._hold(
-                truth.partition,
-                durability_rules.candidate_completeness,
-                replica,
-                truth.state,
-                truth.high_watermark,
-            )
+            rule, end = durability_rules.candidate_completeness, truth.high_watermark
+            lost = self._view.lost_nothing_since
+            self._hold(truth.partition, rule, replica, truth.state, end, lost)
 
     def _leads(self, truth: Truth, replica: Replica, partition: Partition) -> None:
         """Check a broker that became leader."""

@@ -1,7 +1,7 @@
 """Invariants of durability: I4, I4b, I9, I12; I20 and I21 of the checkpoint files."""
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from barnabas_broker.log.checkpoint.checkpoint_file import decode_epochs, decode_offsets
 from barnabas_broker.log.errors import MalformedCheckpoint
@@ -25,13 +25,23 @@ def leader_completeness(leader: Replica, image: LogImage, truth: Truth) -> str |
 
 @rule("I4b CandidateCompleteness")
 def candidate_completeness(
-    member: Replica, state: LeaderAndIsr, true_high_watermark: int
+    member: Replica,
+    state: LeaderAndIsr,
+    true_high_watermark: int,
+    lost_nothing_since: Callable[[int], int],
 ) -> str | None:
     """Every running member of ZooKeeper's ISR, and every eligible replica outside it (KIP-966), has
     all records below the true high watermark, because it may be elected at any moment. (Vanlightly,
-    LeaderCandidateCompleteness.)"""
+    LeaderCandidateCompleteness.)
+
+    Elections pass over a broker that has registered as one that lost something since its replica
+    last proved to be in sync. `lost_nothing_since`: what the registration of a broker says.
+    """
     may_lead = member.broker_id in state.isr or member.broker_id in state.eligible
     if not may_lead or member.log_end >= true_high_watermark:
+        return None
+    proved_at = state.proved_at.get(member.broker_id)
+    if proved_at is not None and lost_nothing_since(member.broker_id) > proved_at:
         return None
     return (
         f"a replica that may be elected ends below the true high watermark {true_high_watermark};"
@@ -67,6 +77,8 @@ def _lacks(replica: Replica, image: LogImage, truth: Truth) -> str | None:
     if missing is not None:
         return f"the committed {missing} is not in the log; {replica}"
     for offset, told in truth.unsettled.items():
+        if offset < truth.log_start:
+            continue  # a deposed leader committed it, and retention has deleted it
         value = image.label_at(offset)
         is_superseded = (
             truth.keyed is not None

@@ -73,6 +73,10 @@ class View(Protocol):
 
     def is_to_be_deleted(self, topic: str) -> bool: ...
 
+    def lost_nothing_since(self, broker_id: int) -> int:
+        """Return the broker epoch that a broker's registration names, -1 without one."""
+        ...
+
 
 class Replica(NamedTuple):
     """One replica in its broker's memory, at one moment. `maximal_isr`: None unless it leads."""
@@ -245,6 +249,15 @@ class ClusterView:
 
     def is_to_be_deleted(self, topic: str) -> bool:
         return self._tree.find(znodes.delete_topic_path(topic)) is not None
+
+    def lost_nothing_since(self, broker_id: int) -> int:
+        node = self._tree.find(znodes.broker_path(broker_id))
+        if node is None:
+            return -1
+        try:
+            return znodes.decode_broker(broker_id, node.data, node.czxid).lost_nothing_since
+        except MalformedZnode:  # damaged by a fault; nothing is excused
+            return -1
 
     def _observe(self, events: list[WatchEvent]) -> None:
         for event in events:

@@ -26,6 +26,7 @@ class TopicChecks:
         self._looked_at: dict[TopicPartition, int] = {}
         self._retained: dict[str, rules.Retained] = {}
         self._timestamps: dict[TopicPartition, dict[int, int]] = {}
+        self._noted_up_to: dict[TopicPartition, int] = {}
 
     def retain(self, topic: str, retention_ms: int, retention_bytes: int) -> None:
         """The topic's records may be deleted by these limits; -1 is none."""
@@ -87,9 +88,13 @@ class TopicChecks:
         self, truth: Truth, replica: Replica, image: LogImage, retained: rules.Retained
     ) -> None:
         key, known = truth.partition, self._timestamps.setdefault(truth.partition, {})
-        first = next(reversed(known), -1) + 1  # they were noted in their order
-        for record in image.entries_between(first, truth.high_watermark):
+        first = self._noted_up_to.get(key, 0)
+        # A leader may commit and delete a record in one turn. What is not committed yet may still
+        # be replaced by another record, and is noted again.
+        end = truth.high_watermark if replica.led_epoch is None else replica.log_end
+        for record in image.entries_between(first, end):
             known[record.offset] = record.timestamp
+        self._noted_up_to[key] = max(first, truth.high_watermark)
         bound = max(truth.high_watermark, truth.claimed)
         self._hold(key, rules.start_is_committed, replica, bound)
         if replica.log_start <= truth.log_start:
