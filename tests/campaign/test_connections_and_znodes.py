@@ -163,3 +163,14 @@ def test_no_copy_is_restored_that_lacks_a_member_with_all_records(covers: bool) 
         return await restored.until_covered(fault)
 
     assert run(story(), seed=9, max_time=60.0) is covers
+
+
+def test_no_copy_is_restored_whose_controller_epoch_was_damaged() -> None:
+    """No controller would be elected, with whatever restart."""
+    faults = [
+        Fault(1.0, FaultKind.DAMAGE_ZNODE, Znode.CONTROLLER_EPOCH.value, seconds=2.0),
+        Fault(4.0, FaultKind.RESTORE_ZOOKEEPER, other="2.0", seconds=1.0),
+    ]
+    counts = held(Options(seed=9, chaos_seconds=6.0, has_admin=False), faults).counts
+    assert counts["fault: damage-znode"] == 1
+    assert not counts["fault: restore-zookeeper"]

@@ -4,6 +4,7 @@ together, as `docs/failures.md` tells the operator to do.
 Nothing acknowledged may be lost by that, as long as the copy has the partitions with the replicas
 of now, and in each of its ISRs a member that has every committed record. And each leader epoch that
 the copy lacks has records in a log: brokers give no lower epoch then, which clients would ignore.
+Its controller epoch can be read: without one no controller is elected.
 """
 
 import asyncio
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.eligibility.eligible_leader_replicas import may_have_lost_records
+from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.store import znodes
 
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.state import (
@@ -57,7 +60,7 @@ class RestoredCopy:
         cluster, copy = self._cluster, self._copies.get(fault)
         if copy is None or not cluster.zookeeper.running:
             return False
-        if set(cluster.broker_ids) - set(registered(cluster)):
+        if set(cluster.broker_ids) - set(registered(cluster)) or not _has_controller_epoch(copy):
             return False
         if any(cluster.is_paused(b) or not cluster.is_serving(b) for b in cluster.broker_ids):
             return False
@@ -118,3 +121,11 @@ class RestoredCopy:
             for partition, found in partition_states(cluster).items()
             if not is_up or set(found.state.isr) != set(found.replicas) or found.state.leader < 0
         ]
+
+
+def _has_controller_epoch(copy: ZooKeeperCopy) -> bool:
+    node = copy.tree.find(znodes.CONTROLLER_EPOCH)
+    try:
+        return node is None or znodes.decode_controller_epoch(node.data) >= 0
+    except MalformedZnode:  # it was taken during such a fault
+        return False
