@@ -100,6 +100,61 @@ def test_a_bounce_that_no_one_saw_is_no_different() -> None:
     run(story(), seed=6, max_time=300.0)
 
 
+@pytest.mark.parametrize("brokers", [[1], [2], [1, 2, 3]], ids=["leader", "follower", "all"])
+def test_who_cannot_tell_the_topic_of_its_log_fetches_all_again(brokers: list[int]) -> None:
+    """`partition.metadata` is malformed on the last of the brokers that were down."""
+
+    async def story() -> None:
+        cluster, history = await _cluster([1, 2, 3])
+        for broker_id in brokers:
+            cluster.kill(broker_id)
+        cluster.disks[brokers[-1]].write_file(f"/data/{TP}/partition.metadata", b"version: 0\n")
+        for broker_id in brokers:
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        await _until_all_in_sync(cluster, 3)
+        (lost,) = _causes(cluster, brokers[-1], EventKind.REPLICA_LOST)
+        (recovered,) = _causes(cluster, brokers[-1], EventKind.LOG_RECOVERED)
+        assert "its topic is unknown" in lost and lost in recovered
+        await produce(cluster, history, range(50, 60))
+        judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
+        assert len(history.acked) == 60
+
+    run(story(), seed=7, max_time=300.0)
+
+
+def test_the_only_log_of_an_unknown_topic_stays_as_it_is_until_its_topic_is_deleted() -> None:
+    async def story() -> None:
+        cluster, history = await _cluster([1])
+        metadata = f"/data/{TP}/partition.metadata"
+        for damage in (b"", None):
+            cluster.kill(1)
+            if damage is None:  # what the operator does: the id is that of the topic of now
+                cluster.disks[1].remove(metadata)
+            else:
+                cluster.disks[1].write_file(metadata, damage)
+            cluster.start_broker(1)
+            await cluster.serving()
+            if damage is not None:
+                await asyncio.sleep(60.0)
+                found = await replicas(
+                    cluster.bootstrap, TP, runtime=cluster.client_runtime("looker")
+                )
+                assert found == {}
+        judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
+        cluster.kill(1)
+        cluster.disks[1].write_file(metadata, b"?")
+        cluster.start_broker(1)
+        await cluster.serving()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.delete_topics([TP.topic])
+        async with asyncio.timeout(60.0):
+            while cluster.disks[1].exists(f"/data/{TP}"):
+                await asyncio.sleep(0.1)
+
+    run(story(), seed=8, max_time=600.0)
+
+
 def test_where_no_other_has_the_data_the_partition_stays_offline_and_says_why() -> None:
     """Another restart does not change that."""
 

@@ -9,6 +9,7 @@ from barnabas_broker.disk.page_cache import disk_error
 from barnabas_broker.log.errors import (
     DirectoryLockedError,
     InconsistentDirectoryError,
+    LostLogError,
     UnusableLog,
 )
 from barnabas_broker.log.manager.log_manager import LogManager
@@ -367,7 +368,7 @@ async def test_no_usable_directory_stops_the_start() -> None:
         world.manager().lock_directories()
 
 
-async def test_one_unusable_log_does_not_stop_the_others() -> None:
+async def test_a_log_of_an_unknown_topic_is_lost_and_does_not_stop_the_others() -> None:
     world = ManagerWorld()
     manager = await world.start()
     append(await world.open(manager, "t", 0), b"x")
@@ -377,8 +378,13 @@ async def test_one_unusable_log_does_not_stop_the_others() -> None:
     world.disk.write_file("/data/t-0/partition.metadata", b"?")
     manager = await world.start()
     assert [log.topic_partition.partition for log in manager.logs()] == [1]
-    assert T0 in manager.offline_logs()
-    assert "partition.metadata" in manager.offline_logs()[T0]
+    assert "partition.metadata is malformed" in manager.lost.describe()[T0]
+    with pytest.raises(LostLogError, match="its topic is unknown"):
+        await manager.get_or_create(T0, None, manager.logs()[0].config, False, in_sync=True)
+    assert world.disk.read_file("/data/t-0/partition.metadata") == b"?"
+    log = await manager.get_or_create(T0, "id", manager.logs()[0].config, False)
+    assert (log.log_start_offset, log.log_end_offset, log.topic_id) == (0, 0, "id")
+    assert log.cut_at_start and not manager.lost
     await manager.stop()
 
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 from barnabas_broker.disk.disk import Disk
-from barnabas_broker.log.errors import UnusableLog
+from barnabas_broker.log.errors import UnknownTopicIdError
 from barnabas_broker.log.log_context import HostedLog, LogHost
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
@@ -229,7 +229,7 @@ def test_after_a_clean_stop_the_log_goes_on_as_if_it_had_not_stopped() -> None:
             assert through.disk.read_file(path) == stopped.disk.read_file(path), name
 
 
-def test_the_topic_id_is_kept_and_a_malformed_one_makes_the_log_unusable() -> None:
+def test_the_topic_id_is_kept_and_a_log_with_a_malformed_one_is_not_opened() -> None:
     world, log = written()
     assert log.topic_id is None
     log.set_topic_id("AAAAAAAAAAAAAAAAAAAAAQ")
@@ -237,7 +237,7 @@ def test_the_topic_id_is_kept_and_a_malformed_one_makes_the_log_unusable() -> No
     assert world.disk.read_file(path) == b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
     assert world.open().topic_id == "AAAAAAAAAAAAAAAAAAAAAQ"
     world.disk.write_file(path, b"version: 0")
-    with pytest.raises(UnusableLog):
+    with pytest.raises(UnknownTopicIdError):
         world.open()
 
 

@@ -11,7 +11,11 @@ class UnexpectedAppendOffset(BarnabasError):
 
 
 class UnusableLog(BarnabasError):
-    """A partition's folder cannot be opened; the message says why."""
+    """The logs cannot be used; the message says why."""
+
+
+class UnknownTopicIdError(BarnabasError):
+    """The file with the id of a log's topic is malformed: its records may be of another topic."""
 
 
 class LostLogError(KafkaStorageError):

@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 class UnifiedLog(ReadableLog):
     """The constructor opens the log; it runs off the event loop if recovery may take long.
 
-    Raises OSError, or UnusableLog if `partition.metadata` is malformed.
+    Raises OSError, or UnknownTopicIdError if `partition.metadata` is malformed.
     """
 
     def __init__(self, context: LogContext, folder: LogFolder, checkpoint: LogCheckpoint) -> None:

@@ -4,13 +4,13 @@ A topic that was deleted and created again has another id under the same name.
 """
 
 from barnabas_broker.disk.disk import Disk
-from barnabas_broker.log.errors import UnusableLog
+from barnabas_broker.log.errors import UnknownTopicIdError
 
 NAME = "partition.metadata"
 
 
 def read_topic_id(disk: Disk, directory: str) -> str | None:
-    """The id as Kafka writes it, or None without a file. Raises UnusableLog."""
+    """The id as Kafka writes it, or None without a file. Raises UnknownTopicIdError."""
     path = f"{directory}/{NAME}"
     if not disk.exists(path):
         return None
@@ -21,7 +21,7 @@ def read_topic_id(disk: Disk, directory: str) -> str | None:
         fields[name.strip()] = value.strip()
     topic_id = fields.get("topic_id")
     if not fields.get("version", "").isdigit() or not topic_id:
-        raise UnusableLog(f"{path} is malformed: {text!r}")
+        raise UnknownTopicIdError(f"its topic is unknown: {path} is malformed: {text!r}")
     return topic_id
 
 

@@ -9,7 +9,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.config import Config, keys
 from barnabas_broker.disk.disk import Disk
-from barnabas_broker.log.errors import DamagedLogError, UnusableLog
+from barnabas_broker.log.errors import DamagedLogError, UnknownTopicIdError
 from barnabas_broker.log.log_context import LogContext
 from barnabas_broker.log.manager.log_directory import LogDirectory
 from barnabas_broker.log.manager.log_folders import (
@@ -28,14 +28,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class LoadedDirectory:
-    """`unusable`: partitions whose logs cannot be opened, and why.
-    `to_delete`: folders whose deletion was not finished.
+    """`to_delete`: folders whose deletion was not finished.
     `had_clean_shutdown`: the directory has the marker of a clean shutdown, or no logs.
     `named`: the logs that the checkpoints name, each with its high watermark.
-    `damaged`: logs that would lose committed records if they were opened."""
+    `damaged`: logs that would lose committed records if they were opened, or whose topic is
+    unknown."""
 
     logs: list[UnifiedLog] = field(default_factory=list)
-    unusable: dict[TopicPartition, str] = field(default_factory=dict)
     to_delete: list[str] = field(default_factory=list)
     had_clean_shutdown: bool = True
     named: dict[TopicPartition, int] = field(default_factory=dict)
@@ -75,10 +74,7 @@ async def load_directory(
             log = await offload.run(
                 directory.watched, _open, directory, context, folder, checkpoint
             )
-        except UnusableLog as error:
-            result.unusable[name] = str(error)
-            return
-        except DamagedLogError as error:
+        except (DamagedLogError, UnknownTopicIdError) as error:
             result.damaged[name] = LostLog(directory.path, checkpoint.high_watermark, str(error))
             return
         result.logs.append(log)

@@ -33,9 +33,10 @@ from barnabas_broker.log.manager.log_directory import (
     with_folder,
 )
 from barnabas_broker.log.manager.log_folders import deleted_log, rename_for_deletion
+from barnabas_broker.log.manager.new_log import make_log
 from barnabas_broker.log.manager.periodic_log_tasks import PeriodicLogTasks
 from barnabas_broker.log.recovery.log_history import LogHistory, history_of_all
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder
+from barnabas_broker.log.recovery.log_loader import LogFolder
 from barnabas_broker.log.recovery.lost_logs import LostLogs
 from barnabas_broker.log.unified_log import UnifiedLog
 
@@ -195,14 +196,13 @@ class LogManager:
             for log in loaded.logs:
                 self._add(log, directory)
                 self._misses_batches |= log.misses_batches
-            self._offline.update(loaded.unusable)
             for name, damaged in loaded.damaged.items():
                 self.lost.add_damaged(name, damaged)
             named[directory.path] = loaded.named
             if loaded.to_delete:
                 leaving[directory] = loaded.to_delete
         in_deletion = {deleted_log(posixpath.basename(f)) for fs in leaving.values() for f in fs}
-        present = self._logs.keys() | self._offline.keys() | in_deletion
+        present = self._logs.keys() | in_deletion
         for path, names in named.items():
             self.lost.look_for(path, names, present)
         for directory, folders in leaving.items():
@@ -327,7 +327,7 @@ class LogManager:
         folder = LogFolder(self._disk, f"{directory.path}/{name}", name, config)
         with self._io(directory, name):
             directory.checkpoints.begin(name)
-            log = await self._runtime.offload.run(self._make, folder)
+            log = await self._runtime.offload.run(make_log, self._context, folder)
         self._add(log, directory)
         logger.info("%s: log created in %s", name, directory.path)
         return log
@@ -338,10 +338,6 @@ class LogManager:
             raise KafkaStorageError(f"{name}: {self._offline[name]}")
         if not live or (not is_new and len(live) < len(self.directories)):
             raise KafkaStorageError(f"{name} may be in a data directory that has failed")
-
-    def _make(self, folder: LogFolder) -> UnifiedLog:
-        self._disk.make_directory(folder.path)
-        return UnifiedLog(self._context, folder, LogCheckpoint())
 
     async def delete(self, topic_partition: TopicPartition) -> None:
         """Remove a log and rename its folder; the files are removed after a delay.
