@@ -123,6 +123,41 @@ def test_who_cannot_tell_the_topic_of_its_log_fetches_all_again(brokers: list[in
     run(story(), seed=7, max_time=300.0)
 
 
+@pytest.mark.parametrize("brokers", [[1], [2], [1, 2, 3]], ids=["leader", "follower", "all"])
+def test_a_log_of_another_topic_is_set_aside_and_all_is_fetched_again(brokers: list[int]) -> None:
+    """As it is after a bit of `partition.metadata` changed, or after the topic's znodes were
+    removed by hand and the topic was created again."""
+
+    async def story() -> None:
+        cluster, history = await _cluster([1, 2, 3])
+        for broker_id in brokers:
+            cluster.kill(broker_id)
+        disk = cluster.disks[brokers[-1]]
+        other = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+        disk.write_file(f"/data/{TP}/partition.metadata", other)
+        for broker_id in brokers:
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        async with asyncio.timeout(60.0):
+            while not _causes(cluster, brokers[-1], EventKind.REPLICA_STRAY):
+                await asyncio.sleep(0.1)
+        await _until_all_in_sync(cluster, 3)
+        (stray,) = _causes(cluster, brokers[-1], EventKind.REPLICA_STRAY)
+        assert "topic id AAAAAAAAAAAAAAAAAAAAAQ" in stray
+        (folder,) = [name for name in disk.list("/data") if name.endswith("-stray")]
+        assert disk.read_file(f"/data/{folder}/partition.metadata") == other
+        await produce(cluster, history, range(50, 60))
+        judge({TP: history}, {TP: await read_back(cluster)}).assert_good()
+        assert len(history.acked) == 60
+        cluster.kill(brokers[-1])
+        cluster.start_broker(brokers[-1])
+        await cluster.serving()
+        await _until_all_in_sync(cluster, 3)
+        assert disk.is_directory(f"/data/{folder}")
+
+    run(story(), seed=9, max_time=300.0)
+
+
 def test_the_only_log_of_an_unknown_topic_stays_as_it_is_until_its_topic_is_deleted() -> None:
     async def story() -> None:
         cluster, history = await _cluster([1])

@@ -245,7 +245,7 @@ class Roles:
         if self._context.vanished.must_not_be_empty(partition_state):
             self._report_lost(key, partition_state)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        was_lost = key in self._context.log_manager.lost
+        was_lost, found = key in self._context.log_manager.lost, self._context.log_manager.get(key)
         try:
             config = self._context.config.log_config(overrides)
             log = await self._context.log_manager.get_or_create(
@@ -264,6 +264,13 @@ class Roles:
             if isinstance(error, LostLogError):
                 self._report_lost(key, partition_state)
             return error.code
+        if found is not None and log is not found:
+            self._context.environment.events.record(
+                EventKind.REPLICA_STRAY,
+                f"the log that was found here is of topic id {found.topic_id}, not {log.topic_id}:"
+                " its folder is renamed, and stays until an operator deletes it",
+                key,
+            )
         if was_lost and log.cut_at_start:
             self._context.environment.events.record(
                 EventKind.LOG_RECOVERED,

@@ -3,10 +3,13 @@
 A topic that was deleted and created again has another id under the same name.
 """
 
+import re
+
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.errors import UnknownTopicIdError
 
 NAME = "partition.metadata"
+_TOPIC_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")  # as in the topic's znode
 
 
 def read_topic_id(disk: Disk, directory: str) -> str | None:
@@ -19,8 +22,8 @@ def read_topic_id(disk: Disk, directory: str) -> str | None:
     for line in text.splitlines():
         name, _, value = line.partition(":")
         fields[name.strip()] = value.strip()
-    topic_id = fields.get("topic_id")
-    if not fields.get("version", "").isdigit() or not topic_id:
+    topic_id = fields.get("topic_id", "")
+    if not fields.get("version", "").isdigit() or not _TOPIC_ID.fullmatch(topic_id):
         raise UnknownTopicIdError(f"its topic is unknown: {path} is malformed: {text!r}")
     return topic_id
 

@@ -1,21 +1,38 @@
-"""Closes the logs of one data directory, at a clean shutdown."""
+"""Closes the logs of the data directories, at a clean shutdown."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas_common.runtime import Offload
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_broker.config import Config, keys
 from barnabas_broker.log.manager.log_directory import LogDirectory
 from barnabas_broker.log.manager.run_limited import run_limited
 from barnabas_broker.log.unified_log import UnifiedLog
 
+logger = logging.getLogger(__name__)
 
-async def close_directory(
+HighWatermarks = Mapping[TopicPartition, int]
+
+
+async def close_all(
+    directories: Iterable[tuple[LogDirectory, Sequence[UnifiedLog], HighWatermarks]],
+    threads: int,
+    offload: Offload,
+) -> None:
+    """Close each directory with its logs and their high watermarks; errors are logged."""
+    for directory, logs, high_watermarks in directories:
+        try:
+            await _close_directory(directory, logs, high_watermarks, threads, offload)
+        except OSError as error:
+            logger.error("data directory %s not shut down cleanly: %s", directory.path, error)
+
+
+async def _close_directory(
     directory: LogDirectory,
     logs: Sequence[UnifiedLog],
-    high_watermarks: Mapping[TopicPartition, int],
-    config: Config,
+    high_watermarks: HighWatermarks,
+    threads: int,
     offload: Offload,
 ) -> None:
     """Flush and close the logs, write the checkpoints, and mark the directory clean.
@@ -26,7 +43,7 @@ async def close_directory(
     async def close(log: UnifiedLog) -> None:
         await offload.run(directory.watched, _flush_and_close, log)
 
-    await run_limited(close, logs, config[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR])
+    await run_limited(close, logs, threads)
     await offload.run(directory.watched, _leave_clean, directory, logs, high_watermarks)
 
 
@@ -36,9 +53,7 @@ def _flush_and_close(log: UnifiedLog) -> None:
 
 
 def _leave_clean(
-    directory: LogDirectory,
-    logs: Sequence[UnifiedLog],
-    high_watermarks: Mapping[TopicPartition, int],
+    directory: LogDirectory, logs: Sequence[UnifiedLog], high_watermarks: HighWatermarks
 ) -> None:
     directory.checkpoints.write_all(logs, high_watermarks)
     if directory.loaded:

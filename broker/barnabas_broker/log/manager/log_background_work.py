@@ -10,11 +10,13 @@ import posixpath
 from collections.abc import Callable, Sequence
 
 from barnabas_common.runtime import Runtime, TaskScope
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.disk.disk import Disk, is_out_of_descriptors
 from barnabas_broker.log.log_context import HostedLog, LogHost
 from barnabas_broker.log.manager.descriptor_shortage import RETRY_SECONDS
 from barnabas_broker.log.manager.log_directory import LogDirectory
+from barnabas_broker.log.manager.log_folders import rename_folder
 from barnabas_broker.log.producers.producer_state_manager import PendingSnapshot
 from barnabas_broker.log.segment.segment import Segment
 
@@ -34,6 +36,7 @@ class LogBackgroundWork(LogHost):
         on_failure: OnFailure,
     ) -> None:
         self._offload = runtime.offload
+        self._randomness = runtime.randomness
         self._disk = disk
         self._directories = {directory.path: directory for directory in directories}
         self._on_failure = on_failure
@@ -136,6 +139,15 @@ class LogBackgroundWork(LogHost):
         for segment in segments:
             segment.mark_deleted()
         self._disk.sync_directory(log.directory)
+
+    async def rename_folder(
+        self, directory: LogDirectory, name: TopicPartition, suffix: str
+    ) -> str:
+        """Rename a log's folder, see `log_folders`, and return the new path. Raises OSError."""
+        unique = self._randomness.randbytes(16).hex()
+        return await self._offload.run(
+            rename_folder, self._disk, directory.path, name, unique, suffix
+        )
 
     def remove_folder_later(self, path: str, delay_ms: int) -> None:
         """Delete a partition's folder that was renamed for deletion, in the background."""

@@ -227,6 +227,13 @@ def lock_all(directories: Iterable[LogDirectory]) -> None:
             directory.failure = error
 
 
+def check_any_live(directories: Sequence[LogDirectory]) -> None:
+    """Raise the OSError of the last directory if all have failed."""
+    failures = [directory.failure for directory in directories if directory.failure]
+    if len(failures) == len(directories):
+        raise failures[-1]
+
+
 def check_identities(directories: Sequence[LogDirectory], cluster_id: str, broker_id: int) -> None:
     """Compare each directory's `meta.properties` with this cluster and broker, or write it.
 

@@ -5,7 +5,8 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.disk.disk import Disk, is_out_of_descriptors
 
 DELETE_SUFFIX = "-delete"
-_OTHER_SUFFIXES = ("-future", "-stray")
+STRAY_SUFFIX = "-stray"
+_OTHER_SUFFIXES = ("-future", STRAY_SUFFIX)
 _LONGEST_NAME = 255
 
 
@@ -28,23 +29,25 @@ def deleted_log(name: str) -> TopicPartition | None:
 
 
 def is_kept_aside(name: str) -> bool:
-    """Whether Kafka set the folder aside under this name."""
+    """Whether the folder was set aside under this name, here or by Kafka."""
     return name.endswith(_OTHER_SUFFIXES)
 
 
-def name_for_deletion(topic_partition: TopicPartition, unique: str) -> str:
+def changed_name(topic_partition: TopicPartition, unique: str, suffix: str) -> str:
     """`<topic>-<partition>.<32 hex digits>-delete`, as in Kafka; a long topic is shortened."""
-    suffix = f"-{topic_partition.partition}.{unique}{DELETE_SUFFIX}"
+    suffix = f"-{topic_partition.partition}.{unique}{suffix}"
     return topic_partition.topic[: _LONGEST_NAME - len(suffix)] + suffix
 
 
-def rename_for_deletion(disk: Disk, directory: str, name: TopicPartition, unique: str) -> str:
+def rename_folder(
+    disk: Disk, directory: str, name: TopicPartition, unique: str, suffix: str
+) -> str:
     """Rename a log's folder and return the new path. Raises OSError.
 
     The sync is left out if no descriptor is free: a deleted folder that returns after a power loss
     is a stray, or has the id of an earlier topic.
     """
-    renamed = f"{directory}/{name_for_deletion(name, unique)}"
+    renamed = f"{directory}/{changed_name(name, unique, suffix)}"
     disk.rename(f"{directory}/{name}", renamed, sync=False)
     try:
         disk.sync_directory(directory)

@@ -19,25 +19,26 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.config import Config, LogConfig, keys
 from barnabas_broker.disk.disk import Disk, FlushFailed, is_out_of_descriptors
-from barnabas_broker.log.errors import LostLogError, OutOfDescriptorsError, UnusableLog
+from barnabas_broker.log.errors import OutOfDescriptorsError, UnusableLog
 from barnabas_broker.log.log_context import LogContext
 from barnabas_broker.log.manager.descriptor_shortage import DescriptorShortage
-from barnabas_broker.log.manager.directory_closer import close_directory
+from barnabas_broker.log.manager.directory_closer import close_all
 from barnabas_broker.log.manager.directory_loader import load_directory
 from barnabas_broker.log.manager.log_background_work import LogBackgroundWork
 from barnabas_broker.log.manager.log_cleaner import LogCleaner, OnCompaction
 from barnabas_broker.log.manager.log_directory import (
     LogDirectory,
+    check_any_live,
     check_identities,
     lock_all,
     with_folder,
 )
-from barnabas_broker.log.manager.log_folders import deleted_log, rename_for_deletion
+from barnabas_broker.log.manager.log_folders import DELETE_SUFFIX, STRAY_SUFFIX, deleted_log
 from barnabas_broker.log.manager.new_log import make_log
 from barnabas_broker.log.manager.periodic_log_tasks import PeriodicLogTasks
 from barnabas_broker.log.recovery.log_history import LogHistory, history_of_all
 from barnabas_broker.log.recovery.log_loader import LogFolder
-from barnabas_broker.log.recovery.lost_logs import LostLogs
+from barnabas_broker.log.recovery.lost_logs import LostLog, LostLogs
 from barnabas_broker.log.unified_log import UnifiedLog
 
 logger = logging.getLogger(__name__)
@@ -101,12 +102,7 @@ class LogManager:
             OSError: none of them can be used.
         """
         lock_all(self.directories)
-        self._check_any_live_log_dir()
-
-    def _check_any_live_log_dir(self) -> None:
-        failures = [directory.failure for directory in self.directories if directory.failure]
-        if len(failures) == len(self.directories):
-            raise failures[-1]
+        check_any_live(self.directories)
 
     def unlock_directories(self) -> None:
         for directory in self.directories:
@@ -127,7 +123,7 @@ class LogManager:
         used: the history is unknown then, and a broker that registered anyway would count as one
         that lost its records.
         """
-        self._check_any_live_log_dir()
+        check_any_live(self.directories)
         if self.lost or self._misses_batches:
             return LogHistory(None, is_new=True)
         return history_of_all([directory.history for directory in self._live_log_dirs()])
@@ -212,8 +208,7 @@ class LogManager:
 
     async def _end_deletions(self, directory: LogDirectory, folders: Sequence[str]) -> None:
         """Update the checkpoints first: otherwise the next start counts these logs as lost."""
-        await self.checkpoint_offsets(directory)
-        await self._write_high_watermarks(directory)
+        await self._write_checkpoints(directory)
         for folder in folders:
             self._background.remove_folder_later(folder, delay_ms=0)
 
@@ -233,14 +228,11 @@ class LogManager:
         await self._periodic.close()
         await self.cleaner.close()
         await self._background.close()
-        for directory in self._live_log_dirs():
-            logs, high_watermarks = self._logs_in(directory), self._high_watermarks(directory)
-            try:
-                await close_directory(
-                    directory, logs, high_watermarks, self._config, self._runtime.offload
-                )
-            except OSError as error:
-                logger.error("data directory %s not shut down cleanly: %s", directory.path, error)
+        await close_all(
+            [(d, self._logs_in(d), self._high_watermarks(d)) for d in self._live_log_dirs()],
+            self._config[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR],
+            self._runtime.offload,
+        )
         for log in self._logs.values():
             if not log.is_failed:
                 with contextlib.suppress(OSError):  # reported above
@@ -284,16 +276,21 @@ class LogManager:
             LostLogError: it is lost or damaged, and in the ISR: a log that holds less must not
                 replace it. Or it is damaged, and there is no leader to fetch the rest from.
             KafkaStorageError: it is, or may be, in a directory that has failed.
-            InconsistentTopicIdError: the log here belongs to an earlier topic of that name.
+            InconsistentTopicIdError: it belongs to another topic, and must not be set aside.
         """
         async with self._changing:
             log = self._logs.get(topic_partition)
+            if log is not None and self._is_stray(log, topic_id):
+                if not is_new:
+                    why = f"the log here is of topic id {log.topic_id}, not {topic_id}"
+                    stray = LostLog(self._home[topic_partition].path, log.high_watermark, why)
+                    self.lost.add_damaged(topic_partition, stray)
+                    self.lost.check_may_be_replaced(topic_partition, in_sync, has_leader)
+                await self._take_away(log, "of another topic", STRAY_SUFFIX)
+                log = None
             if log is None:
-                if not is_new and self.lost.is_needed(topic_partition, in_sync, has_leader):
-                    self.lost.refused[topic_partition] = None
-                    raise LostLogError(
-                        f"{topic_partition}: {self.lost.describe()[topic_partition]}"
-                    )
+                if not is_new:
+                    self.lost.check_may_be_replaced(topic_partition, in_sync, has_leader)
                 log = await self._create(topic_partition, config, is_new)
                 self.lost.forget(topic_partition)
             if topic_id and log.topic_id and topic_id != log.topic_id:
@@ -342,39 +339,44 @@ class LogManager:
     async def delete(self, topic_partition: TopicPartition) -> None:
         """Remove a log and rename its folder; the files are removed after a delay.
 
-        Raises:
-            KafkaStorageError: it is, or may be, in a directory that has failed.
+        Raises KafkaStorageError: it is, or may be, in a directory that has failed.
         """
         async with self._changing:
-            log = self._logs.pop(topic_partition, None)
+            log = self._logs.get(topic_partition)
             if log is None:
                 self._check_not_failed(topic_partition)
                 await self._delete_unopened(topic_partition)
                 self.lost.forget(topic_partition)
                 return
-            directory = self._home.pop(topic_partition)
-            self._configured.discard(topic_partition)
-            log.fail(OSError("deleted"))
-            renamed = await self._renamed_for_deletion(topic_partition, directory)
-            log.close()
-            # A later log of that name must not get these offsets.
-            await self.checkpoint_offsets(directory)
-            await self._write_high_watermarks(directory)
-            await self.cleaner.forget(topic_partition, directory)
+            renamed = await self._take_away(log, "deleted", DELETE_SUFFIX)
             self._background.remove_folder_later(renamed, log.config.file_delete_delay_ms)
+
+    def _is_stray(self, log: UnifiedLog, topic_id: str | None) -> bool:
+        """Whether a log is of an earlier topic of that name: a topic that is assigned here since
+        the start is later than one whose log was found then."""
+        is_found = log.topic_partition not in self._configured
+        return is_found and bool(topic_id) and log.topic_id not in (None, topic_id)
+
+    async def _take_away(self, log: UnifiedLog, why: str, suffix: str) -> str:
+        """Close a log and rename its folder; a later log of that name must not get its offsets."""
+        name = log.topic_partition
+        directory = self._home.pop(name)
+        del self._logs[name]
+        self._configured.discard(name)
+        log.fail(OSError(why))
+        with self._io(directory, name):
+            renamed = await self._background.rename_folder(directory, name, suffix)
+        log.close()
+        await self._write_checkpoints(directory)
+        await self.cleaner.forget(name, directory)
+        return renamed
 
     async def _delete_unopened(self, name: TopicPartition) -> None:
         directory = with_folder(name, self._live_log_dirs())
         if directory is not None:
-            renamed = await self._renamed_for_deletion(name, directory)
+            with self._io(directory, name):
+                renamed = await self._background.rename_folder(directory, name, DELETE_SUFFIX)
             self._background.remove_folder_later(renamed, delay_ms=0)
-
-    async def _renamed_for_deletion(self, name: TopicPartition, directory: LogDirectory) -> str:
-        unique = self._runtime.randomness.randbytes(16).hex()
-        with self._io(directory, name):
-            return await self._runtime.offload.run(
-                rename_for_deletion, self._disk, directory.path, name, unique
-            )
 
     def _logs_in(self, directory: LogDirectory) -> list[UnifiedLog]:
         return [log for name, log in self._logs.items() if self._home[name] is directory]
@@ -396,6 +398,10 @@ class LogManager:
         for directory in self._live_log_dirs():
             if directory.loaded:
                 await self.checkpoint_offsets(directory)
+
+    async def _write_checkpoints(self, directory: LogDirectory) -> None:
+        await self.checkpoint_offsets(directory)
+        await self._write_high_watermarks(directory)
 
     async def checkpoint_offsets(self, directory: LogDirectory) -> None:
         """Write the recovery points and log start offsets of one directory."""

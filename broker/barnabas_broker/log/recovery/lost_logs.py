@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.log.errors import LostLogError
+
 
 class LostLog(NamedTuple):
     """Its directory and its high watermark. `damage`: what is wrong with the folder; empty if it
@@ -44,6 +46,14 @@ class LostLogs:
         """Whether the lost log must not be replaced yet."""
         lost = self._lost.get(topic_partition)
         return lost is not None and (in_sync or (bool(lost.damage) and not has_leader))
+
+    def check_may_be_replaced(
+        self, topic_partition: TopicPartition, in_sync: bool, has_leader: bool
+    ) -> None:
+        """Raise LostLogError if the log is lost and must not be replaced yet."""
+        if self.is_needed(topic_partition, in_sync, has_leader):
+            self.refused[topic_partition] = None
+            raise LostLogError(f"{topic_partition}: {self.describe()[topic_partition]}")
 
     def add_damaged(self, topic_partition: TopicPartition, lost: LostLog) -> None:
         """Add a log that would lose committed records if it were opened."""
