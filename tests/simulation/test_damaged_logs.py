@@ -290,3 +290,61 @@ def test_a_member_of_the_isr_refuses_its_role_and_has_handed_over_only_then(lead
 
 def told_by(incarnation: Incarnation) -> list[Event]:
     return [one for one in incarnation.events.since(0) if one.kind is EventKind.LOG_DAMAGED]
+
+
+# ---- found by a follower that must truncate
+
+
+@pytest.mark.parametrize("lookup", ["fetch", "offsets-for-leader-epoch"])
+def test_a_deposed_leader_that_cannot_truncate_its_damaged_log_fetches_all_again(
+    lookup: str,
+) -> None:
+    async def story() -> None:
+        cluster = SimulatedCluster(seed=6, config=CONFIG | {"replica.truncation.lookup": lookup})
+        await written(cluster)
+        cluster.pause(2)
+        cluster.pause(3)
+        await send(cluster, KEY, [b"never committed"], acks=1)
+        cluster.pause(1)
+        flip(cluster, 1, 3, "magic")
+        cluster.resume(2)
+        cluster.resume(3)
+        await led_by(cluster, KEY, 2)
+        await send(cluster, KEY, [b"%d" % BATCHES])
+        cluster.resume(1)
+        await until(lambda: bool(told(cluster, EventKind.LOG_DAMAGED)))
+        await until(lambda: in_sync(cluster, 1, 2, 3))
+        assert segment(cluster, 1) == segment(cluster, 2) == segment(cluster, 3)
+        (event,) = told(cluster, EventKind.LOG_DAMAGED)
+        assert event.details["offset"] == BATCHES and "broker 2 leads" in event.cause
+        assert await read(cluster, BATCHES + 1) == [*EXPECTED, b"%d" % BATCHES]
+
+    run(story(), seed=6, max_time=120.0)
+
+
+def test_a_member_of_the_isr_that_cannot_truncate_its_damaged_log_leaves_the_isr_first() -> None:
+    async def scenario() -> None:
+        world = ReplicationWorld()
+        await world.start(1, 2)
+        await world.create(1, 2)
+        for value in (b"a", b"b", b"c"):
+            assert (await world.produce(value)).error_code == ErrorCode.NONE
+        await world.until_equal(1, 2)
+        world.cut(1, 2)
+        await world.produce(b"never committed", acks=1)
+        data = world.disks[1].look_into(f"/data/{TP}")[f"{0:020}.log"].data
+        data[[position for position, _ in batches(bytes(data))][1] + 16] ^= 1
+        await world.elect(2, isr=(1, 2))
+        world.heal(1, 2)
+        log, incarnation = world.log(1), world.incarnations[1]
+        await world.until(lambda: world.partition(1).waits_for_role)
+        assert log.log_end_offset == 4, "it is still in the ISR"
+        assert not told_by(incarnation), "what is done about it is not known yet"
+        assert await take_role(world, 1) == ErrorCode.CORRUPT_MESSAGE
+        (event,) = told_by(incarnation)
+        assert "refuses its role" in event.cause and log.log_end_offset == 4
+        await world.elect(2, isr=(2,))
+        await world.until_equal(1, 2)
+        assert world.log(1).log_end_offset == 3
+
+    run(scenario())

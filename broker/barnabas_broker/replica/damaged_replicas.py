@@ -1,8 +1,8 @@
 """Replicas that find a damaged batch in their own log.
 
 Bytes on a disk can change after they were written and checked. The leader detects that while it
-serves a fetch, any replica while it reads what its log says of producers at its start. The other
-replicas then have a valid copy, because each wrote its own.
+serves a fetch, a follower while it truncates its log, any replica while it reads what its log says
+of producers at its start. The other replicas then have a valid copy, because each wrote its own.
 
 If the ISR has another member, the leader has the controller send its roles again and refuses this
 one, exactly as if the log's disk had failed; a replica that has just started refuses its first
@@ -99,6 +99,11 @@ class DamagedReplicas:
         return KafkaStorageError(
             f"{key}: offset {offset} is damaged here; waiting for another leader"
         )
+
+    def found_by_follower(self, topic_partition: TopicPartition, offset: int, fault: str) -> None:
+        """Note that a follower cannot truncate its log to `offset`; the next role decides."""
+        self._damaged[topic_partition] = _Damage(offset, fault)
+        self._ask_for_roles()
 
     def note_start(self, log: UnifiedLog) -> None:
         """Note what was found when the log was opened; the first role decides what follows."""

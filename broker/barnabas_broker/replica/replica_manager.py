@@ -356,6 +356,7 @@ class ReplicaManager:
             quota=self._quota(keys.FOLLOWER_REPLICATION_THROTTLED_RATE),
             pauses=self._context.runtime.pauses,
             events=self._context.events,
+            on_damage=lambda partition, error: self.roles.damaged(partition, error),
         )
 
     def _quota(self, rate: Key[int]) -> ReplicationQuota:

@@ -35,7 +35,7 @@ from barnabas_broker.replica.damaged_replicas import DamagedReplicas
 from barnabas_broker.replica.epoch_refusals import held_role, is_below_log
 from barnabas_broker.replica.follower.replica_fetcher_manager import ReplicaFetcherManager
 from barnabas_broker.replica.leader.environment import LeaderEnvironment
-from barnabas_broker.replica.partition.partition import Partition
+from barnabas_broker.replica.partition.partition import DamagedReplicaError, Partition
 from barnabas_broker.replica.partition.partitions import Partitions
 from barnabas_broker.replica.role_listeners import RoleListener, RoleListeners
 from barnabas_broker.replica.topic_identity import same_topic
@@ -168,10 +168,12 @@ class Roles:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if self._context.damaged.refuses(partition_state):
             return self._step_down(partition, partition_state)
+        given_up = (
+            partition.waits_for_role and partition_state.leader_epoch == partition.leader_epoch
+        )
         if (
-            partition_state.leader_epoch <= partition.leader_epoch
-            or partition_state.partition_epoch < partition.partition_epoch
-        ):
+            partition_state.leader_epoch <= partition.leader_epoch and not given_up
+        ) or partition_state.partition_epoch < partition.partition_epoch:
             if partition_state.leader_epoch < partition.leader_epoch:  # otherwise a repetition
                 self._report_fenced(
                     partition_state, partition.leader_epoch, f"it is {partition.leader_epoch} now"
@@ -424,6 +426,14 @@ class Roles:
         partition.stop()
         self._partitions.remove(partition.topic_partition)
         self._context.damaged.forget(partition.topic_partition)
+
+    def damaged(self, partition: Partition, error: DamagedReplicaError) -> None:
+        """A follower cannot truncate its log: it gives up its role, and asks for it again."""
+        key = partition.topic_partition
+        self._fetchers.stop([key])
+        partition.give_up_role()
+        self._listeners.stopped(key)
+        self._context.damaged.found_by_follower(key, error.offset, error.message)
 
     def go_offline(self, partition: Partition, directory: str) -> None:
         """The log directory of a partition has failed."""

@@ -27,7 +27,7 @@ from barnabas_broker.replica.follower.fetch_state import (
 from barnabas_broker.replica.follower.fetcher_context import FetcherContext
 from barnabas_broker.replica.follower.follower import Follower
 from barnabas_broker.replica.follower.leader_endpoint import LeaderRange
-from barnabas_broker.replica.partition.partition import Partition
+from barnabas_broker.replica.partition.partition import DamagedReplicaError, Partition
 
 logger = logging.getLogger(__name__)
 
@@ -193,6 +193,9 @@ class FollowedPartitions:
             return
         try:
             complete = follower.truncate(EpochEnd(answer.leader_epoch, answer.end_offset))
+        except DamagedReplicaError as error:
+            self._damaged(key, follower, error)
+            return
         except BarnabasError as error:
             self._back_off(key, follower, f"the log cannot be truncated: {error}")
             return
@@ -215,6 +218,8 @@ class FollowedPartitions:
                 self._transition(key, follower, PartitionFetchState(ReplicaState.FETCHING))
             if fetched.records:
                 self._count_copied(key, follower, len(fetched.records))
+        except DamagedReplicaError as error:
+            self._damaged(key, follower, error)
         except BarnabasError as error:
             self._back_off(key, follower, f"the fetched data was refused: {error}")
         except Exception:
@@ -235,6 +240,9 @@ class FollowedPartitions:
         why = "the leader's log does not have the offset to fetch"
         try:
             moved = follower.back_in_range(answer)
+        except DamagedReplicaError as error:
+            self._damaged(key, follower, error)
+            return
         except BarnabasError as error:
             moved, why = False, f"the log cannot start where the leader's does: {error}"
         if moved:
@@ -253,6 +261,11 @@ class FollowedPartitions:
         cause += ": this follower waits for LeaderAndIsr"
         self.report(EventKind.FETCH_FAILED, cause, key, leader_epoch=follower.leader_epoch)
         self.drop(key)
+
+    def _damaged(self, key: TopicPartition, follower: Follower, error: DamagedReplicaError) -> None:
+        """The next role decides what follows: a member of the ISR must leave it first."""
+        self.drop(key)
+        self._context.on_damage(follower.partition, error)
 
     def _back_off(self, key: TopicPartition, follower: Follower, cause: str) -> None:
         if self._followers.get(key) is follower:  # unless its disk failed, which has dropped it

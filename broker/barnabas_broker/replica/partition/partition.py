@@ -5,7 +5,12 @@
 has no await in it, so no other task sees half of it.
 """
 
-from barnabas_common.errors import KafkaError, KafkaStorageError, NotLeaderOrFollowerError
+from barnabas_common.errors import (
+    CorruptMessageError,
+    KafkaError,
+    KafkaStorageError,
+    NotLeaderOrFollowerError,
+)
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
 from barnabas_common.messages.control import LeaderAndIsrPartition
@@ -20,6 +25,14 @@ from barnabas_broker.replica.leader.in_sync import NEVER
 from barnabas_broker.replica.leader.leadership import Leadership
 from barnabas_broker.replica.leader_epoch import check_leader_epoch
 from barnabas_broker.replica.purgatory import DelayedOperations
+
+
+class DamagedReplicaError(CorruptMessageError):
+    """This replica's own log is damaged where it should be truncated to `offset`."""
+
+    def __init__(self, offset: int, fault: str) -> None:
+        super().__init__(fault)
+        self.offset = offset
 
 
 class Partition:
@@ -40,6 +53,7 @@ class Partition:
         self._last_refused = (NO_EPOCH, NO_EPOCH)
         self._partition_epoch = 0
         self._epoch_before = NO_EPOCH
+        self.waits_for_role = False
         self._environment = environment
 
     @property
@@ -115,6 +129,12 @@ class Partition:
         self._resign()
         self.leader_epoch = self._epoch_before
 
+    def give_up_role(self) -> None:
+        """Neither lead nor follow until the controller sends the role again, under any epoch that
+        is not older."""
+        self._resign()
+        self.waits_for_role = True
+
     def stop(self) -> None:
         """This broker no longer hosts the partition."""
         self._resign()
@@ -129,6 +149,7 @@ class Partition:
             self.leadership = None
 
     def _update_assignment(self, partition_state: LeaderAndIsrPartition) -> None:
+        self.waits_for_role = False
         self.leader_id = partition_state.leader
         self._epoch_before = self.leader_epoch
         self.leader_epoch = partition_state.leader_epoch
@@ -180,23 +201,30 @@ class Partition:
         return self.log
 
     def truncate(self, offset: int, rule: str, cause: str) -> None:
-        """Truncate the log to `offset` because the leader's does not have the rest."""
+        """Truncate the log to `offset` because the leader's does not have the rest.
+
+        Raises DamagedReplicaError if the log is damaged there, and nothing was removed.
+        """
         log = self.follower_log()
-        if offset < log.log_end_offset:
-            self._report_truncation(log, offset, rule, cause)
-        if offset < log.high_watermark:
+        end, high_watermark = log.log_end_offset, log.high_watermark
+        try:
+            log.truncate_to(offset)
+        except CorruptMessageError as error:
+            raise DamagedReplicaError(offset, error.message) from error
+        if offset < end:
+            self._report_truncation(end, high_watermark, offset, rule, cause)
+        if offset < high_watermark:
             self._environment.events.record(
                 EventKind.COMMITTED_RECORDS_TRUNCATED,
                 f"leader {self.leader_id} does not have the records from {offset} to"
-                f" {log.high_watermark}, which were committed here: an unclean election, or a"
+                f" {high_watermark}, which were committed here: an unclean election, or a"
                 " leader that lost them",
                 self.topic_partition,
-                from_offset=log.high_watermark,
+                from_offset=high_watermark,
                 to_offset=offset,
                 leader=self.leader_id,
                 leader_epoch=self.leader_epoch,
             )
-        log.truncate_to(offset)
 
     def truncate_damaged(self, offset: int, cause: str) -> None:
         """Truncate the log at `offset` because it is damaged there and the leader has the rest.
@@ -207,24 +235,27 @@ class Partition:
         log = self.follower_log()
         offset = log.data_end_below(offset)
         if offset < log.log_end_offset:
-            self._report_truncation(log, offset, "damage", cause)
+            self._report_truncation(log.log_end_offset, log.high_watermark, offset, "damage", cause)
         log.truncate_to(offset)
 
     def truncate_fully(self, start: int, cause: str) -> None:
         """Delete the whole log and start it again, empty, at `start`."""
         log = self.follower_log()
-        self._report_truncation(log, start, "start-over", cause)
+        end, high_watermark = log.log_end_offset, log.high_watermark
+        self._report_truncation(end, high_watermark, start, "start-over", cause)
         log.truncate_fully_and_start_at(start)
 
-    def _report_truncation(self, log: UnifiedLog, offset: int, rule: str, cause: str) -> None:
+    def _report_truncation(
+        self, end: int, high_watermark: int, offset: int, rule: str, cause: str
+    ) -> None:
         self._environment.events.record(
             EventKind.LOG_TRUNCATED,
             cause,
             self.topic_partition,
             rule=rule,
-            from_offset=log.log_end_offset,
+            from_offset=end,
             to_offset=offset,
-            high_watermark=log.high_watermark,
+            high_watermark=high_watermark,
             leader=self.leader_id,
             leader_epoch=self.leader_epoch,
         )
