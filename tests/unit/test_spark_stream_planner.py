@@ -273,6 +273,50 @@ async def test_a_lagging_high_watermark_is_no_data_loss_until_it_lasts(
         await planner.close()
 
 
+@pytest.mark.parametrize("fail", [True, False])
+async def test_available_now_does_not_pass_over_records_that_the_log_has_lost(
+    monkeypatch: pytest.MonkeyPatch, fail: bool
+):
+    """It ends when there is nothing to read: the next run would find the new records of [3, 5)
+    below its position, and nobody would ever read them."""
+    monkeypatch.setattr(stream_planner, "_LAGGING_SECONDS", 0.0)
+    async with ScriptedBrokers() as brokers:
+        fill(brokers, 0, 5)
+        planner = planner_of(brokers, failOnDataLoss=str(fail))
+        position = await planner.initial()
+        brokers.log().end = 3
+        await planner.prepare_for_available_now()
+        if fail:
+            with pytest.raises(DataLossError, match="PARTITION_OFFSET_CHANGED.*from 5 to 3"):
+                await planner.latest(position)
+        else:
+            end = await planner.latest(position)
+            assert ends(end) == {0: 3}
+            assert await planner.plan(position, end) == []
+            assert await planner.latest(end) == end, "it ends"
+        await planner.close()
+
+
+async def test_available_now_waits_for_a_high_watermark_that_lags():
+    async with ScriptedBrokers() as brokers:
+        fill(brokers, 0, 5)
+        planner = planner_of(brokers)
+        position = await planner.initial()
+        brokers.log().end = 3
+        await planner.prepare_for_available_now()
+
+        async def lags(*_: object) -> None:
+            assert brokers.log().end == 3
+
+        async def rises(*_: object) -> None:
+            brokers.log().end = 5
+
+        brokers.offset_faults += [lags, rises]
+        assert await planner.latest(position) is position
+        assert brokers.offset_faults == [], "it has asked again"
+        await planner.close()
+
+
 async def test_a_pattern_takes_topics_in():
     async with ScriptedBrokers() as brokers:
         options = {"bootstrap.servers": brokers.bootstrap, "subscribePattern": "fl.*"}

@@ -154,15 +154,18 @@ class StreamPlanner:
         if self._target is None:
             ends = await self._offsets.latest(assigned.partitions)
         else:
-            ends = self._within_target(assigned, known)
+            ends = await self._within_target(assigned, known)
             topic_ids = {topic: topic_ids[topic] for topic in sorted({tp.topic for tp in ends})}
         self._report_deleted(known, ends)
         new = [tp for tp in ends if tp not in known]
         starts = {tp: known[tp] for tp in ends if tp in known} | await self._starts_of_new(new)
-        return _Reach(starts, self._not_below(starts, ends), topic_ids)
+        if self._target is None:
+            ends = self._not_below(starts, ends)
+        return _Reach(starts, ends, topic_ids)
 
-    def _within_target(self, assigned: Assigned, known: Offsets) -> dict[TopicPartition, int]:
-        """The ends of Trigger.AvailableNow, but none below the position of the query.
+    async def _within_target(self, assigned: Assigned, known: Offsets) -> dict[TopicPartition, int]:
+        """The ends of Trigger.AvailableNow, but none below the position of the query, unless the
+        log ends there.
 
         In a topic that was created again since, the target's offsets mean other records. A
         partition that the target lacks was added since, or the asked broker did not know it yet:
@@ -172,11 +175,32 @@ class StreamPlanner:
         target = self._target
         same = dict(assigned.topic_ids.items() & target.topic_ids.items())
         aimed = {tp: end for tp, end in target.offsets.items() if tp.topic in same}
-        return {
+        found = {
             tp: max(aimed.get(tp, 0), known.get(tp, 0))
             for tp in assigned.partitions
             if tp in aimed or tp in known
         }
+        lower = {tp: known[tp] for tp in found if tp in aimed and aimed[tp] < known.get(tp, 0)}
+        return found | await self._still_lower(lower)
+
+    async def _still_lower(self, positions: Offsets) -> dict[TopicPartition, int]:
+        """The ends of the logs that end below these positions; reports them.
+
+        Trigger.AvailableNow ends the query when there is nothing to read, so what `_not_below`
+        leaves to the next batches is waited for here.
+        """
+        deadline = time.monotonic() + _LAGGING_SECONDS
+        while lower := {
+            tp: end
+            for tp, end in (await self._offsets.latest(positions)).items()
+            if end < positions[tp]
+        }:
+            if time.monotonic() >= deadline:
+                break
+            await asyncio.sleep(_PAUSE_SECONDS)
+        for tp, end in lower.items():
+            self._report_lower(tp, positions[tp], end)
+        return lower
 
     async def _confirmed(self, start: StreamOffsets) -> Assigned:
         """What exists; asked again if `start` has more than that, as a broker's view may lag."""
