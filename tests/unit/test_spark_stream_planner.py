@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from barnabas_common.errors import UnknownTopicOrPartitionError
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_partition import TopicPartition
 from pyspark_barnabas.options import parse_options
@@ -202,6 +203,26 @@ async def test_a_deleted_topic_is_not_asked_for_again(monkeypatch: pytest.Monkey
         await planner.latest(start)
         assert counted == 1
         await planner.close()
+
+
+@pytest.mark.parametrize(
+    ("added", "words"),
+    [
+        ({"subscribe": "flights,fligths"}, "topic 'fligths' does not exist"),
+        ({"assign": '{"flights": [0, 7]}'}, "flights has no partition 7"),
+    ],
+)
+async def test_a_restarted_query_that_names_what_does_not_exist(added: dict[str, str], words: str):
+    """It would run without the rows of the topic that was meant, and say nothing."""
+    async with ScriptedBrokers() as brokers:
+        planner = planner_of(brokers)
+        start = await planner.initial()
+        await planner.close()
+        given = {"bootstrap.servers": brokers.bootstrap} | added
+        restarted = StreamPlanner(parse_options(given, "stream"), brokers.runtime)
+        with pytest.raises(UnknownTopicOrPartitionError, match=words):
+            await restarted.latest(start)
+        await restarted.close()
 
 
 FLIGHTS = TopicPartition("flights", 0), TopicPartition("flights", 1)

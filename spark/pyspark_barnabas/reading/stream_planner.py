@@ -157,6 +157,8 @@ class StreamPlanner:
             ends = await self._within_target(assigned, known)
             topic_ids = {topic: topic_ids[topic] for topic in sorted({tp.topic for tp in ends})}
         self._report_deleted(known, ends)
+        if self._fail:  # a restarted query may name more than its checkpoint has
+            self._offsets.check_all_exist(assigned)
         new = [tp for tp in ends if tp not in known]
         starts = {tp: known[tp] for tp in ends if tp in known} | await self._starts_of_new(new)
         if self._target is None:
