@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 # How long a decision of a driver that was killed may keep the next one from reading it.
 _DECISION_TIMEOUT_MS = 10_000
 _AT_ONCE = 16
+# A decision has 100 bytes for each task, most of them the same: compressed, a topic takes 100,000.
+_MOST_BYTES = 16 * 1024 * 1024
 
 
 class SupersededDriver(RuntimeError):
@@ -61,6 +63,8 @@ class Driver:
             runtime=runtime,
             transactional_id=f"{options.prefix}-{batch.job}",
             transaction_timeout_ms=_DECISION_TIMEOUT_MS,
+            compression_type="gzip",
+            max_request_size=_MOST_BYTES,
         )
 
     async def __aenter__(self) -> Self:
