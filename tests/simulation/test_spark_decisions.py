@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from barnabas import Admin
 from barnabas_common.topic_partition import TopicPartition
+from pyspark_barnabas.writing.columns import ColumnError
 from pyspark_barnabas.writing.decision_log import Cache
 from pyspark_barnabas.writing.decisions_topic import DecisionsTopicError
 from pyspark_barnabas.writing.driver import Driver
@@ -157,6 +160,25 @@ def test_the_topic_is_created_while_the_first_broker_is_away() -> None:
         await sink.cluster.serving()
         await sink.commit(FIRST, await writing)
         assert await sink.visible() == values(FIRST)
+        assert await sink.nothing_is_open()
+
+    play(story)
+
+
+def test_a_row_for_the_topic_of_decisions_is_refused_and_the_next_batch_is_decided() -> None:
+    """In a prepared transaction it would hide every later decision of that partition, also the one
+    that is to end the transaction."""
+
+    async def story(sink: Sink) -> None:
+        sink.options = replace(sink.options, topic=None)
+        writer = sink.task(FIRST, 0)
+        assert await writer.open()
+        batch = pa.RecordBatch.from_pydict({"value": ["1", "2"], "topic": ["orders", TOPIC]})
+        with pytest.raises(ColumnError, match=f"a row is for '{TOPIC}'"):
+            await writer.send_batch(batch)
+        await writer.close()
+        await sink.commit(AGAIN, await sink.write_all(AGAIN))
+        assert await sink.visible() == values(AGAIN)
         assert await sink.nothing_is_open()
 
     play(story)

@@ -123,7 +123,7 @@ def _write_exactly_once(
         if not run(task.open()):
             return Prepared(attempt.batch)
         for batch in arrow_batches(iterator):
-            run(task.send(rows_of(batch, options.topic)))
+            run(task.send_batch(batch))
         prepared = run(task.prepare())
         stop_at("prepared")
         return prepared
