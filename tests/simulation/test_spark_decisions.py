@@ -14,7 +14,7 @@ from pyspark_barnabas.writing.decisions_topic import DecisionsTopicError
 from pyspark_barnabas.writing.driver import Driver
 from pyspark_barnabas.writing.identity import Attempt, Batch
 from pyspark_barnabas.writing.options import WriteOptions
-from pyspark_barnabas.writing.task import TaskWriter
+from pyspark_barnabas.writing.task import Prepared, TaskWriter
 
 from tests.simulation.test_spark_sink import AGAIN, FIRST, Sink, play, values
 
@@ -103,6 +103,24 @@ def test_a_topic_deleted_while_a_batch_is_written_decides_nothing_and_leaves_not
         assert await sink.nothing_is_open()
         await sink.commit(AGAIN, await sink.write_all(AGAIN))
         assert await sink.visible() == values(AGAIN)
+
+    play(story)
+
+
+def test_a_batch_is_not_left_out_if_its_decision_is_lost_after_its_tasks_have_found_it() -> None:
+    """They have written nothing: there is nothing that could be committed instead."""
+
+    async def story(sink: Sink) -> None:
+        await sink.decide(FIRST, await sink.write_all(FIRST))
+        found = await sink.write(AGAIN, 0)
+        assert found == Prepared(AGAIN, decided=True)
+        await delete(sink)
+        async with sink.driver(AGAIN) as driver:
+            with pytest.raises(
+                DecisionsTopicError, match="no commit of .*, which a task has found"
+            ):
+                await driver.commit([], found.decided)
+        assert len(await sink.write_all(FIRST._replace(run="run-c"))) == 2, "the next run writes it"
 
     play(story)
 

@@ -52,7 +52,7 @@ class Sink:
         writer = self.task(batch, partition, task)
         if not await writer.open():
             await writer.close()
-            return Prepared(batch)
+            return Prepared(batch, decided=True)
         await writer.send(rows(batch, partition))
         message = await writer.prepare()
         await writer.close()

@@ -38,10 +38,12 @@ class AbandonedAttempt(RuntimeError):
 
 @dataclass
 class Prepared(WriterCommitMessage):
-    """What a task tells the driver. `transaction` None: it has written nothing."""
+    """What a task tells the driver. `transaction` None: it has written nothing; `decided`: because
+    it found that the batch is committed."""
 
     batch: Batch
     transaction: PreparedTransaction | None = None
+    decided: bool = False
 
 
 @dataclass
