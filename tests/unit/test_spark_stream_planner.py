@@ -8,7 +8,7 @@ from barnabas_common.errors import UnknownTopicOrPartitionError
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_partition import TopicPartition
 from pyspark_barnabas.options import parse_options
-from pyspark_barnabas.reading import stream_planner
+from pyspark_barnabas.reading import lower_ends
 from pyspark_barnabas.reading.errors import DataLossError, PlanError
 from pyspark_barnabas.reading.offset_reader import Assigned, OffsetReader
 from pyspark_barnabas.reading.stream_offsets import StreamOffsets
@@ -288,7 +288,7 @@ async def test_a_lagging_high_watermark_is_no_data_loss_until_it_lasts(
         start = await planner.initial()
         brokers.log().end = 3
         assert ends(await planner.latest(start)) == {0: 5}
-        monkeypatch.setattr(stream_planner, "_LAGGING_SECONDS", 0.0)
+        monkeypatch.setattr(lower_ends, "LAGGING_SECONDS", 0.0)
         with pytest.raises(DataLossError, match="PARTITION_OFFSET_CHANGED.*from 5 to 3"):
             await planner.latest(start)
         await planner.close()
@@ -300,7 +300,7 @@ async def test_available_now_does_not_pass_over_records_that_the_log_has_lost(
 ):
     """It ends when there is nothing to read: the next run would find the new records of [3, 5)
     below its position, and nobody would ever read them."""
-    monkeypatch.setattr(stream_planner, "_LAGGING_SECONDS", 0.0)
+    monkeypatch.setattr(lower_ends, "LAGGING_SECONDS", 0.0)
     async with ScriptedBrokers() as brokers:
         fill(brokers, 0, 5)
         planner = planner_of(brokers, failOnDataLoss=str(fail))
@@ -335,6 +335,40 @@ async def test_available_now_waits_for_a_high_watermark_that_lags():
         brokers.offset_faults += [lags, rises]
         assert await planner.latest(position) is position
         assert brokers.offset_faults == [], "it has asked again"
+        await planner.close()
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_records_that_replace_lost_ones_are_not_passed_over(restarted: bool):
+    """After an unclean election, producers fill the log up to the position within the time that an
+    outdated broker is given."""
+    async with ScriptedBrokers() as brokers:
+        fill(brokers, 0, 20)
+        planner = planner_of(brokers)
+        position = await planner.latest(await planner.initial())
+        brokers.log().end = 3
+        if restarted:
+            await planner.close()
+            planner = planner_of(brokers)
+            assert await planner.latest(position) is position, "it may be an outdated broker"
+            fill(brokers, 0, 4)
+        with pytest.raises(DataLossError, match="PARTITION_OFFSET_CHANGED.*from 20 to"):
+            await planner.latest(position)
+        await planner.close()
+
+
+async def test_a_topic_that_is_created_again_while_its_end_is_asked_for():
+    async with ScriptedBrokers() as brokers:
+        fill(brokers, 0, 5)
+        planner = planner_of(brokers)
+        position = await planner.latest(await planner.initial())
+
+        async def created_again(*_: object) -> None:
+            brokers.create_again(1)
+
+        brokers.offset_faults.append(created_again)
+        with pytest.raises(DataLossError, match="PARTITIONS_DELETED.*created again"):
+            await planner.latest(position)
         await planner.close()
 
 
