@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from barnabas import Admin
 from barnabas_common.topic_partition import TopicPartition
+from pyspark_barnabas.writing.columns import ColumnError
 from pyspark_barnabas.writing.decision_log import Cache
 from pyspark_barnabas.writing.decisions_topic import DecisionsTopicError
 from pyspark_barnabas.writing.driver import Driver
 from pyspark_barnabas.writing.identity import Attempt, Batch
 from pyspark_barnabas.writing.options import WriteOptions
-from pyspark_barnabas.writing.task import TaskWriter
+from pyspark_barnabas.writing.task import Prepared, TaskWriter
 
 from tests.simulation.test_spark_sink import AGAIN, FIRST, Sink, play, values
 
@@ -104,6 +107,24 @@ def test_a_topic_deleted_while_a_batch_is_written_decides_nothing_and_leaves_not
     play(story)
 
 
+def test_a_batch_is_not_left_out_if_its_decision_is_lost_after_its_tasks_have_found_it() -> None:
+    """They have written nothing: there is nothing that could be committed instead."""
+
+    async def story(sink: Sink) -> None:
+        await sink.decide(FIRST, await sink.write_all(FIRST))
+        found = await sink.write(AGAIN, 0)
+        assert found == Prepared(AGAIN, decided=True)
+        await delete(sink)
+        async with sink.driver(AGAIN) as driver:
+            with pytest.raises(
+                DecisionsTopicError, match="no commit of .*, which a task has found"
+            ):
+                await driver.commit([], found.decided)
+        assert len(await sink.write_all(FIRST._replace(run="run-c"))) == 2, "the next run writes it"
+
+    play(story)
+
+
 class OneProcess(Sink):
     """Tasks and drivers that share a memory, as those of one Python worker."""
 
@@ -157,6 +178,25 @@ def test_the_topic_is_created_while_the_first_broker_is_away() -> None:
         await sink.cluster.serving()
         await sink.commit(FIRST, await writing)
         assert await sink.visible() == values(FIRST)
+        assert await sink.nothing_is_open()
+
+    play(story)
+
+
+def test_a_row_for_the_topic_of_decisions_is_refused_and_the_next_batch_is_decided() -> None:
+    """In a prepared transaction it would hide every later decision of that partition, also the one
+    that is to end the transaction."""
+
+    async def story(sink: Sink) -> None:
+        sink.options = replace(sink.options, topic=None)
+        writer = sink.task(FIRST, 0)
+        assert await writer.open()
+        batch = pa.RecordBatch.from_pydict({"value": ["1", "2"], "topic": ["orders", TOPIC]})
+        with pytest.raises(ColumnError, match=f"a row is for '{TOPIC}'"):
+            await writer.send_batch(batch)
+        await writer.close()
+        await sink.commit(AGAIN, await sink.write_all(AGAIN))
+        assert await sink.visible() == values(AGAIN)
         assert await sink.nothing_is_open()
 
     play(story)

@@ -16,7 +16,7 @@ from pyspark_barnabas.writing.decision_log import DecisionLog
 from pyspark_barnabas.writing.driver import Driver, SupersededDriver
 from pyspark_barnabas.writing.identity import Attempt, Batch
 from pyspark_barnabas.writing.options import WriteOptions
-from pyspark_barnabas.writing.records import Decision, JobState, Slot
+from pyspark_barnabas.writing.records import Decision, JobState, Slot, transactional_id
 from pyspark_barnabas.writing.task import AbandonedAttempt, Prepared, TaskWriter
 
 from tests.support.raw_transactions import SETTINGS
@@ -52,7 +52,7 @@ class Sink:
         writer = self.task(batch, partition, task)
         if not await writer.open():
             await writer.close()
-            return Prepared(batch)
+            return Prepared(batch, decided=True)
         await writer.send(rows(batch, partition))
         message = await writer.prepare()
         await writer.close()
@@ -306,6 +306,25 @@ def test_an_older_driver_that_gives_up_leaves_what_the_newer_has_prepared() -> N
         await sink.commit(AGAIN, prepared)
         assert await sink.visible() == values(AGAIN)
         assert await sink.nothing_is_open()
+
+    play(story)
+
+
+def test_a_decision_about_very_many_tasks_can_be_written() -> None:
+    """Names of tasks differ in few characters; without compression they are more than a MiB."""
+
+    async def story(sink: Sink) -> None:
+        batch = Batch(
+            "0d4d1d42-5a94-4f9f-9a0c-6a6a4b1bb4ff", 7, "b6f7b1b8-2f9c-4f0a-8b3e-9f4b2f1f2f3f"
+        )
+        prepared = tuple(
+            PreparedTransaction(transactional_id("spark", batch.job, slot), 4_000 + number, 1)
+            for number in range(20_000)
+            for slot in [Slot(batch.run, number, 0)]
+        )
+        async with sink.driver(batch) as driver:
+            state = await driver._decide(Decision(batch, True, prepared))
+        assert state.decision == Decision(batch, True, prepared)
 
     play(story)
 

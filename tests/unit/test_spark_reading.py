@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 from barnabas_common.errors import UnknownTopicOrPartitionError
+from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.offsets import ListedOffset, ListOffsetsRequest, ListOffsetsResponse
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_partition import TopicPartition
 from pyspark_barnabas.options import ReadOptions
@@ -104,10 +106,28 @@ async def test_a_planned_end_above_the_high_watermark_is_waited_for():
         assert offsets(await reading) == list(range(20))
 
 
-@pytest.mark.parametrize("fail", [True, False])
-async def test_a_planned_end_that_never_comes_is_data_loss_and_says_where_it_stands(fail: bool):
+@pytest.mark.parametrize("first", [0, 15])
+async def test_a_planned_end_that_never_comes_is_data_loss_and_says_where_it_stands(first: int):
     async with ScriptedBrokers() as brokers:
         append(brokers.log(), 0, 10)
+        words = rf"flights-0 \[{first}, 20\).*offset {first or 10} .*; set failOnDataLoss=false"
+        with pytest.raises(DataLossError, match=words):
+            await read(brokers, first, 20, patience_ms=600)
+        rest = await read(brokers, first, 20, patience_ms=600, fail_on_data_loss=False)
+        assert offsets(rest) == list(range(first, 10))
+
+
+@pytest.mark.parametrize("fail", [True, False])
+async def test_a_planned_end_that_the_leader_may_still_reach_fails_the_task(fail: bool):
+    async def unsure(_: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        brokers.offset_faults.append(unsure)
+        (asked,) = request.partitions
+        refused = ListedOffset(asked.topic, asked.partition, ErrorCode.OFFSET_NOT_AVAILABLE)
+        return ListOffsetsResponse([refused])
+
+    async with ScriptedBrokers() as brokers:
+        append(brokers.log(), 0, 10)
+        brokers.offset_faults.append(unsure)
         words = r"flights-0 \[0, 20\).*offset 10.*watermark, 10,"
         with pytest.raises(DataLossError, match=words) as failure:
             await read(brokers, 0, 20, patience_ms=600, fail_on_data_loss=fail)

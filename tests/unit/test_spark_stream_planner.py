@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from barnabas_common.errors import UnknownTopicOrPartitionError
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_partition import TopicPartition
 from pyspark_barnabas.options import parse_options
-from pyspark_barnabas.reading import stream_planner
+from pyspark_barnabas.reading import lower_ends
 from pyspark_barnabas.reading.errors import DataLossError, PlanError
 from pyspark_barnabas.reading.offset_reader import Assigned, OffsetReader
 from pyspark_barnabas.reading.stream_offsets import StreamOffsets
@@ -204,6 +205,26 @@ async def test_a_deleted_topic_is_not_asked_for_again(monkeypatch: pytest.Monkey
         await planner.close()
 
 
+@pytest.mark.parametrize(
+    ("added", "words"),
+    [
+        ({"subscribe": "flights,fligths"}, "topic 'fligths' does not exist"),
+        ({"assign": '{"flights": [0, 7]}'}, "flights has no partition 7"),
+    ],
+)
+async def test_a_restarted_query_that_names_what_does_not_exist(added: dict[str, str], words: str):
+    """It would run without the rows of the topic that was meant, and say nothing."""
+    async with ScriptedBrokers() as brokers:
+        planner = planner_of(brokers)
+        start = await planner.initial()
+        await planner.close()
+        given = {"bootstrap.servers": brokers.bootstrap} | added
+        restarted = StreamPlanner(parse_options(given, "stream"), brokers.runtime)
+        with pytest.raises(UnknownTopicOrPartitionError, match=words):
+            await restarted.latest(start)
+        await restarted.close()
+
+
 FLIGHTS = TopicPartition("flights", 0), TopicPartition("flights", 1)
 
 
@@ -267,9 +288,87 @@ async def test_a_lagging_high_watermark_is_no_data_loss_until_it_lasts(
         start = await planner.initial()
         brokers.log().end = 3
         assert ends(await planner.latest(start)) == {0: 5}
-        monkeypatch.setattr(stream_planner, "_LAGGING_SECONDS", 0.0)
+        monkeypatch.setattr(lower_ends, "LAGGING_SECONDS", 0.0)
         with pytest.raises(DataLossError, match="PARTITION_OFFSET_CHANGED.*from 5 to 3"):
             await planner.latest(start)
+        await planner.close()
+
+
+@pytest.mark.parametrize("fail", [True, False])
+async def test_available_now_does_not_pass_over_records_that_the_log_has_lost(
+    monkeypatch: pytest.MonkeyPatch, fail: bool
+):
+    """It ends when there is nothing to read: the next run would find the new records of [3, 5)
+    below its position, and nobody would ever read them."""
+    monkeypatch.setattr(lower_ends, "LAGGING_SECONDS", 0.0)
+    async with ScriptedBrokers() as brokers:
+        fill(brokers, 0, 5)
+        planner = planner_of(brokers, failOnDataLoss=str(fail))
+        position = await planner.initial()
+        brokers.log().end = 3
+        await planner.prepare_for_available_now()
+        if fail:
+            with pytest.raises(DataLossError, match="PARTITION_OFFSET_CHANGED.*from 5 to 3"):
+                await planner.latest(position)
+        else:
+            end = await planner.latest(position)
+            assert ends(end) == {0: 3}
+            assert await planner.plan(position, end) == []
+            assert await planner.latest(end) == end, "it ends"
+        await planner.close()
+
+
+async def test_available_now_waits_for_a_high_watermark_that_lags():
+    async with ScriptedBrokers() as brokers:
+        fill(brokers, 0, 5)
+        planner = planner_of(brokers)
+        position = await planner.initial()
+        brokers.log().end = 3
+        await planner.prepare_for_available_now()
+
+        async def lags(*_: object) -> None:
+            assert brokers.log().end == 3
+
+        async def rises(*_: object) -> None:
+            brokers.log().end = 5
+
+        brokers.offset_faults += [lags, rises]
+        assert await planner.latest(position) is position
+        assert brokers.offset_faults == [], "it has asked again"
+        await planner.close()
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_records_that_replace_lost_ones_are_not_passed_over(restarted: bool):
+    """After an unclean election, producers fill the log up to the position within the time that an
+    outdated broker is given."""
+    async with ScriptedBrokers() as brokers:
+        fill(brokers, 0, 20)
+        planner = planner_of(brokers)
+        position = await planner.latest(await planner.initial())
+        brokers.log().end = 3
+        if restarted:
+            await planner.close()
+            planner = planner_of(brokers)
+            assert await planner.latest(position) is position, "it may be an outdated broker"
+            fill(brokers, 0, 4)
+        with pytest.raises(DataLossError, match="PARTITION_OFFSET_CHANGED.*from 20 to"):
+            await planner.latest(position)
+        await planner.close()
+
+
+async def test_a_topic_that_is_created_again_while_its_end_is_asked_for():
+    async with ScriptedBrokers() as brokers:
+        fill(brokers, 0, 5)
+        planner = planner_of(brokers)
+        position = await planner.latest(await planner.initial())
+
+        async def created_again(*_: object) -> None:
+            brokers.create_again(1)
+
+        brokers.offset_faults.append(created_again)
+        with pytest.raises(DataLossError, match="PARTITIONS_DELETED.*created again"):
+            await planner.latest(position)
         await planner.close()
 
 

@@ -61,6 +61,12 @@ class OffsetReader:
         Raises `UnknownTopicOrPartitionError` if one does not exist.
         """
         found = await self.existing()
+        self.check_all_exist(found)
+        return found
+
+    def check_all_exist(self, found: Assigned) -> None:
+        """Raise `UnknownTopicOrPartitionError` if the options name a partition that is not in
+        `found`."""
         existing = set(found.partitions)
         for topic, wanted in self._options.topics.items():
             if topic not in found.topic_ids:
@@ -70,7 +76,6 @@ class OffsetReader:
                     raise UnknownTopicOrPartitionError(
                         f"assign: {topic} has no partition {partition}"
                     )
-        return found
 
     async def existing(self, known: Iterable[str] = ()) -> Assigned:
         """Those of the partitions that the options name which exist.

@@ -17,7 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from barnabas import Consumer
 from barnabas.consumer import LogTruncationError
-from barnabas_common.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from barnabas_common.errors import (
+    BarnabasError,
+    OffsetOutOfRangeError,
+    UnknownTopicOrPartitionError,
+)
 from barnabas_common.runtime import Runtime
 
 from pyspark_barnabas.event_loop import run
@@ -30,6 +34,7 @@ from pyspark_barnabas.reading.topic_identity import has_id
 logger = logging.getLogger(__name__)
 
 _POLL_MS = 500
+_END_SECONDS = 5.0
 # A task reads one partition, so it can afford larger responses than a consumer of many. For a short
 # range, most of such a response would be fetched and decoded in vain. The assumed record size is
 # small: if records are larger, a few more requests cost less than records that are not needed.
@@ -116,11 +121,8 @@ class RangeReader:
             if moved > position:
                 position, deadline = moved, self._deadline()
             elif time.monotonic() >= deadline:
-                raise data_loss(
-                    "COULD_NOT_READ_OFFSET_RANGE",
-                    f"{self._planned}: no progress beyond offset {position} within"
-                    f" {self._options.poll_timeout_ms} ms: {self._fault or self._silence()}",
-                )
+                await self._give_up(position)
+                break
         if not self._gone and (reason := await self._topic_fault()):
             # What was returned may be of another topic: that cannot be taken back.
             raise data_loss("PARTITIONS_DELETED", f"{self._planned}: {reason}")
@@ -179,6 +181,31 @@ class RangeReader:
             f"{self._planned}: records before offset {earliest} were deleted",
         )
         self._consumer.seek(self._tp, min(earliest, self._planned.end))
+
+    async def _give_up(self, position: int) -> None:
+        """Raise, unless the rest of the range is lost and the query is to go on without it."""
+        condition = "COULD_NOT_READ_OFFSET_RANGE"
+        reason = (
+            f"{self._planned}: no progress beyond offset {position} within"
+            f" {self._options.poll_timeout_ms} ms: {self._fault or self._silence()}"
+        )
+        if not await self._ends_before():
+            raise data_loss(condition, reason)
+        report_data_loss(self._options.fail_on_data_loss, condition, reason)
+
+    async def _ends_before(self) -> bool:
+        """Whether the log ends below the planned end, although that was the end once.
+
+        A new leader whose high watermark lags does not say where its log ends (KIP-207).
+        """
+        if self._consumer.high_watermark(self._tp) >= self._planned.end:
+            return False  # records are not committed yet
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                end = (await self._consumer.end_offsets([self._tp]))[self._tp]
+        except (BarnabasError, TimeoutError):
+            return False
+        return end < self._planned.end
 
     def _cut(self, table: "pa.Table") -> "pa.Table":
         """Return the rows below the planned end, in Spark's types. Offsets rise within a table."""

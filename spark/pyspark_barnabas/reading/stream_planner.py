@@ -18,6 +18,7 @@ from barnabas_common.topic_partition import TopicPartition
 from pyspark_barnabas.options import ReadOptions
 from pyspark_barnabas.reading.admission import TriggerDelay, available, share_out
 from pyspark_barnabas.reading.errors import PlanError, report_data_loss
+from pyspark_barnabas.reading.lower_ends import LowerEnds
 from pyspark_barnabas.reading.offset_reader import Assigned, OffsetReader
 from pyspark_barnabas.reading.ranges import OffsetRange, split
 from pyspark_barnabas.reading.stream_offsets import StreamOffsets
@@ -26,9 +27,6 @@ logger = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, int]
 
-# A new leader's high watermark may be lower than its predecessor's until its followers have fetched
-# from it, or have left the ISR (`replica.lag.time.max.ms`). For so long that is no data loss.
-_LAGGING_SECONDS = 40.0
 # Brokers learn of topics and partitions one by one.
 _CONFIRMATIONS = 5
 _PAUSE_SECONDS = 0.2
@@ -54,7 +52,7 @@ class StreamPlanner:
             options.min_offsets_per_trigger or 0, options.max_trigger_delay_ms
         )
         self._target: StreamOffsets | None = None  # of Trigger.AvailableNow
-        self._lower_since: dict[TopicPartition, float] = {}
+        self._lower_ends = LowerEnds()
         self._newest: StreamOffsets | None = None
         self._initial: StreamOffsets | None = None
         unique = new_uuid(system_randomness())
@@ -154,15 +152,22 @@ class StreamPlanner:
         if self._target is None:
             ends = await self._offsets.latest(assigned.partitions)
         else:
-            ends = self._within_target(assigned, known)
+            ends = await self._within_target(start, assigned, known)
             topic_ids = {topic: topic_ids[topic] for topic in sorted({tp.topic for tp in ends})}
         self._report_deleted(known, ends)
+        if self._fail:  # a restarted query may name more than its checkpoint has
+            self._offsets.check_all_exist(assigned)
         new = [tp for tp in ends if tp not in known]
         starts = {tp: known[tp] for tp in ends if tp in known} | await self._starts_of_new(new)
-        return _Reach(starts, self._not_below(starts, ends), topic_ids)
+        if self._target is None:
+            ends = await self._not_below(start, starts, ends)
+        return _Reach(starts, ends, topic_ids)
 
-    def _within_target(self, assigned: Assigned, known: Offsets) -> dict[TopicPartition, int]:
-        """The ends of Trigger.AvailableNow, but none below the position of the query.
+    async def _within_target(
+        self, start: StreamOffsets, assigned: Assigned, known: Offsets
+    ) -> dict[TopicPartition, int]:
+        """The ends of Trigger.AvailableNow, but none below the position of the query, unless the
+        log ends there.
 
         In a topic that was created again since, the target's offsets mean other records. A
         partition that the target lacks was added since, or the asked broker did not know it yet:
@@ -172,11 +177,30 @@ class StreamPlanner:
         target = self._target
         same = dict(assigned.topic_ids.items() & target.topic_ids.items())
         aimed = {tp: end for tp, end in target.offsets.items() if tp.topic in same}
-        return {
+        found = {
             tp: max(aimed.get(tp, 0), known.get(tp, 0))
             for tp in assigned.partitions
             if tp in aimed or tp in known
         }
+        lower = {tp: known[tp] for tp in found if tp in aimed and aimed[tp] < known.get(tp, 0)}
+        return found | await self._still_lower(start, lower)
+
+    async def _still_lower(
+        self, start: StreamOffsets, positions: Offsets
+    ) -> dict[TopicPartition, int]:
+        """The ends of the logs that have lost records below these positions; reports them.
+
+        Trigger.AvailableNow ends the query when there is nothing to read, so what `_not_below`
+        leaves to the next batches is waited for here.
+        """
+        lost: dict[TopicPartition, int] = {}
+        while waiting := [tp for tp in positions if tp not in lost]:
+            ends = await self._offsets.latest(waiting)
+            lost |= await self._lost(start, positions, ends)
+            if all(tp in lost or ends[tp] >= positions[tp] for tp in waiting):
+                break
+            await asyncio.sleep(_PAUSE_SECONDS)
+        return lost
 
     async def _confirmed(self, start: StreamOffsets) -> Assigned:
         """What exists; asked again if `start` has more than that, as a broker's view may lag."""
@@ -236,18 +260,25 @@ class StreamPlanner:
                 )
         return starts
 
-    def _not_below(self, starts: Offsets, ends: Offsets) -> dict[TopicPartition, int]:
-        """The ends, but none below its start: there a new leader's high watermark lags."""
+    async def _not_below(
+        self, start: StreamOffsets, starts: Offsets, ends: Offsets
+    ) -> dict[TopicPartition, int]:
+        """The ends, but none below its start, unless records are lost: that is reported."""
+        found = {tp: max(end, starts[tp]) for tp, end in ends.items()}
+        return found | await self._lost(start, starts, ends)
+
+    async def _lost(
+        self, start: StreamOffsets, positions: Offsets, ends: Offsets
+    ) -> dict[TopicPartition, int]:
+        """The ends of the logs that have lost records below these positions; reports them."""
         now = time.monotonic()
-        lower = {tp for tp, end in ends.items() if end < starts[tp]}
-        self._lower_since = {tp: self._lower_since.get(tp, now) for tp in lower}
-        found = dict(ends)
-        for tp in lower:
-            if now - self._lower_since[tp] >= _LAGGING_SECONDS:
-                self._report_lower(tp, starts[tp], ends[tp])
-            else:
-                found[tp] = starts[tp]
-        return found
+        is_loss = self._lower_ends.is_loss
+        lost = {tp: end for tp, end in ends.items() if is_loss(tp, positions[tp], end, now)}
+        if lost:  # an answer about a topic that has just been created again is another matter
+            self._of_same_topics(start, (await self._confirmed(start)).topic_ids)
+        for tp, end in lost.items():
+            self._report_lower(tp, positions[tp], end)
+        return lost
 
     def _report_lower(self, tp: TopicPartition, before: int, after: int) -> None:
         reason = f"partition {tp} offset was changed from {before} to {after}"

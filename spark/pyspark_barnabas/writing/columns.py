@@ -78,8 +78,9 @@ def _are_headers(found: Any) -> bool:
     ]
 
 
-def rows_of(batch: pa.RecordBatch, topic: str | None) -> Iterator[Row]:
-    """The rows of an Arrow batch; raises ColumnError for a row without a topic."""
+def rows_of(batch: pa.RecordBatch, topic: str | None, ours: str | None = None) -> Iterator[Row]:
+    """The rows of an Arrow batch; raises ColumnError for a row without a topic, or for the topic
+    that is `ours`."""
     columns = {name.lower(): batch.column(i) for i, name in enumerate(batch.schema.names)}
     count = batch.num_rows
     nothing: list[Any] = [None] * count
@@ -93,6 +94,8 @@ def rows_of(batch: pa.RecordBatch, topic: str | None) -> Iterator[Row]:
                 " for setting a topic."
             )
         topics = named.to_pylist()
+        if ours in topics:
+            raise ColumnError(f"a row is for {ours!r}, where the sink keeps its decisions")
     keys = _binary(columns["key"]) if "key" in columns else nothing
     values = _binary(columns["value"])
     partitions = columns["partition"].to_pylist() if "partition" in columns else nothing

@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 # How long a decision of a driver that was killed may keep the next one from reading it.
 _DECISION_TIMEOUT_MS = 10_000
 _AT_ONCE = 16
+# A decision has 100 bytes for each task, most of them the same: compressed, a topic takes 100,000.
+_MOST_BYTES = 16 * 1024 * 1024
 
 
 class SupersededDriver(RuntimeError):
@@ -61,6 +63,8 @@ class Driver:
             runtime=runtime,
             transactional_id=f"{options.prefix}-{batch.job}",
             transaction_timeout_ms=_DECISION_TIMEOUT_MS,
+            compression_type="gzip",
+            max_request_size=_MOST_BYTES,
         )
 
     async def __aenter__(self) -> Self:
@@ -80,8 +84,12 @@ class Driver:
     ) -> None:
         await self._opened.__aexit__(error_type, error, traceback)
 
-    async def commit(self, transactions: Iterable[PreparedTransaction]) -> None:
+    async def commit(
+        self, transactions: Iterable[PreparedTransaction], found_decided: bool = False
+    ) -> None:
         """Make the batch visible, once, also if another driver has decided it.
+
+        `found_decided`: a task has found the decision, and has written nothing.
 
         Raises SupersededDriver if a later batch is decided; nothing has changed then.
         """
@@ -89,8 +97,7 @@ class Driver:
         self._check_current(state)
         decided = state.decision
         if decided is None or not state.is_done(self._batch):
-            decided = Decision(self._batch, True, tuple(transactions))
-            await self._check_claims(state, decided)
+            decided = await self._new_decision(state, tuple(transactions), found_decided)
             stop_at("before-decision")
             state = await self._decide(decided)
             stop_at("after-decision")
@@ -113,15 +120,23 @@ class Driver:
         if last is not None and last.batch.batch_id > self._batch.batch_id:
             raise SupersededDriver(f"{self._batch}: batch {last.batch.batch_id} is decided already")
 
-    async def _check_claims(self, state: JobState, decision: Decision) -> None:
-        """Without the claims it is not known which other attempts are to be aborted."""
-        if missing := state.unclaimed(self._batch, decision.transactions):
-            await self._admin.fence_producers(t.transactional_id for t in decision.transactions)
+    async def _new_decision(
+        self, state: JobState, found: tuple[PreparedTransaction, ...], found_decided: bool
+    ) -> Decision:
+        """To commit these. Raises DecisionsTopicError if the topic has lost something: without the
+        claims it is not known which other attempts are to be aborted, and without the decision the
+        rows of a task that found it would be missing."""
+        missing = [f"claim of {t.transactional_id}" for t in state.unclaimed(self._batch, found)]
+        if found_decided:
+            missing.append(f"commit of {self._batch}, which a task has found")
+        if missing:
+            await self._admin.fence_producers(t.transactional_id for t in found)
             raise DecisionsTopicError(
-                f"{self._log.partition} has no claim of {missing[0].transactional_id}: the topic"
-                " was deleted, or lost records, while the batch was written. The batch is aborted;"
-                " the next run writes it again"
+                f"{self._log.partition} has no {missing[0]}: the topic was deleted, or lost"
+                " records, while the batch was written. The batch is aborted; the next run writes"
+                " it again"
             )
+        return Decision(self._batch, True, found)
 
     async def _decide(self, decision: Decision) -> JobState:
         """Make it durable; returns the claims of every attempt that may not know of it."""
@@ -173,9 +188,14 @@ class Driver:
             await self._write(records)
 
 
-async def commit(options: WriteOptions, batch: Batch, found: Iterable[PreparedTransaction]) -> None:
+async def commit(
+    options: WriteOptions,
+    batch: Batch,
+    transactions: Iterable[PreparedTransaction],
+    found_decided: bool,
+) -> None:
     async with Driver(options, batch) as driver:
-        await driver.commit(found)
+        await driver.commit(transactions, found_decided)
 
 
 async def abort(options: WriteOptions, batch: Batch) -> None:

@@ -18,12 +18,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
+import pyarrow as pa
 from barnabas import PreparedTransaction, Producer
 from barnabas_common.errors import BarnabasError
 from barnabas_common.runtime import Runtime
 from pyspark.sql.datasource import WriterCommitMessage
 
-from pyspark_barnabas.writing.columns import Row
+from pyspark_barnabas.writing.columns import Row, rows_of
 from pyspark_barnabas.writing.decision_log import Cache, DecisionLog
 from pyspark_barnabas.writing.identity import Attempt, Batch
 from pyspark_barnabas.writing.options import WriteOptions
@@ -37,10 +38,12 @@ class AbandonedAttempt(RuntimeError):
 
 @dataclass
 class Prepared(WriterCommitMessage):
-    """What a task tells the driver. `transaction` None: it has written nothing."""
+    """What a task tells the driver. `transaction` None: it has written nothing; `decided`: because
+    it found that the batch is committed."""
 
     batch: Batch
     transaction: PreparedTransaction | None = None
+    decided: bool = False
 
 
 @dataclass
@@ -89,6 +92,11 @@ class TaskWriter:
                 return False
         await self._producer.begin_transaction()
         return True
+
+    async def send_batch(self, batch: pa.RecordBatch) -> None:
+        """Deliver the rows. Raises ColumnError for one that cannot be written: one in the topic of
+        decisions would hide what is decided, for as long as the transaction is open."""
+        await self.send(rows_of(batch, self._options.topic, self._options.decisions_topic))
 
     async def send(self, rows: Iterable[Row]) -> None:
         assert self._producer is not None

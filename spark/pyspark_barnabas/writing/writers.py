@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from barnabas import PreparedTransaction, Producer
+from barnabas import Producer
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
@@ -71,7 +71,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Messages) -> None:
         if self._options.exactly_once:
-            run(driver.commit(self._options, self._batch, _transactions(messages)))
+            _commit(self._options, self._batch, messages)
 
     def abort(self, messages: Messages) -> None:
         if self._options.exactly_once:
@@ -92,7 +92,7 @@ class StreamWriter(_StreamWriter):
     def commit(self, messages: Messages, batchId: int) -> None:
         batch = _batch_of(messages)
         if batch is not None:
-            run(driver.commit(self._options, batch, _transactions(messages)))
+            _commit(self._options, batch, messages)
 
     def abort(self, messages: Messages, batchId: int) -> None:
         batch = _batch_of(messages)
@@ -121,9 +121,9 @@ def _write_exactly_once(
     task = TaskWriter(options, attempt)
     try:
         if not run(task.open()):
-            return Prepared(attempt.batch)
+            return Prepared(attempt.batch, decided=True)
         for batch in arrow_batches(iterator):
-            run(task.send(rows_of(batch, options.topic)))
+            run(task.send_batch(batch))
         prepared = run(task.prepare())
         stop_at("prepared")
         return prepared
@@ -131,10 +131,16 @@ def _write_exactly_once(
         run(task.close())
 
 
-def _transactions(messages: Messages) -> list[PreparedTransaction]:
-    return [m.transaction for m in messages if isinstance(m, Prepared) and m.transaction]
+def _commit(options: WriteOptions, batch: Batch, messages: Messages) -> None:
+    found = _prepared(messages)
+    transactions = [message.transaction for message in found if message.transaction]
+    run(driver.commit(options, batch, transactions, any(message.decided for message in found)))
+
+
+def _prepared(messages: Messages) -> list[Prepared]:
+    return [message for message in messages if isinstance(message, Prepared)]
 
 
 def _batch_of(messages: Messages) -> Batch | None:
     """None with delivery at least once, and if no task has come to its end."""
-    return next((message.batch for message in messages if isinstance(message, Prepared)), None)
+    return next((message.batch for message in _prepared(messages)), None)
