@@ -153,6 +153,38 @@ def test_a_topic_whose_znode_is_malformed_is_still_shown() -> None:
     play(test)
 
 
+def test_the_controller_died_while_it_deleted_the_znodes() -> None:
+    """The partitions whose states are gone are forgotten like the others."""
+
+    async def test(story: Story) -> None:
+        cluster = story.cluster
+        cluster.cut(story.controller, story.away)
+        cluster.kill(story.controller)
+        await story.store.ensure(znodes.delete_topic_path(TOPIC))
+        for partition in range(3):
+            await story.store.remove(znodes.state_path(TopicPartition(TOPIC, partition)))
+        assert story.shown() == 6
+        await until(lambda: EventKind.TOPIC_DELETED in story.kinds())
+        await until(lambda: story.shown() == 0)
+
+    play(test)
+
+
+def test_a_topic_with_a_malformed_state_is_forgotten_when_it_is_deleted() -> None:
+    """A broker went on showing that partition, and the deletion was answered with a timeout."""
+
+    async def test(story: Story) -> None:
+        cluster = story.cluster
+        await story.store.put(znodes.state_path(TopicPartition(TOPIC, 0)), b"nonsense")
+        cluster.kill(story.controller)
+        await until(lambda: state.controller(cluster) not in (None, story.controller))
+        assert story.shown() == 6
+        await story.admin.delete_topics([TOPIC])
+        await until(lambda: story.shown() == 0)
+
+    play(test)
+
+
 def test_a_creation_is_not_answered_with_the_leaders_of_the_topic_that_had_the_name() -> None:
     async def test(story: Story) -> None:
         cluster = story.cluster
