@@ -153,6 +153,27 @@ def test_a_topic_whose_znode_is_malformed_is_still_shown() -> None:
     play(test)
 
 
+def test_a_coordinator_that_missed_it_removes_the_offsets_of_the_topic() -> None:
+    """A group of the next topic of that name began at an offset of the deleted one."""
+
+    async def test(story: Story) -> None:
+        cluster, committed = story.cluster, TopicPartition(TOPIC, 0)
+        names = [f"g{number}" for number in range(20)]
+        for name in names:
+            await story.admin.alter_group_offsets(name, {committed: 1000})
+        described = await story.admin.describe_groups(names)
+        group = next(n for n in names if described[n].coordinator == story.away)
+        cluster.cut(story.controller, story.away)
+        await story.admin.delete_topics([TOPIC])
+        assert await story.admin.list_group_offsets(group)
+        cluster.kill(story.controller)
+        async with asyncio.timeout(60):
+            while await story.admin.list_group_offsets(group):
+                await asyncio.sleep(1)
+
+    play(test)
+
+
 def test_the_controller_died_while_it_deleted_the_znodes() -> None:
     """The partitions whose states are gone are forgotten like the others."""
 
