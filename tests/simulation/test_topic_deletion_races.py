@@ -125,6 +125,30 @@ def test_a_request_for_a_topic_that_cannot_be_read_is_removed() -> None:
     run_world(test)
 
 
+def test_a_new_controller_does_not_delete_the_znodes_of_a_topic_that_it_cannot_read() -> None:
+    """The logs would stay, and the next topic of that name could not be led where they are."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        await world.create_topic("flights", {0: [2]})
+        await world.until_state(FLIGHTS, lambda state: state.leader == 2)
+        good = await world.store.get(TOPIC)
+        assert good is not None
+        await world.store.put(TOPIC, b"nonsense")
+        dead = world.kill(1)
+        await world.store.ensure(REQUEST)
+        await world.store.ensure(znodes.delete_topic_path("nowhere"))
+        world.zookeeper.expire(dead.session)
+        await world.until(lambda: world.controller() is world.brokers[2])
+        await until_gone(world, REQUEST)
+        await until_gone(world, znodes.delete_topic_path("nowhere"))
+        assert await world.store.exists(znodes.state_path(FLIGHTS)) is not None
+        await world.store.put(TOPIC, good[0])
+        await world.until(lambda: world.brokers[2].role(FLIGHTS) is not None)
+
+    run_world(test)
+
+
 def test_a_reassignment_that_delays_a_deletion_can_be_cancelled() -> None:
     """A target that never comes back would keep the topic forever."""
 
