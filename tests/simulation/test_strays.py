@@ -2,13 +2,48 @@
 
 import asyncio
 
+from barnabas import Admin, Producer
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
+from barnabas_simulator.campaign import state
+from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
 from tests.support.reassigning import TP as MOVING
 from tests.support.reassigning import MovingPartition
 from tests.support.replication_world import TP, ReplicationWorld
+
+
+def test_a_topic_is_led_although_one_of_its_brokers_has_a_log_of_an_earlier_topic() -> None:
+    """That broker was down while the partition moved away from it and the topic was deleted."""
+
+    async def scenario() -> None:
+        cluster = SimulatedCluster(brokers=4)
+        await cluster.start()
+        controller = state.controller(cluster)
+        away, *others = (b for b in cluster.broker_ids if b != controller)
+        assert controller is not None
+        runtime = cluster.client_runtime("admin")
+        async with Admin(cluster.bootstrap_of(others), runtime=runtime) as admin:
+            await admin.create_topic("flights", assignments={0: [away, *others]})
+            cluster.expire_session(away)
+            cluster.kill(away)
+            await admin.alter_partition_reassignments({("flights", 0): [controller, *others]})
+            async with asyncio.timeout(60):
+                while await admin.list_partition_reassignments():
+                    await asyncio.sleep(1)
+            await admin.delete_topics(["flights"])
+            cluster.start_broker(away)
+            await asyncio.sleep(5)
+            await admin.create_topic("flights", assignments={0: [away, *others]})
+        runtime = cluster.client_runtime("producer")
+        async with Producer(cluster.bootstrap_of(others), runtime=runtime) as producer:
+            await producer.send_and_wait("flights", b"a", partition=0)
+        known = cluster.broker(others[0]).metadata_cache.partition("flights", 0)
+        assert known is not None and known.leader in others
+        assert known.offline_replicas == [away]
+
+    run(scenario())
 
 
 def strays(world: ReplicationWorld, broker_id: int) -> int:

@@ -381,8 +381,8 @@ class Roles:
             return False
         self._context.environment.events.record(
             EventKind.REQUEST_FENCED,
-            f"a StopReplica for topic id {item.topic_id} came late: the topic was deleted, and the"
-            f" log here is of topic id {log.topic_id}",
+            f"a StopReplica is for topic id {item.topic_id}, and the log here is of topic id"
+            f" {log.topic_id}, another topic of that name",
             key,
             error=ErrorCode.INCONSISTENT_TOPIC_ID.name,
             requested_topic_id=item.topic_id,

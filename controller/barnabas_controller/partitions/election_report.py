@@ -44,7 +44,7 @@ def _why_offline(context: ControllerContext, broker_id: int) -> str:
         return "is shutting down"
     if context.is_suspected(broker_id):
         return "is suspected to be dead"
-    return "has lost the log directory of this partition"
+    return "cannot use its log of this partition"
 
 
 def report_decision(
