@@ -4,7 +4,8 @@ import asyncio
 
 from barnabas import Admin, Producer
 from barnabas_common.errors.error_code import ErrorCode
-from barnabas_common.events import EventKind
+from barnabas_common.events import Event, EventKind
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.campaign import state
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
@@ -34,7 +35,13 @@ def test_a_topic_is_led_although_one_of_its_brokers_has_a_log_of_an_earlier_topi
                     await asyncio.sleep(1)
             await admin.delete_topics(["flights"])
             cluster.start_broker(away)
-            await asyncio.sleep(5)
+            async with asyncio.timeout(60):
+                while not (told := strays_of(cluster)):
+                    await asyncio.sleep(1)
+            assert [(event.broker_id, event.topic_partition) for event in told] == [
+                (away, TopicPartition("flights", 0))
+            ]
+            assert "its topic does not exist any more" in told[0].cause
             await admin.create_topic("flights", assignments={0: [away, *others]})
         runtime = cluster.client_runtime("producer")
         async with Producer(cluster.bootstrap_of(others), runtime=runtime) as producer:
@@ -44,6 +51,10 @@ def test_a_topic_is_led_although_one_of_its_brokers_has_a_log_of_an_earlier_topi
         assert known.offline_replicas == [away]
 
     run(scenario())
+
+
+def strays_of(cluster: SimulatedCluster) -> list[Event]:
+    return [event for event in cluster.events() if event.kind is EventKind.REPLICA_STRAY]
 
 
 def strays(world: ReplicationWorld, broker_id: int) -> int:
