@@ -84,6 +84,13 @@ REQUESTS = Section(
             "simulation/test_missed_deletions.py::test_another_topic_has_its_name_and_fewer_partitions",
         ),
         opposite(
+            "UpdateMetadata that names a deleted topic by another id",
+            "replica/metadata_cache.py",
+            "                and same_topic(self._topic_ids.get(state.topic), state.topic_id)\n",
+            "",
+            "unit/test_metadata_cache.py::test_a_late_deletion_removes_nothing_of_the_topic_that_has_the_name_now",
+        ),
+        opposite(
             "LeaderAndIsr answered KAFKA_STORAGE_ERROR",
             _BROKERS,
             "            if answer.error_code in FAILED and partition not in failed and not is_late:\n",

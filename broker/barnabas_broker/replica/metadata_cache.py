@@ -16,6 +16,8 @@ from barnabas_common.messages.sentinels import LEADER_DURING_DELETE
 from barnabas_common.runtime import Address
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.replica.topic_identity import same_topic
+
 NO_CONTROLLER = -1
 
 
@@ -58,13 +60,20 @@ class MetadataCache:
         self._updated = None
 
     def deleted_by(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
-        """The partitions of deleted topics, by a request that is not applied yet."""
+        """The partitions of deleted topics, by a request that is not applied yet.
+
+        A request about a deleted topic may come late, when another topic has its name.
+        """
         named = {state.topic for state in request.partitions}.union(request.other_topics)
         missed = self._topics.keys() - named if request.names_all_topics else ()
-        told = (state for state in request.partitions if state.leader == LEADER_DURING_DELETE)
         return [
             *(TopicPartition(topic, p) for topic in sorted(missed) for p in self._topics[topic]),
-            *(TopicPartition(state.topic, state.partition) for state in told),
+            *(
+                TopicPartition(state.topic, state.partition)
+                for state in request.partitions
+                if state.leader == LEADER_DURING_DELETE
+                and same_topic(self._topic_ids.get(state.topic), state.topic_id)
+            ),
         ]
 
     def _remove(self, key: TopicPartition) -> None:

@@ -381,7 +381,7 @@ class Roles:
             return False
         self._context.environment.events.record(
             EventKind.REQUEST_FENCED,
-            f"a StopReplica is for topic id {item.topic_id}, and the log here is of topic id"
+            f"a StopReplica for topic id {item.topic_id} came, and the log here is of topic id"
             f" {log.topic_id}, another topic of that name",
             key,
             error=ErrorCode.INCONSISTENT_TOPIC_ID.name,
