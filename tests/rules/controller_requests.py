@@ -86,7 +86,7 @@ REQUESTS = Section(
         opposite(
             "UpdateMetadata that names a deleted topic by another id",
             "replica/metadata_cache.py",
-            "                and same_topic(self._topic_ids.get(state.topic), state.topic_id)\n",
+            "            and same_topic(self._topic_ids.get(state.topic), state.topic_id)\n",
             "",
             "unit/test_metadata_cache.py::test_a_late_deletion_removes_nothing_of_the_topic_that_has_the_name_now",
         ),

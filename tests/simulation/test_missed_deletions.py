@@ -11,13 +11,14 @@ from contextlib import asynccontextmanager
 from barnabas import Admin
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
+from barnabas_common.messages.control import UpdateMetadataRequest, UpdateMetadataResponse
 from barnabas_common.messages.topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from barnabas_common.runtime import Address, Service
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
 from barnabas_controller.store.store import Store
 from barnabas_simulator.campaign import state
-from barnabas_simulator.cluster import CLIENT_PORT, SimulatedCluster
+from barnabas_simulator.cluster import CLIENT_PORT, INTERNAL_PORT, SimulatedCluster
 from barnabas_simulator.loop import run
 
 TOPIC = "flights"
@@ -170,6 +171,33 @@ def test_a_coordinator_that_missed_it_removes_the_offsets_of_the_topic() -> None
         async with asyncio.timeout(60):
             while await story.admin.list_group_offsets(group):
                 await asyncio.sleep(1)
+
+    play(test)
+
+
+def test_a_late_message_that_does_not_know_the_topic_yet_removes_no_offsets() -> None:
+    """It came over a connection that was half open, and the topic was created meanwhile."""
+
+    async def test(story: Story) -> None:
+        cluster, committed = story.cluster, TopicPartition(TOPIC, 0)
+        names = [f"g{number}" for number in range(20)]
+        for name in names:
+            await story.admin.alter_group_offsets(name, {committed: 1000})
+        broker = cluster.broker(story.away)
+        epoch, cache = broker.replica_manager.highest_controller_epoch, broker.metadata_cache
+        alive = [*cache.endpoints("CLIENT"), *cache.endpoints("INTERNAL")]
+        late = UpdateMetadataRequest(story.controller, epoch, -1, [], alive, [], [], True)
+        late.other_topics = ["__consumer_offsets"]
+        channel = cluster.client_runtime("late").network.connect(
+            Address(cluster.host(story.away), INTERNAL_PORT), Service.CONTROL
+        )
+        answer = await channel.call(late, 5.0)
+        assert isinstance(answer, UpdateMetadataResponse) and not answer.error_code
+        await channel.close()
+        assert story.shown() == 0
+        await asyncio.sleep(10)
+        for name in names:
+            assert await story.admin.list_group_offsets(name), name
 
     play(test)
 

@@ -9,12 +9,13 @@ from barnabas_broker.api.parts import BrokerParts
 async def handle_update_metadata(
     parts: BrokerParts, request: UpdateMetadataRequest, peer: Peer
 ) -> UpdateMetadataResponse:
-    deleted = parts.metadata_cache.deleted_by(request)
+    cache = parts.metadata_cache
+    deleted, missed = cache.deleted_by(request), cache.missed_by(request)
     response = parts.replica_manager.update_metadata(request)
     if not response.error_code:
         parts.transactions.metadata_updated()
-        parts.groups.metadata_updated(deleted)
-    epoch = parts.metadata_cache.suspects.get(parts.broker_id)
+        parts.groups.metadata_updated(deleted, missed)
+    epoch = cache.suspects.get(parts.broker_id)
     if not response.error_code and epoch is not None:
         why = f"controller {request.controller_id} suspects this broker to be dead"
         parts.reregister(epoch, why)

@@ -47,7 +47,7 @@ class MetadataCache:
         self._brokers = brokers
         self._suspects = {b.broker_id: b.broker_epoch for b in request.suspected_brokers}
         self._leaving = frozenset(self._suspects).union(request.shutting_down_brokers)
-        for key in self.deleted_by(request):
+        for key in [*self.deleted_by(request), *self.missed_by(request)]:
             self._remove(key)
         for state in request.partitions:
             if state.leader != LEADER_DURING_DELETE:
@@ -60,21 +60,24 @@ class MetadataCache:
         self._updated = None
 
     def deleted_by(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
-        """The partitions of deleted topics, by a request that is not applied yet.
+        """The partitions that are being deleted, by a request that is not applied yet.
 
         A request about a deleted topic may come late, when another topic has its name.
         """
-        named = {state.topic for state in request.partitions}.union(request.other_topics)
-        missed = self._topics.keys() - named if request.names_all_topics else ()
         return [
-            *(TopicPartition(topic, p) for topic in sorted(missed) for p in self._topics[topic]),
-            *(
-                TopicPartition(state.topic, state.partition)
-                for state in request.partitions
-                if state.leader == LEADER_DURING_DELETE
-                and same_topic(self._topic_ids.get(state.topic), state.topic_id)
-            ),
+            TopicPartition(state.topic, state.partition)
+            for state in request.partitions
+            if state.leader == LEADER_DURING_DELETE
+            and same_topic(self._topic_ids.get(state.topic), state.topic_id)
         ]
+
+    def missed_by(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
+        """The partitions of topics that do not exist by a request that names all, sorted."""
+        if not request.names_all_topics:
+            return []
+        named = {state.topic for state in request.partitions}.union(request.other_topics)
+        gone = sorted(self._topics.keys() - named)
+        return [TopicPartition(topic, p) for topic in gone for p in sorted(self._topics[topic])]
 
     def _remove(self, key: TopicPartition) -> None:
         partitions = self._topics.get(key.topic, {})
