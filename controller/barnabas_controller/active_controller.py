@@ -96,7 +96,7 @@ class ActiveController:
         if response.error_code != ErrorCode.NONE:
             name, code = type(request).__name__, response.error_code
             logger.warning("%s: broker %d answered error %d", name, broker_id, code)
-        self.epoch_refusals.on_response(broker_id, response)
+        self.epoch_refusals.on_response(broker_id, request, response)
         if isinstance(request, LeaderAndIsrRequest):
             self.brokers.on_leader_and_isr_response(broker_id, request, response)
         elif isinstance(request, StopReplicaRequest):

@@ -116,6 +116,18 @@ async def test_sequential_names_count_every_child_ever_created(ensemble: Ensembl
     await session.close()
 
 
+async def test_a_multi_creates_sequential_names_too(ensemble: Ensemble) -> None:
+    session = await ensemble.session()
+    await session.create("/a")
+    numbered = Create("/a/n_", b"x", sequential=True)
+    assert (await session.multi([SetData("/a", b"1"), numbered]))[1] == "/a/n_0000000000"
+    failed = await session.multi([numbered, SetData("/a", b"2", 7)])
+    assert isinstance(failed[0], RolledBack) and isinstance(failed[1], BadVersion)
+    assert await session.children("/a") == ["n_0000000000"]
+    assert (await session.get("/a"))[0] == b"1"
+    await session.close()
+
+
 async def test_ephemerals_vanish_when_their_session_closes(ensemble: Ensemble) -> None:
     owner, other = await ensemble.session(), await ensemble.session()
     await owner.create("/a", ephemeral=True)

@@ -10,11 +10,11 @@ import pytest
 from barnabas import Admin, Producer
 from barnabas_common.errors import InvalidConfigError
 from barnabas_controller.store import znodes
-from barnabas_controller.store.config_store import announce
 from barnabas_controller.store.store import Store
 from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.cluster_state import controller_id, create_topic, leaders, wait_until_in_sync
+from tests.support.config_world import announce
 from tests.support.zookeeper_client import zookeeper
 
 pytestmark = pytest.mark.integration

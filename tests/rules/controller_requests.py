@@ -63,6 +63,13 @@ REQUESTS = Section(
             "unit/test_controller_request_batch.py::test_a_topic_being_deleted_has_leader_minus_2_and_is_stopped_whatever_its_epoch",
         ),
         opposite(
+            "... also in a partition whose state znode",
+            _BATCH,
+            "if partition in context.leadership or context.is_being_deleted(partition.topic)",
+            "if partition in context.leadership",
+            "simulation/test_missed_deletions.py::test_a_topic_with_a_malformed_state_is_forgotten_when_it_is_deleted",
+        ),
+        opposite(
             "A broker that registers and a new controller's brokers",
             _BATCH,
             "        self._names_all_topics = True\n",
@@ -77,11 +84,25 @@ REQUESTS = Section(
             "simulation/test_missed_deletions.py::test_another_topic_has_its_name_and_fewer_partitions",
         ),
         opposite(
+            "UpdateMetadata that names a deleted topic by another id",
+            "replica/metadata_cache.py",
+            "            and same_topic(self._topic_ids.get(state.topic), state.topic_id)\n",
+            "",
+            "unit/test_metadata_cache.py::test_a_late_deletion_removes_nothing_of_the_topic_that_has_the_name_now",
+        ),
+        opposite(
             "LeaderAndIsr answered KAFKA_STORAGE_ERROR",
             _BROKERS,
             "            if answer.error_code in FAILED and partition not in failed and not is_late:\n",
             "            if False:\n",
             "simulation/test_controller_brokers.py::test_a_failed_disk_moves_the_leadership_of_its_partitions_alone",
+        ),
+        opposite(
+            "... INCONSISTENT_TOPIC_ID",
+            _BROKERS,
+            '    ErrorCode.INCONSISTENT_TOPIC_ID: "broker {} has a log of another topic of that name",\n',
+            "",
+            "simulation/test_strays.py::test_a_topic_is_led_although_one_of_its_brokers_has_a_log_of_an_earlier_topic",
         ),
         opposite(
             "A failure under an earlier leader epoch is ignored",

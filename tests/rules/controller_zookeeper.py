@@ -219,15 +219,15 @@ SETTINGS = Section(
         opposite(
             "The last writer wins. Different",
             _CONFIGS,
-            "store.session.set(path, data, stat.version)",
-            "store.session.set(path, data)",
+            "SetData(path, data, stat.version)",
+            "SetData(path, data)",
             "simulation/test_alter_configs.py::test_two_changes_at_once_both_stay",
         ),
         opposite(
-            "Then a sequential notification",
+            "With it a sequential notification",
             _CONFIGS,
-            "    await announce(store, entity)\n",
-            "",
+            "operations: list[Operation] = [write, notification(entity)]",
+            "operations: list[Operation] = [write]",
             "simulation/test_alter_configs.py::test_min_insync_replicas_applies_to_the_next_batch",
         ),
         opposite(

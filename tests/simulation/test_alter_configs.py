@@ -13,7 +13,8 @@ from barnabas_common.errors import (
     UnknownTopicOrPartitionError,
 )
 from barnabas_common.topic_partition import TopicPartition
-from barnabas_controller.store.config_store import entity_path
+from barnabas_controller.store.config_store import change_overrides, entity_path, topic_entity
+from barnabas_controller.zookeeper.session import WatchEvent
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
@@ -59,6 +60,24 @@ def test_min_insync_replicas_applies_to_the_next_batch() -> None:
             await admin.incremental_alter_configs(TOPIC, {"min.insync.replicas": None})
             await until_everywhere(cluster, FLIGHTS, lambda c: c.min_insync_replicas == 1)
             await producer.send_and_wait("flights", b"4")
+
+    run_story(story)
+
+
+def test_a_change_applies_although_its_broker_dies_as_soon_as_it_is_written() -> None:
+    """The leader would use the old `min.insync.replicas`, and the controller the new one."""
+
+    async def story(cluster: SimulatedCluster, admin: Admin) -> None:
+        observer, dying = await store_of(cluster), await store_of(cluster, "dying")
+        entity = topic_entity("flights")
+        change = change_overrides(dying, entity, lambda _: {"min.insync.replicas": "2"})
+        broker = asyncio.ensure_future(change)
+
+        def die(_: WatchEvent) -> None:
+            broker.cancel()
+
+        await observer.exists(entity_path(entity), die)
+        await until_everywhere(cluster, FLIGHTS, lambda c: c.min_insync_replicas == 2)
 
     run_story(story)
 

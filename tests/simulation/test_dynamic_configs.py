@@ -11,7 +11,6 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.config_store import (
     BROKER_DEFAULT,
     ConfigNotifications,
-    announce,
     entity_path,
     topic_entity,
 )
@@ -22,6 +21,7 @@ from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
 from tests.support.config_world import (
+    announce,
     events_of,
     log_of,
     store_of,

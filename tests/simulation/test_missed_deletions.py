@@ -11,13 +11,14 @@ from contextlib import asynccontextmanager
 from barnabas import Admin
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
+from barnabas_common.messages.control import UpdateMetadataRequest, UpdateMetadataResponse
 from barnabas_common.messages.topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from barnabas_common.runtime import Address, Service
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
 from barnabas_controller.store.store import Store
 from barnabas_simulator.campaign import state
-from barnabas_simulator.cluster import CLIENT_PORT, SimulatedCluster
+from barnabas_simulator.cluster import CLIENT_PORT, INTERNAL_PORT, SimulatedCluster
 from barnabas_simulator.loop import run
 
 TOPIC = "flights"
@@ -149,6 +150,86 @@ def test_a_topic_whose_znode_is_malformed_is_still_shown() -> None:
         await asyncio.sleep(5)
         cache = cluster.broker(story.away).metadata_cache
         assert story.shown() == 6 and cache.contains("other")
+
+    play(test)
+
+
+def test_a_coordinator_that_missed_it_removes_the_offsets_of_the_topic() -> None:
+    """A group of the next topic of that name began at an offset of the deleted one."""
+
+    async def test(story: Story) -> None:
+        cluster, committed = story.cluster, TopicPartition(TOPIC, 0)
+        names = [f"g{number}" for number in range(20)]
+        for name in names:
+            await story.admin.alter_group_offsets(name, {committed: 1000})
+        described = await story.admin.describe_groups(names)
+        group = next(n for n in names if described[n].coordinator == story.away)
+        cluster.cut(story.controller, story.away)
+        await story.admin.delete_topics([TOPIC])
+        assert await story.admin.list_group_offsets(group)
+        cluster.kill(story.controller)
+        async with asyncio.timeout(60):
+            while await story.admin.list_group_offsets(group):
+                await asyncio.sleep(1)
+
+    play(test)
+
+
+def test_a_late_message_that_does_not_know_the_topic_yet_removes_no_offsets() -> None:
+    """It came over a connection that was half open, and the topic was created meanwhile."""
+
+    async def test(story: Story) -> None:
+        cluster, committed = story.cluster, TopicPartition(TOPIC, 0)
+        names = [f"g{number}" for number in range(20)]
+        for name in names:
+            await story.admin.alter_group_offsets(name, {committed: 1000})
+        broker = cluster.broker(story.away)
+        epoch, cache = broker.replica_manager.highest_controller_epoch, broker.metadata_cache
+        alive = [*cache.endpoints("CLIENT"), *cache.endpoints("INTERNAL")]
+        late = UpdateMetadataRequest(story.controller, epoch, -1, [], alive, [], [], True)
+        late.other_topics = ["__consumer_offsets"]
+        channel = cluster.client_runtime("late").network.connect(
+            Address(cluster.host(story.away), INTERNAL_PORT), Service.CONTROL
+        )
+        answer = await channel.call(late, 5.0)
+        assert isinstance(answer, UpdateMetadataResponse) and not answer.error_code
+        await channel.close()
+        assert story.shown() == 0
+        await asyncio.sleep(10)
+        for name in names:
+            assert await story.admin.list_group_offsets(name), name
+
+    play(test)
+
+
+def test_the_controller_died_while_it_deleted_the_znodes() -> None:
+    """The partitions whose states are gone are forgotten like the others."""
+
+    async def test(story: Story) -> None:
+        cluster = story.cluster
+        cluster.cut(story.controller, story.away)
+        cluster.kill(story.controller)
+        await story.store.ensure(znodes.delete_topic_path(TOPIC))
+        for partition in range(3):
+            await story.store.remove(znodes.state_path(TopicPartition(TOPIC, partition)))
+        assert story.shown() == 6
+        await until(lambda: EventKind.TOPIC_DELETED in story.kinds())
+        await until(lambda: story.shown() == 0)
+
+    play(test)
+
+
+def test_a_topic_with_a_malformed_state_is_forgotten_when_it_is_deleted() -> None:
+    """A broker went on showing that partition, and the deletion was answered with a timeout."""
+
+    async def test(story: Story) -> None:
+        cluster = story.cluster
+        await story.store.put(znodes.state_path(TopicPartition(TOPIC, 0)), b"nonsense")
+        cluster.kill(story.controller)
+        await until(lambda: state.controller(cluster) not in (None, story.controller))
+        assert story.shown() == 6
+        await story.admin.delete_topics([TOPIC])
+        await until(lambda: story.shown() == 0)
 
     play(test)
 

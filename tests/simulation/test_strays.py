@@ -2,13 +2,71 @@
 
 import asyncio
 
+import pytest
+from barnabas import Admin, Producer
 from barnabas_common.errors.error_code import ErrorCode
-from barnabas_common.events import EventKind
+from barnabas_common.events import Event, EventKind
+from barnabas_common.topic_partition import TopicPartition
+from barnabas_simulator.campaign import state
+from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
 from tests.support.reassigning import TP as MOVING
 from tests.support.reassigning import MovingPartition
 from tests.support.replication_world import TP, ReplicationWorld
+
+
+@pytest.mark.parametrize("ran_on", [True, False], ids=["stood still", "was dead"])
+def test_a_topic_is_led_although_one_of_its_brokers_has_a_log_of_an_earlier_topic(
+    ran_on: bool,
+) -> None:
+    """That broker was away while the partition moved away from it and the topic was deleted. If it
+    has started since, it sets the log aside; otherwise its replica stays offline."""
+
+    async def scenario() -> None:
+        cluster = SimulatedCluster(brokers=4)
+        await cluster.start()
+        controller = state.controller(cluster)
+        away, *others = (b for b in cluster.broker_ids if b != controller)
+        assert controller is not None
+        runtime = cluster.client_runtime("admin")
+        async with Admin(cluster.bootstrap_of(others), runtime=runtime) as admin:
+            await admin.create_topic("flights", assignments={0: [away, *others]})
+            cluster.expire_session(away)
+            (cluster.pause if ran_on else cluster.kill)(away)
+            await admin.alter_partition_reassignments({("flights", 0): [controller, *others]})
+            async with asyncio.timeout(60):
+                while await admin.list_partition_reassignments():
+                    await asyncio.sleep(1)
+            await admin.delete_topics(["flights"])
+            (cluster.resume if ran_on else cluster.start_broker)(away)
+            async with asyncio.timeout(60):
+                while away not in state.registered(cluster):
+                    await asyncio.sleep(1)
+                while not ran_on and not strays_of(cluster):
+                    await asyncio.sleep(1)
+            for event in strays_of(cluster):
+                assert (event.broker_id, event.topic_partition) == (
+                    away,
+                    TopicPartition("flights", 0),
+                )
+                assert "its topic does not exist any more" in event.cause
+            await admin.create_topic("flights", assignments={0: [away, *others]})
+        runtime = cluster.client_runtime("producer")
+        async with Producer(cluster.bootstrap_of(others), runtime=runtime) as producer:
+            await producer.send_and_wait("flights", b"a", partition=0)
+        known = cluster.broker(others[0]).metadata_cache.partition("flights", 0)
+        assert known is not None
+        assert known.offline_replicas == ([away] if ran_on else [])
+        assert known.leader in others or not ran_on
+        if not ran_on:
+            assert "of topic id" in strays_of(cluster)[-1].cause
+
+    run(scenario())
+
+
+def strays_of(cluster: SimulatedCluster) -> list[Event]:
+    return [event for event in cluster.events() if event.kind is EventKind.REPLICA_STRAY]
 
 
 def strays(world: ReplicationWorld, broker_id: int) -> int:

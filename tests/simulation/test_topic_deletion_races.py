@@ -3,12 +3,15 @@
 import asyncio
 
 from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.messages.control import HeldRole, LeaderAndIsrResponse
 from barnabas_common.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignPartition,
 )
+from barnabas_common.runtime import Peer
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
+from barnabas_controller.store.znodes import ReplicaAssignment, TopicZnode
 
 from tests.support.control_world import ControlWorld, RecordingBroker, run_world
 
@@ -121,6 +124,64 @@ def test_a_request_for_a_topic_that_cannot_be_read_is_removed() -> None:
         for topic in (legal, illegal):
             await world.store.ensure(znodes.delete_topic_path(topic))
             await until_gone(world, znodes.delete_topic_path(topic))
+
+    run_world(test)
+
+
+def test_a_new_controller_does_not_delete_the_znodes_of_a_topic_that_it_cannot_read() -> None:
+    """The logs would stay, and the next topic of that name could not be led where they are."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(1, 2)
+        await world.create_topic("flights", {0: [2]})
+        await world.until_state(FLIGHTS, lambda state: state.leader == 2)
+        good = await world.store.get(TOPIC)
+        assert good is not None
+        await world.store.put(TOPIC, b"nonsense")
+        dead = world.kill(1)
+        await world.store.ensure(REQUEST)
+        await world.store.ensure(znodes.delete_topic_path("nowhere"))
+        world.zookeeper.expire(dead.session)
+        await world.until(lambda: world.controller() is world.brokers[2])
+        await until_gone(world, REQUEST)
+        await until_gone(world, znodes.delete_topic_path("nowhere"))
+        assert await world.store.exists(znodes.state_path(FLIGHTS)) is not None
+        await world.store.put(TOPIC, good[0])
+        await world.until(lambda: world.brokers[2].role(FLIGHTS) is not None)
+
+    run_world(test)
+
+
+def test_a_role_refused_for_the_topic_that_had_the_name_elects_no_leader_of_the_next() -> None:
+    """What a replica held of the deleted topic says nothing about the log of this one."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2)
+        await world.create_topic("flights", {0: [1, 2]})
+        await world.until(lambda: world.brokers[1].role(FLIGHTS) is not None)
+        arrived, released = asyncio.Event(), asyncio.Event()
+        record = world.brokers[1].handle
+
+        async def refuse(request: object, peer: Peer) -> object:
+            response = await record(request, peer)
+            if isinstance(response, LeaderAndIsrResponse) and not arrived.is_set():
+                arrived.set()
+                await released.wait()
+                response.held = [HeldRole(*FLIGHTS, leader_epoch=7, log_epoch=7)]
+            return response
+
+        world.brokers[1].handle = refuse  # type: ignore[method-assign]
+        await world.store.propagate_log_dir_event(1)
+        await arrived.wait()
+        await remove_by_hand(world, TOPIC)
+        await world.settle()
+        node = TopicZnode("another-id", {0: ReplicaAssignment((1, 2))})
+        await world.store.ensure(TOPIC, znodes.encode_topic(node))
+        await world.until_state(FLIGHTS, lambda state: state.leader == 1)
+        released.set()
+        await world.settle(5.0)
+        state = await world.state(FLIGHTS)
+        assert state is not None and (state.leader_epoch, state.isr) == (0, (1, 2))
 
     run_world(test)
 

@@ -12,14 +12,13 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.controller import Controller, ControllerSetup
 from barnabas_controller.reassignment.reassignment_znode import encode_reassignments
 from barnabas_controller.store import znodes
-from barnabas_controller.store.config_store import announce
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.store.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
 from barnabas_controller.zookeeper.session import Watch
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
-from tests.support.config_world import store_of
+from tests.support.config_world import announce, store_of
 from tests.support.control_world import ControlWorld, run_world
 
 FLIGHTS = TopicPartition("flights", 0)

@@ -7,7 +7,7 @@ from barnabas_broker.config import LogConfig
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.events import Event, EventKind
 from barnabas_common.topic_partition import TopicPartition
-from barnabas_controller.store.config_store import announce, entity_path
+from barnabas_controller.store.config_store import entity_path, notification
 from barnabas_controller.store.store import Store
 from barnabas_controller.store.znodes import encode_config
 from barnabas_simulator.cluster import SimulatedCluster
@@ -22,6 +22,12 @@ async def write_overrides(store: Store, entity: str, overrides: Mapping[str, str
     """Write an entity's znode and the notification, as Kafka's tools do."""
     await write_raw(store, entity, encode_config(overrides))
     await announce(store, entity)
+
+
+async def announce(store: Store, entity: str) -> None:
+    """Write the notification alone."""
+    note = notification(entity)
+    await store.session.create(note.path, note.data, sequential=True)
 
 
 async def write_raw(store: Store, entity: str, data: bytes) -> None:

@@ -88,6 +88,15 @@ def test_leader_minus_two_removes_the_topic() -> None:
     assert cache.topics() == ["b"]
 
 
+def test_a_late_deletion_removes_nothing_of_the_topic_that_has_the_name_now() -> None:
+    cache = MetadataCache()
+    cache.update(update(state("a", 0)))
+    late = update(replace(state("a", 0, leader=-2), topic_id="another"))
+    assert cache.deleted_by(late) == []
+    cache.update(late)
+    assert cache.contains("a")
+
+
 def test_waiting_ends_with_the_update_that_makes_it_true() -> None:
     async def scenario() -> tuple[bool, float]:
         cache = MetadataCache()

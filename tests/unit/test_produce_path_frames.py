@@ -87,7 +87,7 @@ async def leader_of_one_partition(directory: Path) -> BrokerParts:
         return True
 
     groups = GroupCoordinator(
-        CoordinatorContext(runtime, config, manager, cache, events, read_shape)
+        CoordinatorContext(runtime, config, manager, cache, events, read_shape, may_exist)
     )
     producer_ids = ProducerIdManager(1, lambda: None)
     topic = InternalTopic(TRANSACTION_STATE_TOPIC, cache, read_shape)

@@ -14,6 +14,9 @@ from barnabas_common.messages.control import (
 )
 from barnabas_common.messages.sentinels import LEADER_DURING_DELETE
 from barnabas_common.runtime import Address
+from barnabas_common.topic_partition import TopicPartition
+
+from barnabas_broker.replica.topic_identity import same_topic
 
 NO_CONTROLLER = -1
 
@@ -44,14 +47,10 @@ class MetadataCache:
         self._brokers = brokers
         self._suspects = {b.broker_id: b.broker_epoch for b in request.suspected_brokers}
         self._leaving = frozenset(self._suspects).union(request.shutting_down_brokers)
-        if request.names_all_topics:
-            named = {state.topic for state in request.partitions}
-            for topic in self._topics.keys() - named - {*request.other_topics}:
-                self._forget(topic)
+        for key in [*self.deleted_by(request), *self.missed_by(request)]:
+            self._remove(key)
         for state in request.partitions:
-            if state.leader == LEADER_DURING_DELETE:
-                self._remove(state)
-            else:
+            if state.leader != LEADER_DURING_DELETE:
                 if self._topic_ids.get(state.topic) != state.topic_id:
                     self._forget(state.topic)
                 self._topics.setdefault(state.topic, {})[state.partition] = state
@@ -60,11 +59,31 @@ class MetadataCache:
             self._updated.set_result(None)
         self._updated = None
 
-    def _remove(self, state: UpdateMetadataPartition) -> None:
-        partitions = self._topics.get(state.topic, {})
-        partitions.pop(state.partition, None)
+    def deleted_by(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
+        """The partitions that are being deleted, by a request that is not applied yet.
+
+        A request about a deleted topic may come late, when another topic has its name.
+        """
+        return [
+            TopicPartition(state.topic, state.partition)
+            for state in request.partitions
+            if state.leader == LEADER_DURING_DELETE
+            and same_topic(self._topic_ids.get(state.topic), state.topic_id)
+        ]
+
+    def missed_by(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
+        """The partitions of topics that do not exist by a request that names all, sorted."""
+        if not request.names_all_topics:
+            return []
+        named = {state.topic for state in request.partitions}.union(request.other_topics)
+        gone = sorted(self._topics.keys() - named)
+        return [TopicPartition(topic, p) for topic in gone for p in sorted(self._topics[topic])]
+
+    def _remove(self, key: TopicPartition) -> None:
+        partitions = self._topics.get(key.topic, {})
+        partitions.pop(key.partition, None)
         if not partitions:
-            self._forget(state.topic)
+            self._forget(key.topic)
 
     def _forget(self, topic: str) -> None:
         self._topics.pop(topic, None)

@@ -219,7 +219,7 @@ class ReplicaManager:
             return UpdateMetadataResponse(refusal, self._fence.controller_epoch)
         before = self._cache.alive()
         self._cache.update(request)
-        self._strays.note(request.partitions)
+        self._strays.note(request)
         self.follower_fetches.announce(request.live_brokers)
         self._fetchers.learn(request.live_brokers, self._context.config.inter_broker_listener)
         self._retry_lost_replicas(request)
@@ -295,7 +295,8 @@ class ReplicaManager:
 
     async def _look_for_strays(self) -> None:
         for key in self._strays.due():
-            await self.roles.leave(key, partial(self._strays.is_stray, key))
+            is_stray = partial(self._strays.is_stray, key)
+            await self.roles.leave(key, is_stray, self._strays.why(key))
 
     # ---- how the parts are made
 

@@ -390,8 +390,8 @@ class Roles:
             return False
         self._context.environment.events.record(
             EventKind.REQUEST_FENCED,
-            f"a StopReplica for topic id {item.topic_id} came late: the topic was deleted, and the"
-            f" log here is of topic id {log.topic_id}",
+            f"a StopReplica for topic id {item.topic_id} came, and the log here is of topic id"
+            f" {log.topic_id}, another topic of that name",
             key,
             error=ErrorCode.INCONSISTENT_TOPIC_ID.name,
             requested_topic_id=item.topic_id,
@@ -399,8 +399,8 @@ class Roles:
         )
         return True
 
-    async def leave(self, key: TopicPartition, is_stray: Callable[[], bool]) -> None:
-        """Give up the role of a partition that is assigned to other brokers; the log stays.
+    async def leave(self, key: TopicPartition, is_stray: Callable[[], bool], why: str) -> None:
+        """Give up the role of a partition that is not assigned to this broker; the log stays.
 
         `is_stray` is asked again here because the replica may have got a role, or may have been
         deleted, while this call waited.
@@ -416,8 +416,7 @@ class Roles:
             self._context.vanished.removed(key)
             self._context.environment.events.record(
                 EventKind.REPLICA_STRAY,
-                "the controller assigns it to others, and no StopReplica was received;"
-                " its log stays until an operator deletes it",
+                f"{why}; its log stays until an operator deletes it",
                 key,
                 leader_epoch=NO_EPOCH if partition is None else partition.leader_epoch,
             )

@@ -4,15 +4,16 @@ A reassignment does not wait for the brokers it leaves: a broker that was not ru
 or whose StopReplica was lost with the controller, keeps its replica. That replica would fetch from
 a leader that refuses it, or remain leader forever. Kafka detects strays only with a KRaft
 controller, whose first LeaderAndIsr is complete (KAFKA-15605). Here UpdateMetadata shows them,
-because it names the replicas of every partition.
+because it names the replicas of every partition. A log whose topic was deleted in the meantime, or
+is missing in a ZooKeeper that was restored from an older copy, is reported too.
 
 The log stays, as in Kafka: only an operator may delete what may still be needed.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from barnabas_common.messages.control import UpdateMetadataPartition
+from barnabas_common.messages.control import UpdateMetadataPartition, UpdateMetadataRequest
 from barnabas_common.messages.sentinels import LEADER_DURING_DELETE, NO_EPOCH
 from barnabas_common.topic_partition import TopicPartition
 
@@ -42,7 +43,7 @@ def is_assigned_elsewhere(
 
 
 class Strays:
-    """`note` takes the partitions of an UpdateMetadata; `due` returns strays after a grace time."""
+    """`note` takes each UpdateMetadata; `due` returns strays after a grace time."""
 
     def __init__(
         self,
@@ -58,23 +59,42 @@ class Strays:
         self._log_manager = log_manager
         self._now = now
         self._since: dict[TopicPartition, float] = {}
+        self._unnamed: frozenset[str] | None = None
 
-    def note(self, states: Iterable[UpdateMetadataPartition]) -> None:
-        """Take note of partitions; the metadata cache must have them already."""
-        for state in states:
-            key = TopicPartition(state.topic, state.partition)
+    def note(self, request: UpdateMetadataRequest) -> None:
+        """Take note of an update, which the metadata cache must have already."""
+        keys = [TopicPartition(state.topic, state.partition) for state in request.partitions]
+        if request.names_all_topics:
+            going = (s.topic for s in request.partitions if s.leader == LEADER_DURING_DELETE)
+            self._unnamed = frozenset(request.other_topics).union(going)
+            keys += [log.topic_partition for log in self._log_manager.logs()]
+        for key in dict.fromkeys(keys):
             if not self.is_stray(key):
                 self._since.pop(key, None)
             else:
                 self._since.setdefault(key, self._now())
 
     def is_stray(self, key: TopicPartition) -> bool:
-        """Whether this broker has a log of a partition that is assigned to other brokers."""
+        """Whether this broker has a log of a partition that is assigned to others, or is gone."""
+        if self._log_manager.get(key) is None:
+            return False
         partition = self._partitions.get(key)
+        if partition is None and self._is_gone(key.topic):
+            return True
         leader_epoch = NO_EPOCH if partition is None else partition.leader_epoch
-        return self._log_manager.get(key) is not None and is_assigned_elsewhere(
-            self._broker_id, self._cache.partition(*key), leader_epoch
-        )
+        states = self._cache.partition(*key)
+        return is_assigned_elsewhere(self._broker_id, states, leader_epoch)
+
+    def _is_gone(self, topic: str) -> bool:
+        """Whether the topic does not exist. Those of `_unnamed` have no states in the metadata."""
+        unnamed = self._unnamed
+        return unnamed is not None and topic not in unnamed and not self._cache.contains(topic)
+
+    def why(self, key: TopicPartition) -> str:
+        """What is wrong with a stray, for humans."""
+        if self._is_gone(key.topic):
+            return "its topic does not exist any more"
+        return "the controller assigns it to others, and no StopReplica was received"
 
     def due(self) -> list[TopicPartition]:
         """Return each stray once, until it has been assigned here again."""

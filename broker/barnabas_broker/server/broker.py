@@ -16,6 +16,7 @@ from barnabas_common.events import EventKind, EventLog
 from barnabas_common.messages.control import ControlledShutdownRequest, ControlledShutdownResponse
 from barnabas_common.runtime import Listen, Listener, Runtime, Service, TaskScope
 from barnabas_common.topic_name import TRANSACTION_STATE_TOPIC
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.config import ControllerConfig
 from barnabas_controller.store import znodes
 from barnabas_controller.zookeeper.session import Connect
@@ -255,7 +256,11 @@ class Broker:
             self.metadata_cache,
             self.events,
             self._read_shape,
+            self._may_exist,
         )
+
+    async def _may_exist(self, partition: TopicPartition) -> bool:
+        return await may_exist(partition, self.membership.store)
 
     async def _read_shape(self, topic: str) -> TopicShape | None:
         return await shape_of(topic, self.membership.store)
@@ -269,7 +274,7 @@ class Broker:
             self.events,
             self._producer_ids.generate,
             self._verifications.topic,
-            lambda partition: may_exist(partition, self.membership.store),
+            self._may_exist,
         )
 
     def _verification_channel(self) -> VerificationChannel:

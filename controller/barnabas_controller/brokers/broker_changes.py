@@ -31,7 +31,12 @@ SESSION_ENDED = "vanished: its ZooKeeper session ended without a controlled shut
 STILL_CONNECTED = (
     f"{SESSION_ENDED}, or its registration was deleted: its control stream is still open"
 )
-FAILED = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.CORRUPT_MESSAGE)
+# The answers to LeaderAndIsr by which a replica has failed, and what then is said of its broker.
+FAILED = {
+    ErrorCode.KAFKA_STORAGE_ERROR: "a log directory of broker {} failed",
+    ErrorCode.CORRUPT_MESSAGE: "the log of broker {} is damaged",
+    ErrorCode.INCONSISTENT_TOPIC_ID: "broker {} has a log of another topic of that name",
+}
 STOPPED = "stopped after a controlled shutdown"
 
 
@@ -231,10 +236,12 @@ class BrokerChanges:
         """Record which replicas have failed and which are available again.
 
         KAFKA_STORAGE_ERROR means that the replica's log directory failed, CORRUPT_MESSAGE that its
-        log is damaged, NONE that the replica works. An answer about an earlier topic of the same
-        name is ignored, and so is an answer of an earlier incarnation of the broker. A failure
-        under an earlier leader epoch is ignored too: the broker has been sent the newer epoch
-        since, and may have opened the log for it.
+        log is damaged, INCONSISTENT_TOPIC_ID that a log of a deleted topic is in its place: the
+        broker was away when the partition moved from it, or the topic was deleted. NONE means that
+        the replica works. An answer about an earlier topic of the same name is ignored, and so is
+        an answer of an earlier incarnation of the broker. A failure under an earlier leader epoch
+        is ignored too: the broker has been sent the newer epoch since, and may have opened the log
+        for it.
         """
         broker = self._context.brokers.get(broker_id)
         if broker is None or broker.epoch != request.broker_epoch:
@@ -242,8 +249,7 @@ class BrokerChanges:
         topic_ids = {state.topic: state.topic_id for state in request.partitions}
         epochs = {TopicPartition(s.topic, s.partition): s.leader_epoch for s in request.partitions}
         failed = self._context.failed_replicas.setdefault(broker_id, {})
-        lost: list[Replica] = []
-        damaged: list[Replica] = []
+        lost: dict[ErrorCode, list[Replica]] = {code: [] for code in FAILED}
         found: list[Replica] = []
         for answer in response.partitions:
             partition = TopicPartition(answer.topic, answer.partition)
@@ -252,16 +258,15 @@ class BrokerChanges:
             current = self._context.leadership.get(partition)
             is_late = current is not None and epochs[partition] < current.leader_epoch
             if answer.error_code in FAILED and partition not in failed and not is_late:
-                is_damaged = answer.error_code == ErrorCode.CORRUPT_MESSAGE
-                (damaged if is_damaged else lost).append(Replica(partition, broker_id))
-                failed[partition] = is_damaged
+                code = ErrorCode(answer.error_code)
+                lost[code].append(Replica(partition, broker_id))
+                failed[partition] = code is not ErrorCode.KAFKA_STORAGE_ERROR
             elif answer.error_code == ErrorCode.NONE and partition in failed:
                 found.append(Replica(partition, broker_id))
                 del failed[partition]
-        if lost:
-            await self._on_replicas_offline(lost, f"a log directory of broker {broker_id} failed")
-        if damaged:
-            await self._on_replicas_offline(damaged, f"the log of broker {broker_id} is damaged")
+        for code, replicas in lost.items():
+            if replicas:
+                await self._on_replicas_offline(replicas, FAILED[code].format(broker_id))
         if found:
             cause = f"replicas on broker {broker_id} are available again"
             await self._replicas.change(found, ReplicaState.ONLINE, cause)

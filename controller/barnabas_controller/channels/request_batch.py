@@ -24,7 +24,7 @@ from barnabas_common.messages.sentinels import (
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.state.context import ControllerContext
-from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import NOT_CREATED, LeaderAndIsr
 from barnabas_controller.store.znodes import Broker
 
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
@@ -104,6 +104,8 @@ class RequestBatch:
         A receiver forgets the other topics: it may have missed their deletion.
         """
         self.update_metadata(broker_ids, self._context.leadership)
+        deleting = filter(self._context.is_being_deleted, self._context.assignments)
+        self.update_metadata(broker_ids, self._context.partitions(deleting))
         self._names_all_topics = True
 
     def stop_replica(
@@ -151,10 +153,11 @@ class RequestBatch:
 
     def _metadata_requests(self) -> Iterator[tuple[Broker, ControlRequest]]:
         context = self._context
+        # A partition of a topic being deleted may have no state any more, or a malformed one.
         partitions = [
-            self._metadata_partition(partition, context.leadership[partition])
+            self._metadata_partition(partition, context.leadership.get(partition, NOT_CREATED))
             for partition in self._metadata
-            if partition in context.leadership
+            if partition in context.leadership or context.is_being_deleted(partition.topic)
         ]
         endpoints = [
             endpoint
@@ -182,7 +185,8 @@ class RequestBatch:
     def _other_topics(self) -> list[str]:
         """The topics of which no partition has a known leadership, sorted."""
         context = self._context
-        named = {partition.topic for partition in context.leadership}
+        deleting = filter(context.is_being_deleted, context.assignments)
+        named = {*deleting, *(partition.topic for partition in context.leadership)}
         return sorted({*context.assignments, *context.unreadable_topics} - named)
 
     def _metadata_partition(

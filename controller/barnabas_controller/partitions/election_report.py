@@ -10,8 +10,6 @@ from barnabas_controller.election.decision import Refused
 from barnabas_controller.state.context import ControllerContext
 from barnabas_controller.store.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
 
-NOT_CREATED = LeaderAndIsr(NO_LEADER, -1, (), -1)
-
 
 def passed_over(
     assignment: Sequence[int], leader: int, isr: Collection[int], offline: Mapping[int, str]
@@ -46,7 +44,7 @@ def _why_offline(context: ControllerContext, broker_id: int) -> str:
         return "is shutting down"
     if context.is_suspected(broker_id):
         return "is suspected to be dead"
-    return "has lost the log directory of this partition"
+    return "cannot use its log of this partition"
 
 
 def report_decision(

@@ -5,14 +5,20 @@ election. If a replica holds a newer leader epoch, its partition gets a state wi
 """
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
-from barnabas_common.messages.control import HeldRole, LeaderAndIsrResponse
+from barnabas_common.messages.control import (
+    HeldRole,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+)
 from barnabas_common.runtime import Message
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.election.decision import Decision, Elected
 from barnabas_controller.eligibility.raised_epoch import elect_above, is_outdated
@@ -37,7 +43,7 @@ class EpochRefusals:
         self._held = self._context.held_roles
         self._epoch_behind = False
 
-    def on_response(self, broker_id: int, response: Message) -> None:
+    def on_response(self, broker_id: int, request: ControlRequest, response: Message) -> None:
         """Enqueue the work if the response is a refusal; called with every response."""
         own = self._term.fenced.epoch.number
         if (
@@ -48,15 +54,23 @@ class EpochRefusals:
             self._epoch_behind = True
             error = ControllerEpochBehind(broker_id, response.controller_epoch, own)
             self._term.enqueue("the controller epoch is behind", partial(_raise, error))
-        if isinstance(response, LeaderAndIsrResponse) and response.held:
+        refused = response.held if isinstance(response, LeaderAndIsrResponse) else []
+        if refused and isinstance(request, LeaderAndIsrRequest):
             name = f"roles refused by broker {broker_id}"
-            self._term.enqueue(name, partial(self._on_refused, broker_id, response.held))
+            topic_ids = {state.topic: state.topic_id for state in request.partitions}
+            self._term.enqueue(name, partial(self._on_refused, broker_id, topic_ids, refused))
 
-    async def _on_refused(self, broker_id: int, refused: list[HeldRole]) -> None:
+    async def _on_refused(
+        self, broker_id: int, topic_ids: Mapping[str, str], refused: list[HeldRole]
+    ) -> None:
+        """`topic_ids` are those of the request. What a replica of another topic holds says nothing
+        about the topic that has the name now."""
         settled = []
         for held in refused:
             partition = TopicPartition(held.topic, held.partition)
             state = self._context.leadership.get(partition)
+            if topic_ids.get(held.topic, "") != self._context.topic_ids.get(held.topic, ""):
+                continue
             if state is None or held.leader_epoch < state.leader_epoch:
                 continue  # the refusal is late: a newer state has been sent since
             waits = partition in self._held

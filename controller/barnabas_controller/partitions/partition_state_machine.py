@@ -25,14 +25,10 @@ from barnabas_controller.eligibility.elections import (
     eligible_preferred,
     handle_unclean_shutdown,
 )
-from barnabas_controller.partitions.election_report import (
-    NOT_CREATED,
-    report_decision,
-    report_refusal,
-)
+from barnabas_controller.partitions.election_report import report_decision, report_refusal
 from barnabas_controller.partitions.leadership import Decide, change_leadership
 from barnabas_controller.state.states import PARTITION_PREVIOUS, PartitionState, legal
-from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import NOT_CREATED, LeaderAndIsr
 
 logger = logging.getLogger(__name__)
 

@@ -34,7 +34,8 @@ class ControllerContext:
     suspected broker keeps only the leaderships that no other broker can take.
 
     `failed_replicas` has, for each broker, the partitions that it cannot use because their log
-    directory failed or their log is damaged; the value says whether the log is damaged.
+    directory failed, or their log is damaged or another topic's; the value is False if the
+    directory failed.
     `invalid_states` says why a partition's state znode is invalid. `unreadable_topics` exist, and
     their own znodes are malformed.
 

@@ -1,12 +1,13 @@
 """The configuration overrides under `/config`: reads and changes them, and notifies all brokers.
 
 An entity has overrides: `topics/<name>`, `brokers/<id>`, or `brokers/<default>` for all brokers. A
-change writes the entity's znode and then a notification, a sequential znode under
-`/config/changes`. The notification only names the entity, whose znode the brokers re-read. So a
-late or repeated notification does no harm.
+change writes the entity's znode and a notification, a sequential znode under `/config/changes`. The
+notification only names the entity, whose znode the brokers re-read. So a late or repeated
+notification does no harm.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from barnabas_common.errors import InvalidTopicError
 from barnabas_common.topic_name import validate_topic_name
@@ -16,7 +17,18 @@ from barnabas_controller.store.store import Store
 from barnabas_controller.store.znode_json import JsonReader, encode
 from barnabas_controller.store.znodes import CONFIG_CHANGES, decode_config, encode_config
 from barnabas_controller.zookeeper.requests import until_answered
-from barnabas_controller.zookeeper.session import BadVersion, Stat, Watch
+from barnabas_controller.zookeeper.session import (
+    BadVersion,
+    Create,
+    NodeExists,
+    NoNode,
+    Operation,
+    RolledBack,
+    SetData,
+    Stat,
+    Watch,
+    ZooKeeperError,
+)
 
 BROKER_DEFAULT = "brokers/<default>"
 EXPIRATION_MS = 15 * 60 * 1000
@@ -55,30 +67,32 @@ async def change_overrides(
     In Kafka the last write replaces all others. Here a write expects the version that was read, and
     after a conflict `edit` is called again, so that two changes of different keys both stay. Raises
     MalformedZnode and what `edit` raises; then nothing is written.
+
+    Both znodes are written in one transaction. (In two in Kafka: a broker that died between them
+    would leave a change that the others do not know until their next session.)
     """
+    path = entity_path(entity)
     while True:
         present, stat = await _read(store, entity)
-        if await _replace(store, entity_path(entity), encode_config(edit(present)), stat):
-            break
-    await announce(store, entity)
+        data = encode_config(edit(present))
+        write = Create(path, data) if stat is None else SetData(path, data, stat.version)
+        operations: list[Operation] = [write, notification(entity)]
+        results = await until_answered(partial(store.session.multi, operations))
+        errors = [r for r in results if isinstance(r, ZooKeeperError)]
+        failure = next((e for e in errors if not isinstance(e, RolledBack)), None)
+        if failure is None:
+            return
+        if isinstance(failure, NoNode):  # the entity's znode, or one above, was deleted
+            await store.ensure(CONFIG_CHANGES)
+            await store.ensure(path.rpartition("/")[0])
+        elif not isinstance(failure, BadVersion | NodeExists):  # not a conflict, or a lost answer
+            raise failure
 
 
-async def _replace(store: Store, path: str, data: bytes, stat: Stat | None) -> bool:
-    """Write if the znode is as it was read; False if not, perhaps after a lost answer."""
-    if stat is None:
-        return await store.ensure(path, data)
-    try:
-        await until_answered(lambda: store.session.set(path, data, stat.version))
-    except BadVersion:
-        return False
-    return True
-
-
-async def announce(store: Store, entity: str) -> None:
-    """Make every broker re-read the entity; a second notification does no harm."""
+def notification(entity: str) -> Create:
+    """Makes every broker re-read the entity."""
     data = encode({"version": 2, "entity_path": entity})
-    prefix = f"{CONFIG_CHANGES}/config_change_"
-    await until_answered(lambda: store.session.create(prefix, data, sequential=True))
+    return Create(f"{CONFIG_CHANGES}/config_change_", data, sequential=True)
 
 
 def decode_notification(path: str, data: bytes) -> str:

@@ -58,3 +58,7 @@ class LeaderAndIsr:
             other.isr,
             other.recovery_state,
         )
+
+
+# Stands for the state of a partition that has none.
+NOT_CREATED = LeaderAndIsr(NO_LEADER, -1, (), -1)

@@ -48,7 +48,11 @@ class TopicDeletionManager:
             await self._refuse(to_delete)
             return
         context = self._context
-        for topic in to_delete:
+        known = [topic for topic in to_delete if topic in context.assignments]
+        if len(known) < len(to_delete):
+            # The others have no replicas to delete, as far as the controller could read them.
+            self._term.enqueue("unknown topics are to be deleted", self._on_topic_deletion)
+        for topic in known:
             context.topics_to_delete[topic] = None
             if context.is_being_reassigned(topic) or any(
                 not context.is_online(r.broker_id, r.partition)

@@ -439,8 +439,8 @@ class KazooSession:
         for operation in operations:
             path = self._full(operation.path)
             match operation:
-                case Create():
-                    transaction.create(path, operation.data, ephemeral=operation.ephemeral)
+                case Create(_, data, ephemeral, sequential):
+                    transaction.create(path, data, None, ephemeral, sequential)
                 case Delete():
                     transaction.delete(path, operation.version)
                 case SetData():

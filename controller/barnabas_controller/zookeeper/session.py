@@ -119,9 +119,12 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Create:
+    """`sequential`: ZooKeeper appends ten digits to the path."""
+
     path: str
     data: bytes = b""
     ephemeral: bool = False
+    sequential: bool = False
 
 
 @dataclass(frozen=True)

@@ -81,9 +81,7 @@ class Tree:
     def create_sequential(self, operation: Create, owner: int, now_ms: int) -> str:
         """Create with ZooKeeper's ten digits appended to the path."""
         self._begin()
-        number = self.node(parent_of(operation.path)).created_children
-        path = f"{operation.path}{number:010d}"
-        return self._create(Create(path, operation.data, operation.ephemeral), owner, now_ms)
+        return self._create_sequential(operation, owner, now_ms)
 
     def multi(
         self, operations: Sequence[Operation], owner: int, now_ms: int
@@ -116,6 +114,8 @@ class Tree:
 
     def _do(self, operation: Operation, owner: int, now_ms: int) -> OperationResult:
         match operation:
+            case Create(sequential=True):
+                return self._create_sequential(operation, owner, now_ms)
             case Create():
                 return self._create(operation, owner, now_ms)
             case Delete():
@@ -126,6 +126,11 @@ class Tree:
             case Check():
                 _expect(self.node(operation.path), operation.path, operation.version)
                 return None
+
+    def _create_sequential(self, operation: Create, owner: int, now_ms: int) -> str:
+        number = self.node(parent_of(operation.path)).created_children
+        path = f"{operation.path}{number:010d}"
+        return self._create(Create(path, operation.data, operation.ephemeral), owner, now_ms)
 
     def _create(self, operation: Create, owner: int, now_ms: int) -> str:
         path = operation.path

@@ -1,8 +1,9 @@
 """The group coordinator of one broker: its parts, and the requests of members."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypeVar
 
 from barnabas_common.errors.error_code import ErrorCode
@@ -53,7 +54,11 @@ _TOPIC_DELETED = "the topic was deleted"
 
 @dataclass(frozen=True)
 class CoordinatorContext:
-    """The surroundings of a coordinator. `read_shape` reads the znode of an internal topic."""
+    """The surroundings of a coordinator.
+
+    `read_shape` reads the znode of an internal topic. `may_exist` asks ZooKeeper about a partition
+    that is not in the metadata; also True without an answer.
+    """
 
     runtime: Runtime
     config: Config
@@ -61,6 +66,7 @@ class CoordinatorContext:
     metadata_cache: MetadataCache
     events: EventLog
     read_shape: ReadShape
+    may_exist: Callable[[TopicPartition], Awaitable[bool]]
 
 
 class GroupCoordinator:
@@ -166,12 +172,26 @@ class GroupCoordinator:
     def _forgotten(self, group: Group) -> None:
         self._rebalances.forget(group, ErrorCode.NOT_COORDINATOR)
 
-    def metadata_updated(self, deleted: list[TopicPartition]) -> None:
-        """Offsets of `deleted` topics are removed in the background."""
+    def metadata_updated(
+        self, deleted: list[TopicPartition], missed: Sequence[TopicPartition] = ()
+    ) -> None:
+        """Offsets of `deleted` topics are removed in the background.
+
+        So are those of the topics that the controller does not know any more, whose deletion this
+        broker has `missed`, if ZooKeeper does not have them: its message may be late.
+        """
         self._groups.learn_soon()
         self._groups.partitions_deleted(deleted)
         if deleted and self._groups.is_active:
             self._spawn(self.offsets.partitions_deleted(deleted, _TOPIC_DELETED))
+        if missed:
+            self._spawn(self._remove_missed(missed))
+
+    async def _remove_missed(self, missed: Sequence[TopicPartition]) -> None:
+        for _, found in groupby(missed, key=lambda partition: partition.topic):
+            partitions = list(found)
+            if not await self._context.may_exist(partitions[0]):
+                self.metadata_updated(partitions)
 
     def _spawn(self, removal: Coroutine[Any, Any, object]) -> None:
         self._tasks.spawn(removal, "offsets of deleted topics")
