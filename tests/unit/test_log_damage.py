@@ -172,7 +172,7 @@ def test_damage_that_a_start_meets_while_it_reads_the_producers_is_kept_for_the_
     assert (again.log_end_offset, again.producers.transactions.first_unstable_offset) == (3, 2)
 
 
-def _in_segments() -> tuple[LogWorld, list[str]]:
+def _in_segments(log_start_offset: int = 0) -> tuple[LogWorld, list[str]]:
     """Return a log of three segments with five batches each, and the names of their logs."""
     world = LogWorld()
     log = world.open()
@@ -180,6 +180,7 @@ def _in_segments() -> tuple[LogWorld, list[str]]:
         if number and number % 5 == 0:
             log.roll()
         world.append(log, b"value %d" % number)
+    log.maybe_increment_log_start_offset(log_start_offset)
     world.reopen_clean(log).close()
     return world, [f"{FOLDER}/{base:020}.log" for base in (0, 5, 10)]
 
@@ -212,6 +213,8 @@ def test_gaps_of_compaction_and_what_was_deleted_are_not_missing() -> None:
     assert not world.open(CLOSED).misses_batches
     world.disk.write_file(segments[1], b"")
     assert not world.open(replace(CLOSED, clean_offset=10)).misses_batches
+    world, segments = _in_segments(log_start_offset=10)
+    world.disk.write_file(segments[1], b"")
     assert not world.open(replace(CLOSED, log_start_offset=10)).misses_batches
     world, segments = _in_segments()
     world.disk.rename(segments[0], segments[0] + ".deleted")  # and then the process died

@@ -127,6 +127,7 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     if not checkpoint.is_clean:  # the files found must survive a power loss
         folder.disk.sync_directory(folder.path)
     epochs, damaged = _read_epochs(folder)
+    checkpoint = _without_contradicted_start(folder, epochs, checkpoint)
     if epochs is None:  # all batches are read for their epochs
         epochs = LeaderEpochCache()
         clean_offset = None if checkpoint.clean_offset is None else checkpoint.gaps_below
@@ -174,6 +175,24 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     if checkpoint.is_complete and without_log is not None and without_log < log_start_offset:
         missing = DamagedBatch(without_log, f"what comes before {log_start_offset} is missing")
     return LoadedLog(segments, epochs, log_start_offset, recovery_point, cut, damaged, missing)
+
+
+def _without_contradicted_start(
+    folder: LogFolder, epochs: LeaderEpochCache | None, checkpoint: LogCheckpoint
+) -> LogCheckpoint:
+    """The first epoch starts where the log does, or above, and is written first: where nothing was
+    lost, a log start above it is a wrong number, and would delete records."""
+    first = epochs.entries[0].start_offset if epochs is not None else checkpoint.log_start_offset
+    if not (checkpoint.is_complete and checkpoint.log_start_offset > first):
+        return checkpoint
+    logger.error(
+        "%s: its log start offset %d in the checkpoint is above the start of its first epoch, %d,"
+        " which is used",
+        folder.topic_partition,
+        checkpoint.log_start_offset,
+        first,
+    )
+    return replace(checkpoint, log_start_offset=first)
 
 
 def _without_wrong_start(
