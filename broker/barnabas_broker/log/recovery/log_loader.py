@@ -127,7 +127,8 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     if not checkpoint.is_clean:  # the files found must survive a power loss
         folder.disk.sync_directory(folder.path)
     epochs, damaged = _read_epochs(folder)
-    checkpoint = _without_contradicted_start(folder, epochs, checkpoint)
+    first_epoch = None if epochs is None else epochs.entries[0].start_offset
+    checkpoint = _without_contradicted_start(folder, first_epoch, checkpoint)
     if epochs is None:  # all batches are read for their epochs
         epochs = LeaderEpochCache()
         clean_offset = None if checkpoint.clean_offset is None else checkpoint.gaps_below
@@ -171,28 +172,46 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     recovery_point = min(checkpoint.recovery_point, log_end_offset)
     if checkpoint.is_clean:
         recovery_point = log_end_offset
-    missing = first_missing(segments, log_start_offset, checkpoint.gaps_below)
-    if checkpoint.is_complete and without_log is not None and without_log < log_start_offset:
-        missing = DamagedBatch(without_log, f"what comes before {log_start_offset} is missing")
+    begins = (without_log, first_epoch)
+    missing = _missing(segments, log_start_offset, checkpoint, *begins)
     return LoadedLog(segments, epochs, log_start_offset, recovery_point, cut, damaged, missing)
 
 
+def _missing(
+    segments: Sequence[Segment],
+    log_start_offset: int,
+    checkpoint: LogCheckpoint,
+    without_log: int | None,
+    first_epoch: int | None,
+) -> DamagedBatch | None:
+    """The first batches that are missing. A log that was closed begins where its first epoch does,
+    or before."""
+    begins = [without_log] if checkpoint.is_complete else []
+    if checkpoint.is_clean and checkpoint.is_unbroken:
+        begins.append(first_epoch)
+    lost = [one for one in begins if one is not None and one < log_start_offset]
+    if lost:
+        return DamagedBatch(min(lost), f"what comes before {log_start_offset} is missing")
+    return first_missing(segments, log_start_offset, checkpoint.gaps_below)
+
+
 def _without_contradicted_start(
-    folder: LogFolder, epochs: LeaderEpochCache | None, checkpoint: LogCheckpoint
+    folder: LogFolder, first_epoch: int | None, checkpoint: LogCheckpoint
 ) -> LogCheckpoint:
     """The first epoch starts where the log does, or above, and is written first: where nothing was
     lost, a log start above it is a wrong number, and would delete records."""
-    first = epochs.entries[0].start_offset if epochs is not None else checkpoint.log_start_offset
-    if not (checkpoint.is_complete and checkpoint.log_start_offset > first):
+    if first_epoch is None or not checkpoint.is_complete:
+        return checkpoint
+    if checkpoint.log_start_offset <= first_epoch:
         return checkpoint
     logger.error(
         "%s: its log start offset %d in the checkpoint is above the start of its first epoch, %d,"
         " which is used",
         folder.topic_partition,
         checkpoint.log_start_offset,
-        first,
+        first_epoch,
     )
-    return replace(checkpoint, log_start_offset=first)
+    return replace(checkpoint, log_start_offset=first_epoch)
 
 
 def _without_wrong_start(
