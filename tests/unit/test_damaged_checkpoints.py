@@ -76,6 +76,25 @@ async def test_damaged_epochs_are_read_from_the_batches_again(damage: str) -> No
     assert world.disk.read_file(path) == before
 
 
+@pytest.mark.parametrize("content", [b"0\n1\n3 2\n", b"0\n1\n2 0\n", b"0\n2\n2 0\n3 2\n"])
+async def test_so_are_epochs_from_before_the_last_one(content: bytes) -> None:
+    world = await _world()
+    path = f"/data/{EPOCHS}"
+    before = world.disk.read_file(path)
+    world.disk.write_file(path, content)
+    manager = await world.start()
+    log = manager.get(TopicPartition("t", 0))
+    assert log is not None
+    assert log.damaged_epochs.endswith("the batch at offset 3 has epoch 4")
+    assert [tuple(entry) for entry in log.leader_epochs.entries] == [(3, 2), (4, 3)]
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (2, 5, 5)
+    manager = await world.restart(manager)
+    again = manager.get(TopicPartition("t", 0))
+    assert again is not None and not again.damaged_epochs
+    await manager.stop()
+    assert world.disk.read_file(path) == before
+
+
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_log_start_above_the_end_removes_nothing_where_nothing_was_lost(is_clean: bool) -> None:
     world = LogWorld()

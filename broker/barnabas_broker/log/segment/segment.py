@@ -16,6 +16,7 @@ from barnabas_broker.log.index.time_index import NO_TIMESTAMP, TimestampOffset
 from barnabas_broker.log.segment.batch_scan import PLACE_SIZE, cut_to_whole_batches, headers
 from barnabas_broker.log.segment.lookup import (
     end_below,
+    entry_for,
     has_time,
     is_largest_time,
     locate,
@@ -230,6 +231,14 @@ class Segment(SegmentFiles):
     def end_below(self, offset: int) -> int | None:
         """Where the last batch ends that is entirely below `offset`; None if there is none."""
         return end_below(self.log, self.offset_index, offset)
+
+    def last_batch(self) -> BatchHeader | None:
+        """The header of the last batch; None without one. Raises CorruptBatch."""
+        last = None
+        start = entry_for(self.log, self.offset_index, self.next_offset).position
+        for _, header in headers(self.log, start, self.size):
+            last = header
+        return last
 
     def read(
         self, position: int, offset: int, max_bytes: int, end_offset: int, min_one: bool
