@@ -421,6 +421,7 @@ async def test_a_full_disk_at_any_step_leaves_a_sound_log(
         await killed(world, manager)
     else:
         assert world.failures == [("/data", errno.ENOSPC)]
+        await manager.stop()
         manager.unlock_directories()
     again = await reopened(world)
     assert set(expected) <= set(records_in(again))
