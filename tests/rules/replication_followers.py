@@ -55,7 +55,7 @@ EPOCH_CACHE = Section(
         ),
         opposite(
             "The file is Kafka's; durable before",
-            "log/recovery/log_loader.py",
+            "log/recovery/stored_epochs.py",
             "        return None, str(error)\n",
             "        return LeaderEpochCache(), str(error)\n",
             "unit/test_damaged_checkpoints.py::test_damaged_epochs_are_read_from_the_batches_again",
@@ -317,10 +317,17 @@ BAD_INPUT = Section(
         ),
         opposite(
             "A damaged `leader-epoch-checkpoint`",
-            "log/recovery/log_loader.py",
+            "log/recovery/stored_epochs.py",
             "        return None, str(error)\n",
             '        return None, ""\n',
             "unit/test_damaged_checkpoints.py::test_damaged_epochs_are_read_from_the_batches_again",
+        ),
+        opposite(
+            "After a clean stop, a valid `leader-epoch-checkpoint`",
+            "log/recovery/log_loader.py",
+            "    if fault:\n",
+            "    if False:\n",
+            "unit/test_damaged_checkpoints.py::test_so_are_epochs_from_before_the_last_one",
         ),
         opposite(
             "A flush fails",

@@ -76,6 +76,25 @@ async def test_damaged_epochs_are_read_from_the_batches_again(damage: str) -> No
     assert world.disk.read_file(path) == before
 
 
+@pytest.mark.parametrize("content", [b"0\n1\n3 2\n", b"0\n1\n2 0\n", b"0\n2\n2 0\n3 2\n"])
+async def test_so_are_epochs_from_before_the_last_one(content: bytes) -> None:
+    world = await _world()
+    path = f"/data/{EPOCHS}"
+    before = world.disk.read_file(path)
+    world.disk.write_file(path, content)
+    manager = await world.start()
+    log = manager.get(TopicPartition("t", 0))
+    assert log is not None
+    assert log.damaged_epochs.endswith("the batch at offset 3 has epoch 4")
+    assert [tuple(entry) for entry in log.leader_epochs.entries] == [(3, 2), (4, 3)]
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (2, 5, 5)
+    manager = await world.restart(manager)
+    again = manager.get(TopicPartition("t", 0))
+    assert again is not None and not again.damaged_epochs
+    await manager.stop()
+    assert world.disk.read_file(path) == before
+
+
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_log_start_above_the_end_removes_nothing_where_nothing_was_lost(is_clean: bool) -> None:
     world = LogWorld()
@@ -87,3 +106,31 @@ def test_a_log_start_above_the_end_removes_nothing_where_nothing_was_lost(is_cle
     again = world.open(LogCheckpoint(5, 5_000, 5, is_clean, is_unbroken=True))
     assert (again.log_start_offset, again.log_end_offset) == (0, 5)
     assert len(read_all(again)) == again.size_bytes > 0
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("wrong", [3, 4, 5])
+async def test_a_log_start_that_is_too_high_hides_no_record(wrong: int, is_killed: bool) -> None:
+    """A changed digit makes another valid number; the leader epochs say where the log starts."""
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    append(log, b"a", b"b", b"c", epoch=3)
+    append(log, b"d", b"e", epoch=4)
+    log.maybe_increment_log_start_offset(2)
+    if is_killed:
+        await manager.write_history(1)
+        await manager.checkpoint_all_offsets()
+        await manager.checkpoint_high_watermarks()
+        await manager.flush(log)
+        world.disk.crash(keep_unflushed=True)
+    else:
+        await manager.stop()
+        manager.unlock_directories()
+    path = "/data/log-start-offset-checkpoint"
+    assert world.text(path) == "0\n1\nt 0 2\n"
+    world.disk.write_file(path, b"0\n1\nt 0 %d\n" % wrong)
+    again = (await world.start()).get(TopicPartition("t", 0))
+    assert again is not None
+    assert (again.log_start_offset, again.log_end_offset) == (2, 5)
+    assert [tuple(entry) for entry in again.leader_epochs.entries] == [(3, 2), (4, 3)]

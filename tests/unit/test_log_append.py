@@ -205,6 +205,17 @@ def test_a_follower_refuses_what_is_corrupt_or_out_of_order() -> None:
     assert follower.log_end_offset == 0
 
 
+@pytest.mark.parametrize("epochs", [(1, 3, 2), (1, 2, 4), (1, 2, -2)])
+def test_a_follower_refuses_epochs_that_cannot_be_the_leaders(epochs: tuple[int, ...]) -> None:
+    data, follower = bytearray(read_all(leaders_log())), LogWorld().open()
+    for (position, _), epoch in zip(batches(bytes(data)), epochs, strict=True):
+        data[position + 12 : position + 16] = epoch.to_bytes(4, "big", signed=True)
+    with pytest.raises(CorruptMessageError, match=f"has leader epoch {epochs[2]}"):
+        follower.append_as_follower(bytes(data), leader_epoch=3)
+    assert follower.log_end_offset == 0
+    follower.append_as_follower(bytes(data))  # without a comparison of epochs
+
+
 def test_a_follower_rolls_in_the_middle_of_what_it_got() -> None:
     leader = LogWorld().open()
     for number in range(20):

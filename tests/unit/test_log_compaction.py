@@ -131,6 +131,20 @@ async def test_a_tombstone_goes_in_two_phases(world: ManagerWorld) -> None:
     assert [key for _, key, _ in records_in(log)] == [b"b", b"c", b"d"]
 
 
+async def test_tombstones_stay_forever_with_the_longest_retention(world: ManagerWorld) -> None:
+    manager, log = await opened(world, delete_retention_ms=str(2**63 - 1))
+    put(log, (b"a", b"1"), (b"b", b"1"))
+    put(log, (b"a", None), timestamp=NOW + 5)
+    seal(log)
+    await compact(manager, log, world.passes)
+    world.clock.now_ms += 1000 * DAY
+    put(log, (b"c", b"1"))
+    seal(log)
+    await compact(manager, log, world.passes)
+    assert records_in(log) == [(1, b"b", b"1"), (2, b"a", None), (3, b"c", b"1")]
+    assert [record.timestamp for record in read_batch(log.read(2, 1, 3))] == [NOW + 5]
+
+
 async def test_the_active_segment_and_recent_records_stay(world: ManagerWorld) -> None:
     manager, log = await opened(world, min_compaction_lag_ms="1000")
     put(log, (b"a", b"1"), timestamp=NOW - 5000)

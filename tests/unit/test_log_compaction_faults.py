@@ -1,6 +1,7 @@
 """Compaction with damaged files, full disks and logs that change under a pass."""
 
 import asyncio
+import errno
 from typing import Any
 
 import pytest
@@ -390,3 +391,39 @@ async def test_the_cleaner_runs_by_itself(world: ManagerWorld) -> None:
             await asyncio.sleep(0.001)
     assert world.clock.now_ms == NOW
     await manager.stop()
+
+
+@pytest.mark.parametrize("what", ["rename", "sync_directory"])
+@pytest.mark.parametrize("number", range(1, 17))
+async def test_a_full_disk_at_any_step_leaves_a_sound_log(
+    world: ManagerWorld, monkeypatch: pytest.MonkeyPatch, what: str, number: int
+) -> None:
+    """Either the directory is out of use, or the log is as if there had been no pass."""
+    manager, log = await opened(world)
+    expected, real, calls = newest(records_in(log)), getattr(world.disk, what), iter(range(1, 100))
+
+    def full(*args: object, **kwargs: object) -> None:
+        if next(calls) == number:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        real(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.disk, what, full)
+        await manager.cleaner.clean(log)
+    if not log.is_failed:
+        for offset in range(3):
+            put(log, (b"%d" % offset, b"new"))
+        seal(log)
+        await manager.cleaner.clean(log)
+        log.truncate_to(10)
+        put(log, (b"after", b"the truncation"))
+        expected = records_in(log)
+        await killed(world, manager)
+    else:
+        assert world.failures == [("/data", errno.ENOSPC)]
+        await manager.stop()
+        manager.unlock_directories()
+    again = await reopened(world)
+    assert set(expected) <= set(records_in(again))
+    if not log.is_failed:
+        assert records_in(again) == expected

@@ -11,7 +11,7 @@ from barnabas_broker.replica.damaged_replicas import first_damage
 from barnabas_common.record.batch import batches
 
 from tests.support.log_transactions import Writer
-from tests.support.log_world import FOLDER, LogWorld, read_all
+from tests.support.log_world import FOLDER, NOW, LogWorld, read_all
 
 SEGMENT = f"{FOLDER}/{0:020}.log"
 
@@ -172,7 +172,7 @@ def test_damage_that_a_start_meets_while_it_reads_the_producers_is_kept_for_the_
     assert (again.log_end_offset, again.producers.transactions.first_unstable_offset) == (3, 2)
 
 
-def _in_segments() -> tuple[LogWorld, list[str]]:
+def _in_segments(log_start_offset: int = 0) -> tuple[LogWorld, list[str]]:
     """Return a log of three segments with five batches each, and the names of their logs."""
     world = LogWorld()
     log = world.open()
@@ -180,6 +180,7 @@ def _in_segments() -> tuple[LogWorld, list[str]]:
         if number and number % 5 == 0:
             log.roll()
         world.append(log, b"value %d" % number)
+    log.maybe_increment_log_start_offset(log_start_offset)
     world.reopen_clean(log).close()
     return world, [f"{FOLDER}/{base:020}.log" for base in (0, 5, 10)]
 
@@ -212,8 +213,35 @@ def test_gaps_of_compaction_and_what_was_deleted_are_not_missing() -> None:
     assert not world.open(CLOSED).misses_batches
     world.disk.write_file(segments[1], b"")
     assert not world.open(replace(CLOSED, clean_offset=10)).misses_batches
+    world, segments = _in_segments(log_start_offset=10)
+    world.disk.write_file(segments[1], b"")
     assert not world.open(replace(CLOSED, log_start_offset=10)).misses_batches
     world, segments = _in_segments()
     world.disk.rename(segments[0], segments[0] + ".deleted")  # and then the process died
     log = world.open(KILLED)
     assert not log.misses_batches and log.log_start_offset == 5
+
+
+def test_first_segments_of_which_no_file_is_left_are_missing_after_a_clean_stop() -> None:
+    stopped = replace(CLOSED, is_unbroken=True)
+    world, _ = _in_segments()
+    for name in world.names():
+        if name.startswith(f"{0:020}"):
+            world.disk.remove(f"{FOLDER}/{name}")
+    log = world.open(stopped)
+    assert log.damaged_at_start is not None and log.misses_batches
+    assert (log.damaged_at_start.offset, log.log_start_offset, log.log_end_offset) == (0, 5, 15)
+    world.reopen_clean(log).close()
+    assert not world.open(stopped).misses_batches, "it is the log now"
+
+
+@pytest.mark.parametrize("is_emptied", [True, False])
+def test_what_retention_deleted_before_a_clean_stop_is_not(is_emptied: bool) -> None:
+    world, _ = _in_segments()
+    log = world.open(CLOSED, retention_bytes=0 if is_emptied else 200)
+    log.update_high_watermark(15)
+    assert log.delete_old_segments(NOW) == (3 if is_emptied else 2)
+    log.flush()
+    log.close()
+    again = world.open(replace(CLOSED, is_unbroken=True))
+    assert (again.log_start_offset, again.misses_batches) == (15 if is_emptied else 10, False)

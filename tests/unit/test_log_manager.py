@@ -285,6 +285,48 @@ async def test_what_is_no_partition_is_left_alone(caplog: pytest.LogCaptureFixtu
     await manager.stop()
 
 
+@pytest.mark.parametrize("number", [0, 1])
+async def test_a_directory_whose_identity_cannot_be_read_has_failed_at_the_start(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = ManagerWorld({"log.dirs": "/a,/b"})
+    manager = await world.start()
+    for partition in range(2):
+        append(await world.open(manager, "t", partition), b"x")
+    await manager.stop()
+    manager.unlock_directories()
+    read, failed = world.disk.read_file, ["/a", "/b"][number]
+
+    def failing(path: str) -> bytes:
+        if path == f"{failed}/meta.properties":
+            raise disk_error(errno.EIO, path)
+        return read(path)
+
+    monkeypatch.setattr(world.disk, "read_file", failing)
+    manager = await world.start()
+    assert manager.live_log_dirs() == [["/b", "/a"][number]]
+    (log,) = manager.logs()
+    assert log.log_end_offset == 1
+    with pytest.raises(KafkaStorageError, match="may be in a data directory that has failed"):
+        await manager.get_or_create(TopicPartition("t", number), None, log.config, is_new=False)
+    await manager.stop()
+
+
+async def test_a_broker_without_a_directory_that_can_be_read_does_not_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = ManagerWorld()
+    await (await world.start()).stop()
+
+    def failing(path: str) -> bytes:
+        raise disk_error(errno.EIO, path)
+
+    monkeypatch.setattr(world.disk, "read_file", failing)
+    manager = world.manager()
+    with pytest.raises(OSError, match="/data/meta.properties"):
+        manager.check_identity("cluster-a")
+
+
 async def test_a_failed_directory_takes_its_logs_and_no_others() -> None:
     world = ManagerWorld({"log.dirs": "/a,/b"})
     manager = await world.start()

@@ -28,12 +28,13 @@ def run(scenario: Callable[[ManagerWorld], Coroutine[Any, Any, None]], **setting
 class _LoopClock:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self.start_ms = NOW
 
     def monotonic(self) -> float:
         return self._loop.time()
 
     def wall_ms(self) -> int:
-        return NOW + int(self._loop.time() * 1000)
+        return self.start_ms + int(self._loop.time() * 1000)
 
 
 async def stopped(manager: LogManager) -> None:
@@ -113,6 +114,23 @@ def test_flush_ms_bounds_the_age_of_what_is_not_flushed(by_topic: bool) -> None:
         await stopped(manager)
 
     run(scenario, **({} if by_topic else {"log_flush_interval_ms": "500"}))
+
+
+def test_a_clock_that_is_set_back_puts_off_no_flush() -> None:
+    async def scenario(world: ManagerWorld) -> None:
+        manager = await world.start()
+        log = await world.open(manager, flush_ms="500")
+        append(log, b"a")
+        assert isinstance(world.clock, _LoopClock)
+        world.clock.start_ms -= 3_600_000
+        await asyncio.sleep(1.1)
+        assert log.recovery_point == 1
+        append(log, b"b")
+        await asyncio.sleep(1.1)
+        assert log.recovery_point == 2
+        await stopped(manager)
+
+    run(scenario)
 
 
 def test_new_partitions_do_not_put_off_the_flushes_of_others() -> None:

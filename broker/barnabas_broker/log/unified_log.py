@@ -150,18 +150,18 @@ class UnifiedLog(ReadableLog):
         first_offset = known.first_of_all(first_offset)
         return Appended(first_offset, last_offset, now_ms if append_time else NO_TIMESTAMP)
 
-    def append_as_follower(self, records: Buffer) -> None:
-        """Append the leader's batches with their offsets, epochs and timestamps.
+    def append_as_follower(self, records: Buffer, leader_epoch: int | None = None) -> None:
+        """Append the batches of the leader of this epoch with their offsets, epochs and timestamps.
 
         If the batches do not fit into one segment, the log rolls between them.
 
         Raises:
-            CorruptMessageError: bad checksums or offsets; nothing was appended.
+            CorruptMessageError: bad checksums, offsets or epochs; nothing was appended.
             UnexpectedAppendOffset: the first offset is below the end of this log.
             KafkaStorageError: the disk failed; the first batches may have been appended.
         """
         self._guard.check_usable()
-        batches = check_replicated(records, self.log_end_offset)
+        batches = check_replicated(records, self.log_end_offset, leader_epoch)
         now_ms = self._context.clock.wall_ms()
         room = self.config.segment_bytes - self._local.segments.active.size
         any_rolled = False

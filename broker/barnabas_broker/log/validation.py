@@ -32,6 +32,7 @@ from barnabas_common.record.recompress import recompress
 
 from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.log.append_origin import AppendOrigin
+from barnabas_broker.log.epochs.batch_epochs import check_epochs
 from barnabas_broker.log.errors import UnexpectedAppendOffset
 from barnabas_broker.log.record_validation import MAX_UNPACKED_SIZE, Unpacking, validate_records
 
@@ -93,11 +94,15 @@ def check_produced(
     return checked
 
 
-def check_replicated(records: Buffer, log_end_offset: int) -> list[CheckedBatch]:
+def check_replicated(
+    records: Buffer, log_end_offset: int, leader_epoch: int | None = None
+) -> list[CheckedBatch]:
     """Check a leader's batches, which are appended unchanged; an incomplete last one is left out.
 
     Raises:
         CorruptMessageError: a bad checksum or length, offsets that do not rise, or no whole batch.
+            With `leader_epoch`, the leader's own, also epochs that go down or above it: a log with
+            a wrong one could not be compared with its leader's.
         UnexpectedAppendOffset: the first offset is below the end of the log.
     """
     view = memoryview(records)
@@ -111,6 +116,8 @@ def check_replicated(records: Buffer, log_end_offset: int) -> list[CheckedBatch]
             checked.append(CheckedBatch(header, view[position : position + header.size]))
             expected = header.next_offset
         else:
+            if leader_epoch is not None:
+                check_epochs((batch.header for batch in checked), leader_epoch)
             if len(view) and not checked:  # else the same fetch would be repeated forever
                 raise CorruptBatch(f"{len(view)} bytes that are not one whole batch")
             return checked

@@ -21,6 +21,7 @@ from barnabas_controller.store import znodes
 from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.session import SessionExpired
 
+from barnabas_broker.log.manager.log_directory import before_its_logs
 from barnabas_broker.log.manager.log_manager import LogManager
 
 logger = logging.getLogger(__name__)
@@ -82,7 +83,10 @@ class LogDirStamps:
     def _read(self) -> dict[str, int]:
         """The stamp of each directory that was used before, by its path."""
         usable = [one for one in self._log_manager.directories if one.failure is None]
-        found = {directory.path: directory.read_stamp() for directory in usable}
+        found: dict[str, int | None] = {}
+        for directory in usable:
+            with before_its_logs(directory):
+                found[directory.path] = directory.read_stamp()
         return {path: stamp for path, stamp in found.items() if stamp is not None}
 
     async def _registered(self, store: Store) -> int | None:

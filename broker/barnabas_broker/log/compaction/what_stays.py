@@ -15,6 +15,7 @@ from typing import Any
 
 from barnabas_common.record.batch import BatchHeader
 
+from barnabas_broker.config.key import MAX_LONG
 from barnabas_broker.log.compaction.offset_map import OffsetMap
 from barnabas_broker.log.compaction.transactions import LastBatch, is_last_of_producer
 
@@ -44,7 +45,8 @@ class PassRules:
 
     @property
     def new_delete_horizon_ms(self) -> int:
-        return self.now_ms + self.delete_retention_ms
+        """It is an int64; with the longest `delete.retention.ms` tombstones stay forever."""
+        return min(self.now_ms + self.delete_retention_ms, MAX_LONG)
 
     def horizon_has_passed(self, header: BatchHeader) -> bool:
         """Whether the tombstones or the marker of this batch may go."""

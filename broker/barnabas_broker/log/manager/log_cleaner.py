@@ -316,8 +316,11 @@ class LogCleaner:
             work.replaced(group)
             await self._off_loop(work, replacement.put_aside)
         except BaseException as error:
-            has_failed = isinstance(error, OSError) and not is_out_of_descriptors(error)
-            if not has_failed and not log.is_failed:
+            if isinstance(error, OSError) and not is_out_of_descriptors(error):
+                # Also on a full disk: files have other names already, and the next start would put
+                # the new segment in the place of what was written since.
+                self._logs.directory_failed(self._directory_of(log), error)
+            if not log.is_failed:
                 with suppress(KafkaError):
                     log.end_replacement(replacement)
             elif not replacement.is_in_use:  # the next start settles what is left on the disk

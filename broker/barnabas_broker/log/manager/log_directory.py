@@ -16,7 +16,7 @@ Called by the log manager. I/O errors are OSError.
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from barnabas_common.topic_partition import TopicPartition
@@ -212,19 +212,26 @@ def _parse_properties(data: bytes) -> Mapping[str, str]:
     return properties
 
 
-def lock_all(directories: Iterable[LogDirectory]) -> None:
-    """Lock every directory; one that cannot be used has failed.
+@contextlib.contextmanager
+def before_its_logs(directory: LogDirectory) -> Iterator[None]:
+    """Read or write a directory before its logs are opened; one that cannot be used has failed.
 
-    Raises DirectoryLockedError, and OSError if no file descriptor is left.
+    Raises OSError if no file descriptor is left.
     """
+    try:
+        yield
+    except OSError as error:
+        if is_out_of_descriptors(error):
+            raise
+        logger.error("data directory %s cannot be used: %s", directory.path, error)
+        directory.failure = error
+
+
+def lock_all(directories: Iterable[LogDirectory]) -> None:
+    """Lock every directory. Raises DirectoryLockedError, and as `before_its_logs`."""
     for directory in directories:
-        try:
+        with before_its_logs(directory):
             directory.lock()
-        except OSError as error:
-            if is_out_of_descriptors(error):
-                raise
-            logger.error("data directory %s cannot be used: %s", directory.path, error)
-            directory.failure = error
 
 
 def check_any_live(directories: Sequence[LogDirectory]) -> None:
@@ -237,13 +244,17 @@ def check_any_live(directories: Sequence[LogDirectory]) -> None:
 def check_identities(directories: Sequence[LogDirectory], cluster_id: str, broker_id: int) -> None:
     """Compare each directory's `meta.properties` with this cluster and broker, or write it.
 
-    Raises:
-        InconsistentDirectoryError: a directory belongs to another; nothing was written.
+    Raises as `before_its_logs`, and InconsistentDirectoryError if a directory belongs to another;
+    nothing was written.
     """
-    known = [directory.check_identity(cluster_id, broker_id) for directory in directories]
-    for directory, is_known in zip(directories, known, strict=True):
+    known = {}
+    for directory in directories:
+        with before_its_logs(directory):
+            known[directory] = directory.check_identity(cluster_id, broker_id)
+    for directory, is_known in known.items():
         if not is_known:
-            directory.write_identity(cluster_id, broker_id)
+            with before_its_logs(directory):
+                directory.write_identity(cluster_id, broker_id)
 
 
 def with_folder(name: TopicPartition, directories: Iterable[LogDirectory]) -> LogDirectory | None:

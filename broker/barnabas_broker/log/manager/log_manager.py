@@ -113,8 +113,10 @@ class LogManager:
 
         Raises:
             InconsistentDirectoryError: a directory belongs to another; nothing was written.
+            OSError: none of them can be used.
         """
         check_identities(self._live_log_dirs(), cluster_id, self._config[keys.BROKER_ID])
+        self._check_any_live_log_dir()
 
     def history(self) -> LogHistory:
         """Since when nothing was lost here; known after `start`.

@@ -118,6 +118,8 @@ class PeriodicLogTasks:
         now_ms = self._clock.wall_ms()
         for log in self._logs.logs():
             waited = now_ms - log.last_flush_ms
-            is_late = waited >= log.config.flush_ms and log.recovery_point < log.log_end_offset
+            # The clock may have been set back since: how long it has waited is unknown then.
+            is_over = waited >= log.config.flush_ms or waited < 0
+            is_late = is_over and log.recovery_point < log.log_end_offset
             if is_late or log.is_flush_due:  # the latter if the flush of an append has failed
                 await self._background.flush(log)

@@ -22,13 +22,12 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.disk.disk import Disk
-from barnabas_broker.log.checkpoint.checkpoint_file import decode_epochs
-from barnabas_broker.log.epochs import leader_epoch_file
 from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
-from barnabas_broker.log.errors import DamagedLogError, MalformedCheckpoint
+from barnabas_broker.log.errors import DamagedLogError
 from barnabas_broker.log.index import offset_index, time_index, transaction_index
 from barnabas_broker.log.recovery.compaction_files import settle_compaction
 from barnabas_broker.log.recovery.missing_batches import first_missing, first_without_log
+from barnabas_broker.log.recovery.stored_epochs import fault_of, forget_epochs, read_epochs
 from barnabas_broker.log.segment.batch_scan import DamagedBatch, TornBatch, verified_batches
 from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET
 from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
@@ -121,12 +120,26 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     Raises:
         DamagedLogError: it would lose committed records; nothing was removed.
     """
+    loaded = _load(folder, checkpoint)
+    fault = fault_of(loaded.epochs, loaded.segments) if checkpoint.is_clean else ""
+    if fault:
+        for segment in loaded.segments:
+            segment.close()
+        forget_epochs(folder.disk, folder.path)
+        loaded = _load(folder, checkpoint)
+        loaded.damaged_epochs = fault
+    return loaded
+
+
+def _load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     without_log = first_without_log(folder.disk.list(folder.path))
     _clear_leftovers(folder)
     settle_compaction(folder.disk, folder.path, folder.topic_partition)
     if not checkpoint.is_clean:  # the files found must survive a power loss
         folder.disk.sync_directory(folder.path)
-    epochs, damaged = _read_epochs(folder)
+    epochs, damaged = read_epochs(folder.disk, folder.path)
+    first_epoch = None if epochs is None else epochs.entries[0].start_offset
+    checkpoint = _without_contradicted_start(folder, first_epoch, checkpoint)
     if epochs is None:  # all batches are read for their epochs
         epochs = LeaderEpochCache()
         clean_offset = None if checkpoint.clean_offset is None else checkpoint.gaps_below
@@ -170,10 +183,46 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     recovery_point = min(checkpoint.recovery_point, log_end_offset)
     if checkpoint.is_clean:
         recovery_point = log_end_offset
-    missing = first_missing(segments, log_start_offset, checkpoint.gaps_below)
-    if checkpoint.is_complete and without_log is not None and without_log < log_start_offset:
-        missing = DamagedBatch(without_log, f"what comes before {log_start_offset} is missing")
+    begins = (without_log, first_epoch)
+    missing = _missing(segments, log_start_offset, checkpoint, *begins)
     return LoadedLog(segments, epochs, log_start_offset, recovery_point, cut, damaged, missing)
+
+
+def _missing(
+    segments: Sequence[Segment],
+    log_start_offset: int,
+    checkpoint: LogCheckpoint,
+    without_log: int | None,
+    first_epoch: int | None,
+) -> DamagedBatch | None:
+    """The first batches that are missing. A log that was closed begins where its first epoch does,
+    or before."""
+    begins = [without_log] if checkpoint.is_complete else []
+    if checkpoint.is_clean and checkpoint.is_unbroken:
+        begins.append(first_epoch)
+    lost = [one for one in begins if one is not None and one < log_start_offset]
+    if lost:
+        return DamagedBatch(min(lost), f"what comes before {log_start_offset} is missing")
+    return first_missing(segments, log_start_offset, checkpoint.gaps_below)
+
+
+def _without_contradicted_start(
+    folder: LogFolder, first_epoch: int | None, checkpoint: LogCheckpoint
+) -> LogCheckpoint:
+    """The first epoch starts where the log does, or above, and is written first: where nothing was
+    lost, a log start above it is a wrong number, and would delete records."""
+    if first_epoch is None or not checkpoint.is_complete:
+        return checkpoint
+    if checkpoint.log_start_offset <= first_epoch:
+        return checkpoint
+    logger.error(
+        "%s: its log start offset %d in the checkpoint is above the start of its first epoch, %d,"
+        " which is used",
+        folder.topic_partition,
+        checkpoint.log_start_offset,
+        first_epoch,
+    )
+    return replace(checkpoint, log_start_offset=first_epoch)
 
 
 def _without_wrong_start(
@@ -395,18 +444,3 @@ def segment_bases(folder: LogFolder) -> list[int]:
         if name.endswith(LOG_SUFFIX)
     )
     return sorted(int(stem) for stem in stems if stem.isdigit() and len(stem) == _BASE_DIGITS)
-
-
-def _read_epochs(folder: LogFolder) -> tuple[LeaderEpochCache | None, str]:
-    """The epochs, None if the file is missing, empty or damaged; and what is wrong with it.
-
-    A log without batches has no epochs either, and costs nothing to read.
-    """
-    path = f"{folder.path}/{leader_epoch_file.NAME}"
-    if not folder.disk.exists(path):
-        return None, ""
-    try:
-        entries = decode_epochs(folder.disk.read_file(path))
-    except MalformedCheckpoint as error:
-        return None, str(error)
-    return LeaderEpochCache(entries) if entries else None, ""

@@ -4,10 +4,17 @@ Offsets in headers have no checksum, and entries of indexes have none either. Bo
 their neighbours here.
 """
 
-from barnabas_common.record.batch import HEADER_SIZE, BatchHeader, CorruptBatch, parse_header
+from barnabas_common.record.batch import (
+    HEADER_SIZE,
+    BatchHeader,
+    CorruptBatch,
+    check_crc,
+    parse_header,
+)
 
 from barnabas_broker.disk.disk import File
 from barnabas_broker.log.index.offset_index import OffsetIndex, OffsetPosition
+from barnabas_broker.log.index.time_index import TimestampOffset
 from barnabas_broker.log.segment.batch_scan import headers
 
 
@@ -60,6 +67,34 @@ def entry_for(file: File, index: OffsetIndex, offset: int) -> OffsetPosition:
     except CorruptBatch:
         is_there = False
     return entry if is_there else start
+
+
+def has_time(file: File, index: OffsetIndex, entry: TimestampOffset) -> bool:
+    """Whether an entry of a time index is right: the batch that holds its offset has its timestamp.
+
+    Raises CorruptBatch for a batch that is damaged.
+    """
+    found = locate(file, index, entry.offset)
+    return found is not None and _is_of(entry, found[1])
+
+
+def _is_of(entry: TimestampOffset, header: BatchHeader) -> bool:
+    return header.base_offset <= entry.offset and header.max_timestamp == entry.timestamp
+
+
+def is_largest_time(file: File, index: OffsetIndex, entry: TimestampOffset) -> bool:
+    """Whether the last entry of a time index has the largest timestamp: no batch says otherwise.
+    Asked are the one that it names, and those behind the last entry of the offset index.
+
+    Raises CorruptBatch for a batch that is damaged.
+    """
+    found = locate(file, index, entry.offset)
+    contradicting = [] if found is None or _is_of(entry, found[1]) else [found]
+    last = headers(file, entry_for(file, index, index.last_entry().offset).position, file.size())
+    contradicting += [one for one in last if one[1].max_timestamp > entry.timestamp]
+    for position, header in contradicting:
+        check_crc(file.read(position, header.size), 0, header)
+    return not contradicting
 
 
 def end_below(file: File, index: OffsetIndex, offset: int) -> int | None:

@@ -14,7 +14,14 @@ from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.disk.disk import Buffer, Disk
 from barnabas_broker.log.index.time_index import NO_TIMESTAMP, TimestampOffset
 from barnabas_broker.log.segment.batch_scan import PLACE_SIZE, cut_to_whole_batches, headers
-from barnabas_broker.log.segment.lookup import end_below, locate, start_of
+from barnabas_broker.log.segment.lookup import (
+    end_below,
+    entry_for,
+    has_time,
+    is_largest_time,
+    locate,
+    start_of,
+)
 from barnabas_broker.log.segment.roll import ActiveSegment
 from barnabas_broker.log.segment.segment_files import SegmentFiles
 
@@ -77,10 +84,19 @@ class Segment(SegmentFiles):
             valid = 0 < self.offset_index.last_entry().position < self.size
         if valid:
             self.largest = self.time_index.last_entry()
-        return valid and (len(self.time_index) > 0 or not self._begins_with_timestamp())
+        return valid and self._has_right_times()
+
+    def _has_right_times(self) -> bool:
+        """Retention and lookups by time rely on `largest`. The time index has an entry if there is
+        a timestamp: one is added when the segment is sealed or closed."""
+        if not len(self.time_index):
+            return not self._begins_with_timestamp()
+        try:
+            return is_largest_time(self.log, self.offset_index, self.largest)
+        except CorruptBatch:  # damage of the log is found where the batch is read
+            return True
 
     def _begins_with_timestamp(self) -> bool:
-        """Then the time index has an entry: one is added when the segment is sealed or closed."""
         try:
             return self.first_timestamp() >= 0
         except CorruptBatch:
@@ -203,9 +219,26 @@ class Segment(SegmentFiles):
         """Position and header of the batch that holds `offset`, or of the next one, or None."""
         return locate(self.log, self.offset_index, offset)
 
+    def older_than(self, timestamp_ms: int) -> int:
+        """An offset of this segment below which all records have earlier timestamps."""
+        entry = self.time_index.lookup(timestamp_ms - 1)
+        if entry.timestamp != NO_TIMESTAMP:
+            with suppress(CorruptBatch):
+                if has_time(self.log, self.offset_index, entry):
+                    return entry.offset
+        return self.base_offset
+
     def end_below(self, offset: int) -> int | None:
         """Where the last batch ends that is entirely below `offset`; None if there is none."""
         return end_below(self.log, self.offset_index, offset)
+
+    def last_batch(self) -> BatchHeader | None:
+        """The header of the last batch; None without one. Raises CorruptBatch."""
+        last = None
+        start = entry_for(self.log, self.offset_index, self.next_offset).position
+        for _, header in headers(self.log, start, self.size):
+            last = header
+        return last
 
     def read(
         self, position: int, offset: int, max_bytes: int, end_offset: int, min_one: bool

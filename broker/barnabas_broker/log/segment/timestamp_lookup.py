@@ -28,7 +28,7 @@ def first_at_or_after(
     for segment in segments:
         if segment.largest.timestamp < timestamp_ms:
             continue
-        start = max(segment.time_index.lookup(timestamp_ms).offset, log_start_offset)
+        start = max(segment.older_than(timestamp_ms), log_start_offset)
         for position, header in _headers_from(segment, start):
             if header.max_timestamp < timestamp_ms:
                 continue

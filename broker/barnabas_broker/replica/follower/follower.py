@@ -100,7 +100,7 @@ class Follower:
             if base_offset < log.log_end_offset:
                 log.truncate_fully_and_start_at(base_offset)
         try:
-            log.append_as_follower(records)
+            log.append_as_follower(records, self._policy.highest_epoch(self.leader_epoch))
         finally:  # also if it fails: the first batches may have been appended
             self.position = self._next_position()
 

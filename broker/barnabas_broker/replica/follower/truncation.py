@@ -78,6 +78,11 @@ class TruncationPolicy:
             return high_watermark
         return log_end_offset
 
+    def highest_epoch(self, leader_epoch: int) -> int | None:
+        """The highest leader epoch that a batch of the leader's may have; None if logs may diverge,
+        and with them the order of their epochs."""
+        return None if self.by_high_watermark else leader_epoch
+
     def must_ask(self, latest_epoch: int | None) -> bool:
         """Whether to ask the leader for the end of the latest epoch before anything is fetched."""
         return self.asks_before_fetching and not self.by_high_watermark and latest_epoch is not None

@@ -4,6 +4,7 @@ from barnabas_common.errors import CorruptMessageError, KafkaError
 from barnabas_common.messages.fetch import FetchedPartition
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.log.epochs.batch_epochs import first_wrong_epoch
 from barnabas_broker.replica.damaged_replicas import DamagedReplicas, first_damage
 from barnabas_broker.replica.leader.leadership import Leadership
 from barnabas_broker.replica.partition.partitions import Partitions
@@ -21,8 +22,8 @@ def read_records(
 ) -> bytes:
     """Whole batches from `offset` on, all of them below `end`; see `UnifiedLog.read`.
 
-    Checks the checksums of the first `checked` batches, of all if it is None. Raises the error that
-    `damaged` has for the reader if the log is damaged.
+    Checks the checksums of the first `checked` batches; if it is None, those of all, and their
+    epochs. Raises the error that `damaged` has for the reader if the log is damaged.
     """
     try:
         records = leadership.log.read(offset, limit, end, at_least_one)
@@ -30,6 +31,8 @@ def read_records(
         raise damaged.found(leadership, offset, error.message) from error
     must_look = checked != 0 or (at_least_one and not records)
     damage = first_damage(records, offset, at_least_one, checked) if must_look else None
+    if damage is None and checked is None:
+        damage = first_wrong_epoch(records, leadership.epoch, leadership.log.leader_epochs)
     if damage is not None:
         raise damaged.found(leadership, *damage)
     return records

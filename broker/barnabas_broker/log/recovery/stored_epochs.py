@@ -1,0 +1,59 @@
+"""What a start takes from a log's `leader-epoch-checkpoint`, and how it notices that it is wrong.
+
+Epochs that are not used are read from the batches. I/O errors are OSError.
+"""
+
+from collections.abc import Sequence
+
+from barnabas_common.record.batch import CorruptBatch
+
+from barnabas_broker.disk.disk import Disk
+from barnabas_broker.log.checkpoint.checkpoint_file import decode_epochs
+from barnabas_broker.log.epochs import leader_epoch_file
+from barnabas_broker.log.epochs.leader_epoch_cache import UNDEFINED, LeaderEpochCache
+from barnabas_broker.log.errors import MalformedCheckpoint
+from barnabas_broker.log.segment.segment import Segment
+
+_FAR = 1000
+"""Epochs rise one by one. A batch whose epoch is so much higher has a changed bit in it."""
+
+
+def read_epochs(disk: Disk, directory: str) -> tuple[LeaderEpochCache | None, str]:
+    """The epochs, None if the file is missing, empty or damaged; and what is wrong with it.
+
+    A log without batches has no epochs either, and costs nothing to read.
+    """
+    path = f"{directory}/{leader_epoch_file.NAME}"
+    if not disk.exists(path):
+        return None, ""
+    try:
+        entries = decode_epochs(disk.read_file(path))
+    except MalformedCheckpoint as error:
+        return None, str(error)
+    return LeaderEpochCache(entries) if entries else None, ""
+
+
+def forget_epochs(disk: Disk, directory: str) -> None:
+    """Empty the file, so that this start reads the batches, and also the next one if this dies."""
+    disk.write_file(f"{directory}/{leader_epoch_file.NAME}", b"")
+
+
+def fault_of(epochs: LeaderEpochCache, segments: Sequence[Segment]) -> str:
+    """What is wrong with the epochs of a log that was closed; empty if nothing is.
+
+    A file from before the last epoch began is valid. But the last batch is of an epoch that it does
+    not know.
+    """
+    latest = epochs.latest_epoch()
+    known = UNDEFINED if latest is None else latest
+    written = next((one for one in reversed(segments) if one.size), None)
+    try:
+        last = written.last_batch() if written is not None else None
+    except CorruptBatch:
+        return ""  # found where the batch is read
+    if last is None or not known < last.partition_leader_epoch <= known + _FAR:
+        return ""
+    return (
+        f"the last epoch in it is {known}, and the batch at offset {last.base_offset} has epoch"
+        f" {last.partition_leader_epoch}"
+    )
