@@ -78,10 +78,10 @@ class InTransactions(Client):
     async def prepare_transaction(self) -> PreparedTransaction | None:
         """Send everything, and leave the outcome open (KIP-939).
 
-        No timeout and no `close` ends the transaction from now on: `Admin.complete_transaction`
-        does, or `commit_transaction` and `abort_transaction` of this producer. None if nothing was
-        written. Raises the error of a record that was not delivered. The producer needs
-        `enable_two_phase_commit`.
+        Once this has returned, no timeout and no `close` ends the transaction:
+        `Admin.complete_transaction` does, or `commit_transaction` and `abort_transaction` of this
+        producer. Until then `close` aborts it. None if nothing was written. Raises the error of a
+        record that was not delivered. The producer needs `enable_two_phase_commit`.
         """
         transactions = await self._started_transactions("prepare_transaction")
         if not self._config.enable_two_phase_commit:
@@ -136,8 +136,7 @@ class InTransactions(Client):
         """End the transaction, or the producer, after an error that is about to be raised."""
         self._check_home()
         assert self.transactions is not None
-        state = self.transactions.state
-        if state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR) and not self._closed:
+        if self.transactions.is_undecided and not self._closed:
             try:
                 await self.abort_transaction()
             except BarnabasError as failure:

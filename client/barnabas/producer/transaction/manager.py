@@ -184,9 +184,17 @@ class TransactionManager:
         return self.prepared
 
     @property
+    def is_undecided(self) -> bool:
+        """Whether a transaction is open that nobody else can end: nothing is decided, and the
+        application has not learned that it is prepared."""
+        if self.state is State.PREPARED:
+            return self._operations.is_open(_PREPARE)
+        return self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
+
+    @property
     def prepared(self) -> PreparedTransaction | None:
-        """The transaction that is prepared, if one is."""
-        if self.state is not State.PREPARED or not self._started:
+        """The transaction that is prepared, if one is, and the application may know of it."""
+        if self.state is not State.PREPARED or not self._started or self.is_undecided:
             return None
         return PreparedTransaction(self._requests.transactional_id, *self._current)
 
@@ -200,7 +208,7 @@ class TransactionManager:
 
     async def abort(self) -> None:
         """Drop what is not sent, wait for what is in flight, then abort."""
-        await self._operations.abandon(_SEND_OFFSETS)
+        await self._operations.abandon(_SEND_OFFSETS, _PREPARE)
         if self._operations.is_new(_ABORT):
             if self.state not in (State.ABORTABLE_ERROR, State.PREPARED):
                 self._require(State.IN_TRANSACTION, _ABORT)
@@ -210,7 +218,7 @@ class TransactionManager:
     async def abort_if_open(self) -> None:
         """For `close`: finish what has been decided, and abort what has not."""
         try:
-            if self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
+            if self.is_undecided:
                 logger.info("the transaction is aborted, because the producer is closed")
                 await self.abort()
             elif self.state.is_open:
@@ -221,7 +229,7 @@ class TransactionManager:
     async def _run(
         self, work: Callable[..., Coroutine[Any, Any, None]], name: str, *arguments: object
     ) -> None:
-        await self._operations.run(lambda: self._guarded(work(*arguments)), name, *arguments)
+        await self._operations.run(lambda: self._guarded(work, *arguments), name, *arguments)
 
     # ---- their work
 
@@ -321,10 +329,12 @@ class TransactionManager:
         assert self._ids.current is not None
         return self._ids.current
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(
+        self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: object
+    ) -> None:
         """Enter an error state before the error is raised."""
         try:
-            await work
+            await work(*arguments)
         except BarnabasError as error:
             self.fail(error)
             if self.last_error is None or self.last_error is error:

@@ -1,0 +1,93 @@
+"""Transactional producers with several tasks, and with calls that time out or are cancelled."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from barnabas import Producer
+from barnabas_common.errors import BarnabasError, RequestTimedOutError
+from barnabas_common.messages.transactions import AddPartitionsToTxnRequest, EndTxnRequest
+
+from tests.support.scripted_group import Held
+from tests.support.scripted_transactions import TransactionBrokers
+from tests.support.transactional_producer import producer_of, send, story
+
+TWO_PHASE: dict[str, Any] = {"enable_two_phase_commit": True, "max_block_ms": 1_000}
+
+
+async def given_up(producer: Producer, held: Held, cancelled: bool) -> None:
+    """A call of `prepare_transaction` that does not learn the outcome."""
+    held.reached.clear()
+    held.release.clear()
+    await producer.begin_transaction()
+    await send(producer, b"0")
+    preparing = asyncio.create_task(producer.prepare_transaction())
+    await held.reached.wait()
+    if cancelled:
+        preparing.cancel()
+    with pytest.raises(asyncio.CancelledError if cancelled else RequestTimedOutError):
+        await preparing
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+@pytest.mark.parametrize("delivered", [False, True])
+def test_what_nobody_knows_to_be_prepared_is_aborted_by_close(
+    cancelled: bool, delivered: bool
+) -> None:
+    """No timeout ends it: it would hold readers of committed records back forever."""
+
+    async def scenario(brokers: TransactionBrokers) -> None:
+        held = brokers.hold(AddPartitionsToTxnRequest, lambda _: True)
+        async with producer_of(brokers, **TWO_PHASE) as producer:
+            await producer.init_transactions()
+            await given_up(producer, held, cancelled)
+            assert producer.prepared_transaction is None, "its record is not delivered"
+            held.release.set()
+            if delivered:
+                await producer.flush()
+        assert [request.committed for request in brokers.requests(EndTxnRequest)] == [False]
+        assert brokers.undecided() == brokers.committed() == []
+
+    story(scenario)
+
+
+def test_a_block_aborts_what_it_could_not_prepare() -> None:
+    async def scenario(brokers: TransactionBrokers) -> None:
+        held = brokers.hold(AddPartitionsToTxnRequest, lambda _: True)
+        async with producer_of(brokers, **TWO_PHASE) as producer:
+            await producer.init_transactions()
+            with pytest.raises(RequestTimedOutError, match="prepare_transaction"):
+                async with producer.transaction():
+                    await send(producer, b"0")
+                    try:
+                        await producer.prepare_transaction()
+                    finally:
+                        held.release.set()
+            async with producer.transaction():
+                await send(producer, b"1")
+        assert brokers.committed() == [b"1"]
+
+    story(scenario)
+
+
+def test_a_prepare_that_is_called_again_learns_the_outcome_unless_it_is_aborted() -> None:
+    async def scenario(brokers: TransactionBrokers) -> None:
+        held = brokers.hold(AddPartitionsToTxnRequest, lambda _: True)
+        async with producer_of(brokers, **TWO_PHASE) as producer:
+            await producer.init_transactions()
+            await given_up(producer, held, cancelled=False)
+            held.release.set()
+            prepared = await producer.prepare_transaction()
+            assert prepared is not None and producer.prepared_transaction == prepared
+            await producer.commit_transaction()
+            await given_up(producer, held, cancelled=True)
+            waiting = asyncio.create_task(producer.prepare_transaction())
+            await asyncio.sleep(0)
+            held.release.set()
+            await producer.abort_transaction()
+            with pytest.raises(BarnabasError, match="aborted meanwhile"):
+                await waiting
+        assert brokers.committed() == [b"0"]
+        assert brokers.undecided() == []
+
+    story(scenario)
