@@ -5,8 +5,14 @@ from typing import Any
 
 import pytest
 from barnabas import Producer
-from barnabas_common.errors import BarnabasError, RequestTimedOutError
+from barnabas_common.errors import (
+    BarnabasError,
+    ClientError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+)
 from barnabas_common.messages.transactions import AddPartitionsToTxnRequest, EndTxnRequest
+from barnabas_common.record.builder import BatchBuilder
 
 from tests.support.scripted_group import Held
 from tests.support.scripted_transactions import TransactionBrokers
@@ -89,5 +95,61 @@ def test_a_prepare_that_is_called_again_learns_the_outcome_unless_it_is_aborted(
                 await waiting
         assert brokers.committed() == [b"0"]
         assert brokers.undecided() == []
+
+    story(scenario)
+
+
+@pytest.mark.parametrize("prebuilt", [False, True])
+@pytest.mark.parametrize("waits_for", ["metadata", "memory"])
+def test_a_record_that_waited_is_not_sent_in_the_next_transaction(
+    waits_for: str, prebuilt: bool
+) -> None:
+    """It would be there twice: its transaction was aborted, and is repeated."""
+
+    async def scenario(brokers: TransactionBrokers) -> None:
+        held = brokers.hold(AddPartitionsToTxnRequest, lambda _: True)
+        small = {"buffer_memory": 300, "batch_size": 200} if waits_for == "memory" else {}
+        async with producer_of(brokers, **small) as producer:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            if waits_for == "memory":
+                await producer.send("flights", b"f" * 150, partition=0)
+                await held.reached.wait()
+            late = asyncio.create_task(one_record(producer, b"late", prebuilt))
+            await asyncio.sleep(0)
+            held.release.set()
+            await producer.abort_transaction()
+            await producer.begin_transaction()
+            with pytest.raises(ClientError, match="send: "):
+                await late
+            await producer.send("flights", b"next", partition=0)
+            await producer.commit_transaction()
+        assert brokers.committed() == [b"next"]
+
+    story(scenario)
+
+
+async def one_record(producer: Producer, value: bytes, prebuilt: bool) -> None:
+    if prebuilt:
+        builder = BatchBuilder()
+        builder.append(0, None, value)
+        await producer.send_batch("flights", 1, builder.build())
+    else:
+        await producer.send("flights", value, partition=1)
+
+
+def test_a_record_that_was_refused_too_late_does_not_fail_the_next_transaction() -> None:
+    async def scenario(brokers: TransactionBrokers) -> None:
+        async with producer_of(brokers, max_block_ms=1_000) as producer:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            late = asyncio.create_task(producer.send("trains", b"late"))
+            await asyncio.sleep(0)
+            await producer.abort_transaction()
+            async with producer.transaction():
+                with pytest.raises(UnknownTopicOrPartitionError):
+                    await late
+                await send(producer, b"next")
+        assert brokers.committed() == [b"next"]
 
     story(scenario)

@@ -147,9 +147,9 @@ class InTransactions(Client):
         if self.transactions.state is State.FATAL_ERROR:
             await self.close()
 
-    def _missing_in_transaction(self, error: BarnabasError) -> None:
-        """Committed, the transaction would lack what was refused."""
-        if self.transactions is not None:
+    def _missing_in_transaction(self, error: BarnabasError, number: int | None) -> None:
+        """Committed, the transaction of this number would lack what was refused."""
+        if self.transactions is not None and self.transactions.number == number:
             self.transactions.batch_failed(error)
 
     async def _started_transactions(self, what: str) -> TransactionManager:

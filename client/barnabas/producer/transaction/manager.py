@@ -57,13 +57,15 @@ class Batches(Protocol):
 
 
 class TransactionManager:
-    """`last_error`: why the state is one of the two errors. `max_block` is in seconds."""
+    """`last_error`: why the state is one of the two errors. `number`: how many transactions were
+    begun. `max_block` is in seconds."""
 
     def __init__(
         self, requests: TransactionRequests, ids: ProducerIds, batches: Batches, max_block: float
     ) -> None:
         self.state = State.UNINITIALIZED
         self.last_error: BarnabasError | None = None
+        self.number = 0
         self._requests = requests
         self._ids = ids
         self._batches = batches
@@ -97,10 +99,15 @@ class TransactionManager:
 
     # ---- records
 
-    def check_send(self) -> None:
-        """Raise unless records can be added to a transaction now."""
+    def check_send(self, number: int | None = None) -> int:
+        """Return the number of the transaction to which records can be added now. Raises if there
+        is none, or if it is not the one of this number: another one that began while a record
+        waited to be sent must not have the record."""
         if self.state is not State.IN_TRANSACTION:
             raise self._refusal("send")
+        if number not in (None, self.number):
+            raise ClientError("send: the transaction has ended while the record waited to be sent")
+        return self.number
 
     def add(self, topic_partition: TopicPartition) -> None:
         """Make the partition part of the transaction soon; until then `contains` is False.
@@ -163,6 +170,7 @@ class TransactionManager:
         self._operations.is_new("begin_transaction")
         self._require(State.READY, "begin_transaction")
         self._enter(State.IN_TRANSACTION)
+        self.number += 1
         self._new.clear()
         self._added.clear()
         self._adding_offsets = None
