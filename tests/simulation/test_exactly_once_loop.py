@@ -182,6 +182,23 @@ def test_a_loop_that_is_cancelled_before_it_has_an_id_can_be_started_again() -> 
     copying(scenario)
 
 
+def test_a_loop_goes_on_when_another_producer_id_takes_longer_than_a_call() -> None:
+    async def scenario(brokers: Copying) -> None:
+        fill(brokers, 3)
+        async with (
+            consumer_of(brokers) as consumer,
+            producer_of(brokers, max_block_ms=1_000) as producer,
+        ):
+            await producer.init_transactions()
+            brokers.transactions.clear()  # it has expired
+            held = brokers.hold(InitProducerIdRequest, lambda _: True)
+            asyncio.get_running_loop().call_later(5.0, held.release.set)
+            await exactly_once(consumer, producer, copy, idle_ms=10_000)
+        assert brokers.copies() == every(3)
+
+    copying(scenario)
+
+
 def test_two_loops_in_a_group_and_one_that_leaves() -> None:
     async def scenario(brokers: Copying) -> None:
         fill(brokers, 30)

@@ -8,9 +8,11 @@ from barnabas import Producer
 from barnabas_common.errors import (
     BarnabasError,
     ClientError,
+    InvalidProducerIdMappingError,
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
 )
+from barnabas_common.messages.producer_ids import InitProducerIdRequest
 from barnabas_common.messages.transactions import AddPartitionsToTxnRequest, EndTxnRequest
 from barnabas_common.record.builder import BatchBuilder
 
@@ -151,5 +153,33 @@ def test_a_record_that_was_refused_too_late_does_not_fail_the_next_transaction()
                     await late
                 await send(producer, b"next")
         assert brokers.committed() == [b"next"]
+
+    story(scenario)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_an_abort_that_waits_for_another_id_is_called_again(closed: bool) -> None:
+    async def scenario(brokers: TransactionBrokers) -> None:
+        async with producer_of(brokers, max_block_ms=1_000) as producer:
+            await producer.init_transactions()
+            brokers.transactions.clear()  # it has expired
+            await producer.begin_transaction()
+            await send(producer, b"lost")
+            with pytest.raises(InvalidProducerIdMappingError):
+                await producer.commit_transaction()
+            held = brokers.hold(InitProducerIdRequest, lambda _: True)
+            with pytest.raises(RequestTimedOutError):
+                await producer.abort_transaction()
+            assert producer.initialized and producer.in_transaction
+            asyncio.get_running_loop().call_later(0.5, held.release.set)
+            if closed:
+                await producer.close()
+            else:
+                await producer.abort_transaction()
+                assert not producer.in_transaction
+                async with producer.transaction():
+                    await send(producer, b"next")
+        assert "copy" in brokers.transactions, "the abort has ended"
+        assert brokers.committed() == ([] if closed else [b"next"])
 
     story(scenario)

@@ -50,15 +50,16 @@ class InTransactions(Client):
     @property
     def initialized(self) -> bool:
         """Whether `init_transactions` has succeeded, or has failed for good."""
-        return self.transactions is not None and self.transactions.state not in (
-            State.UNINITIALIZED,
-            State.INITIALIZING,
+        transactions = self.transactions
+        return transactions is not None and (
+            transactions.is_open
+            or transactions.state not in (State.UNINITIALIZED, State.INITIALIZING)
         )
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction has begun and is neither committed nor aborted."""
-        return self.transactions is not None and self.transactions.state.is_open
+        return self.transactions is not None and self.transactions.is_open
 
     async def init_transactions(self, keep_prepared: bool = False) -> None:
         """Take over the transactional id, once, before the first transaction.

@@ -192,6 +192,11 @@ class TransactionManager:
         return self.prepared
 
     @property
+    def is_open(self) -> bool:
+        """Whether a transaction has begun and is not over; an abort may have to ask for an id."""
+        return self.state.is_open or self._operations.is_open(_ABORT)
+
+    @property
     def is_undecided(self) -> bool:
         """Whether a transaction is open that nobody else can end: nothing is decided, and the
         application has not learned that it is prepared."""
@@ -229,7 +234,7 @@ class TransactionManager:
             if self.is_undecided:
                 logger.info("the transaction is aborted, because the producer is closed")
                 await self.abort()
-            elif self.state.is_open:
+            elif self.is_open:
                 await self._operations.wait()
         except BarnabasError as error:
             logger.warning("the transaction could not be ended: %s", error)
