@@ -135,6 +135,27 @@ def test_an_administrator_ends_a_hanging_transaction_and_only_by_an_abort() -> N
     in_cluster(story, **{VERIFICATION: "false"})
 
 
+def test_a_transaction_that_ends_while_it_is_looked_for_does_not_hang() -> None:
+    """Records with old timestamps make every open transaction seem as old."""
+
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        async with admin_of(cluster) as admin, producer_of(cluster, "copy") as producer:
+            await producer.init_transactions()
+
+            async def copy() -> None:
+                while True:
+                    async with producer.transaction():
+                        await producer.send("orders", b"1", partition=0, timestamp_ms=0)
+
+            copying = asyncio.create_task(copy())
+            found = [await admin.find_hanging_transactions([FIRST]) for _ in range(50)]
+            copying.cancel()
+            await asyncio.wait([copying])
+            assert not any(found)
+
+    in_cluster(story)
+
+
 def test_the_command_aborts_nothing_that_is_not_open() -> None:
     """A mistyped producer id must not look like success, and nothing may be written for it."""
 

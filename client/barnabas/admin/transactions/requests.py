@@ -42,7 +42,7 @@ from barnabas.admin.transactions.descriptions import (
     TransactionListing,
     described,
 )
-from barnabas.admin.transactions.hanging import candidates, hanging
+from barnabas.admin.transactions.hanging import candidates, hanging, still_open
 from barnabas.cluster import Cluster
 from barnabas.cluster.by_leader import ask_leaders
 from barnabas.cluster.coordinator import Coordinator, NextAttempt
@@ -202,7 +202,9 @@ async def find_hanging(
         except TransactionalIdNotFoundError:
             continue
         known[listing.transactional_id] = found
-    return hanging(opened, listed, known)
+    found_hanging = hanging(opened, listed, known)
+    looked_at = sorted({transaction.topic_partition for transaction in found_hanging})
+    return still_open(found_hanging, await describe_producers(cluster, looked_at, timeout))
 
 
 async def _until_all_are_coordinated(cluster: Cluster, timeout: float) -> None:
