@@ -17,6 +17,8 @@ from barnabas_common.errors import (
     InvalidArgumentError,
     InvalidGroupIdError,
     ProducerFencedError,
+    RequestTimedOutError,
+    TransactionAbortableError,
     UnknownTopicOrPartitionError,
 )
 from barnabas_common.errors.error_code import ErrorCode
@@ -161,6 +163,39 @@ def test_a_loop_that_is_cancelled_while_its_commit_is_refused_reads_again() -> N
         async with consumer_of(brokers) as consumer, producer_of(brokers) as producer:
             async with cancelled_in_its_commit(brokers, consumer, producer):
                 brokers.refusals[EndTxnRequest] += [E.TRANSACTION_ABORTABLE]
+            await exactly_once(consumer, producer, copy, idle_ms=5_000)
+        assert brokers.copies() == every(3)
+
+    copying(scenario)
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("refused", [False, True])
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_loop_that_is_cancelled_and_does_not_learn_its_outcome_is_started_again(
+    told: bool, refused: bool, twice: bool
+) -> None:
+    async def scenario(brokers: Copying) -> None:
+        fill(brokers, 3)
+        async with (
+            consumer_of(brokers, max_poll_records=3) as consumer,
+            producer_of(brokers, max_block_ms=1_000) as producer,
+        ):
+            held = brokers.hold(EndTxnRequest, lambda _: True)
+            loop = asyncio.create_task(exactly_once(consumer, producer, copy))
+            await held.reached.wait()
+            loop.cancel()
+            if twice:
+                await asyncio.sleep(0.1)
+                loop.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await loop
+            if refused:
+                brokers.refusals[EndTxnRequest] += [E.TRANSACTION_ABORTABLE]
+            asyncio.get_running_loop().call_later(1.5, held.release.set)
+            if told:  # what `begin_transaction` advises
+                with contextlib.suppress(TransactionAbortableError, RequestTimedOutError):
+                    await producer.commit_transaction()
             await exactly_once(consumer, producer, copy, idle_ms=5_000)
         assert brokers.copies() == every(3)
 

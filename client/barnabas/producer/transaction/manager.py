@@ -228,6 +228,10 @@ class TransactionManager:
             self._enter(State.ABORTING)
         await self._run(self._abort, _ABORT)
 
+    async def settle(self) -> None:
+        """Learn the outcome of an operation whose caller no longer waits, if there is one."""
+        await self._operations.wait()
+
     async def abort_if_open(self) -> None:
         """For `close`: finish what has been decided, and abort what has not."""
         try:
