@@ -66,9 +66,15 @@ class InTransactions(Client):
 
         An earlier producer with the same transactional id is fenced, and its open transaction is
         aborted. With `keep_prepared` a transaction of a producer with `enable_two_phase_commit` is
-        not: `prepared_transaction` has it then, and it must be committed or aborted first.
+        not: `prepared_transaction` has it then, and it must be committed or aborted first. That
+        needs `enable_two_phase_commit` too: the producer's transactions go on without a timeout.
         """
         transactions = await self._started_transactions("init_transactions")
+        if keep_prepared and not self._config.enable_two_phase_commit:
+            raise ClientError(
+                "init_transactions(keep_prepared=True) needs enable_two_phase_commit=True;"
+                " Admin.complete_transaction ends what another producer has prepared"
+            )
         await transactions.init_transactions(keep_prepared)
 
     @property
