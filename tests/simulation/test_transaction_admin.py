@@ -94,6 +94,23 @@ def test_a_fenced_producer_must_close_and_its_transaction_is_aborted() -> None:
     in_cluster(story)
 
 
+def test_a_low_limit_of_timeouts_does_not_prevent_fencing() -> None:
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        runtime = cluster.client_runtime("copy")
+        options = {"transactional_id": "copy", "enable_two_phase_commit": True}
+        async with (
+            admin_of(cluster) as admin,
+            Producer(cluster.bootstrap, runtime=runtime, **options) as producer,
+        ):
+            await begin_with_a_record(producer)
+            await admin.fence_producers(["copy"])
+            with pytest.raises(ProducerFencedError):
+                await producer.commit_transaction()
+            assert await read(cluster, [FIRST]) == []
+
+    in_cluster(story, transaction_max_timeout_ms="1000")
+
+
 def test_an_administrator_ends_a_hanging_transaction_and_only_by_an_abort() -> None:
     async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
         runtime = cluster.client_runtime("old")

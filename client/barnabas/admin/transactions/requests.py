@@ -58,8 +58,9 @@ _ATTEMPTS = {
 _ATTEMPTS_TO_END = {**_ATTEMPTS, ErrorCode.CONCURRENT_TRANSACTIONS: NextAttempt.SAME}
 # A prepared transaction is one of a producer whose epoch rises with each (KIP-890).
 _TRANSACTION_VERSION = 2
-# What a fenced transactional id is given until its producer says what it wants.
-_FENCE_TIMEOUT_MS = 60_000
+# What a fenced transactional id is given until its producer says what it wants: no broker's limit
+# is lower.
+_FENCE_TIMEOUT_MS = 1
 
 
 # ---- what coordinators know
