@@ -127,9 +127,10 @@ class InTransactions(Client):
         After a fatal error, as when another producer has fenced this one, it closes the producer.
         """
         await self.begin_transaction()
+        assert self.transactions is not None
         try:
             yield self
-            if self.in_transaction:
+            if self.transactions.was_left:
                 await self.commit_transaction()
         except BaseException as error:
             await self.undo(error)

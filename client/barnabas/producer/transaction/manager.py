@@ -197,6 +197,12 @@ class TransactionManager:
         return self.state.is_open or self._operations.is_open(_ABORT)
 
     @property
+    def was_left(self) -> bool:
+        """Whether the transaction that a block has begun was not ended in it: it must be committed.
+        After a fatal error it cannot be, and the block must not seem to have committed it."""
+        return self.state not in (State.READY, State.PREPARED)
+
+    @property
     def is_undecided(self) -> bool:
         """Whether a transaction is open that nobody else can end: nothing is decided, and the
         application has not learned that it is prepared."""
