@@ -8,6 +8,7 @@ from barnabas import Producer
 from barnabas_common.errors import (
     BarnabasError,
     ClientError,
+    ClosedError,
     InvalidProducerIdMappingError,
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
@@ -97,6 +98,19 @@ def test_a_prepare_that_is_called_again_learns_the_outcome_unless_it_is_aborted(
                 await waiting
         assert brokers.committed() == [b"0"]
         assert brokers.undecided() == []
+
+    story(scenario)
+
+
+def test_a_block_whose_producer_another_task_closes_does_not_end_as_if_it_had_committed() -> None:
+    async def scenario(brokers: TransactionBrokers) -> None:
+        producer = producer_of(brokers)
+        await producer.init_transactions()
+        with pytest.raises(ClosedError):
+            async with producer.transaction():
+                await send(producer, b"v")
+                await asyncio.create_task(producer.close())
+        assert brokers.committed() == brokers.undecided() == []
 
     story(scenario)
 

@@ -58,7 +58,7 @@ class InTransactions(Client):
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction has begun and is neither committed nor aborted."""
+        """Whether a transaction has begun and is neither prepared, committed nor aborted."""
         return self.transactions is not None and self.transactions.is_open
 
     async def init_transactions(self, keep_prepared: bool = False) -> None:
@@ -125,6 +125,7 @@ class InTransactions(Client):
         """`async with producer.transaction():` commits at the end, and aborts after an exception.
 
         After a fatal error, as when another producer has fenced this one, it closes the producer.
+        It raises whatever has ended the transaction meanwhile, unless the block has done it.
         """
         await self.begin_transaction()
         assert self.transactions is not None

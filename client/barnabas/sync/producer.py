@@ -200,7 +200,7 @@ class Producer(Blocking):
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open, or was prepared."""
+        """Whether a transaction has begun and is neither prepared, committed nor aborted."""
         return self._client.in_transaction
 
     @property

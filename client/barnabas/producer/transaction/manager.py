@@ -77,6 +77,7 @@ class TransactionManager:
         self._adding_offsets: asyncio.Task[None] | None = None
         # Whether the coordinator may know of the transaction.
         self._started = False
+        self._ended_by_close = False
 
     @classmethod
     def of(
@@ -199,8 +200,8 @@ class TransactionManager:
     @property
     def was_left(self) -> bool:
         """Whether the transaction that a block has begun was not ended in it: it must be committed.
-        After a fatal error it cannot be, and the block must not seem to have committed it."""
-        return self.state not in (State.READY, State.PREPARED)
+        After a fatal error, or a `close`, it cannot be, and must not seem to be."""
+        return self._ended_by_close or self.state not in (State.READY, State.PREPARED)
 
     @property
     def is_undecided(self) -> bool:
@@ -243,6 +244,7 @@ class TransactionManager:
         try:
             if self.is_undecided:
                 logger.info("the transaction is aborted, because the producer is closed")
+                self._ended_by_close = True
                 await self.abort()
             elif self.is_open:
                 await self._operations.wait()
