@@ -7,6 +7,7 @@ from barnabas import Admin, Producer
 from barnabas_common.errors import (
     InvalidArgumentError,
     InvalidProducerEpochError,
+    InvalidTxnStateError,
     ProducerFencedError,
     TransactionalIdNotFoundError,
     UnknownTopicOrPartitionError,
@@ -169,6 +170,28 @@ def test_a_transaction_that_ends_while_it_is_looked_for_does_not_hang() -> None:
             copying.cancel()
             await asyncio.wait([copying])
             assert not any(found)
+
+    in_cluster(story)
+
+
+def test_a_mistyped_epoch_does_not_shut_out_a_producer() -> None:
+    """Neither the producer nor its coordinator could ever complete the transaction."""
+
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        async with admin_of(cluster) as admin, producer_of(cluster, "copy") as producer:
+            await begin_with_a_record(producer)
+            (one,) = (await admin.describe_producers([FIRST]))[FIRST]
+            known = (one.producer_id, one.producer_epoch)
+            for producer_id, epoch, coordinator in (
+                (*known[:1], known[1] + 70, 0),
+                (*known, 99),
+                (one.producer_id + 1, 0, 0),
+            ):
+                with pytest.raises(InvalidTxnStateError):
+                    await admin.abort_transaction(FIRST, producer_id, epoch, coordinator)
+            await producer.commit_transaction()
+            assert (await coordinators.settled("copy")).transaction_state == "CompleteCommit"
+            assert await read(cluster, [FIRST]) == [b"1"]
 
     in_cluster(story)
 
