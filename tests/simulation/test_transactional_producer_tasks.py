@@ -40,7 +40,7 @@ async def given_up(producer: Producer, held: Held, cancelled: bool) -> None:
 
 @pytest.mark.parametrize("cancelled", [False, True])
 @pytest.mark.parametrize("delivered", [False, True])
-def test_what_nobody_knows_to_be_prepared_is_aborted_by_close(
+def test_what_is_not_known_to_be_prepared_is_aborted_by_close(
     cancelled: bool, delivered: bool
 ) -> None:
     """No timeout ends it: it would hold readers of committed records back forever."""

@@ -205,8 +205,8 @@ class TransactionManager:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether a transaction is open that nobody else can end: nothing is decided, and the
-        application has not learned that it is prepared."""
+        """Whether a transaction is open that only this producer can end: nothing is decided, and
+        the application has not learned that it is prepared."""
         if self.state is State.PREPARED:
             return self._operations.is_open(_PREPARE)
         return self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
