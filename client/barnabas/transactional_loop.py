@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from inspect import isawaitable
 from typing import NamedTuple
+from weakref import WeakSet
 
 from barnabas_common.errors import (
     BarnabasError,
@@ -47,6 +48,10 @@ _PASSING = (
     TransactionAbortableError,
     UnknownProducerIdError,
 )
+
+
+# Of loops that ended without knowing whether their last transaction was committed.
+_undecided: WeakSet[Consumer] = WeakSet()
 
 
 class ProducerRecord(NamedTuple):
@@ -111,6 +116,7 @@ async def run(
         )
     if not producer.initialized:
         await _until_decided(producer.init_transactions)
+    await _settle(consumer, producer)
     read = failures = 0
     while True:
         try:
@@ -145,9 +151,9 @@ async def _copy(
             offsets = {r.topic_partition: _after(r) for r in records}
             await _until_decided(lambda: producer.send_offsets_to_transaction(offsets, group))
             try:
-                await _until_decided(producer.commit_transaction)
+                await _noting(consumer, _until_decided(producer.commit_transaction))
             except asyncio.CancelledError:
-                committed = await _has_committed(producer)
+                committed = await _has_committed(consumer, producer)
                 raise
     except BaseException as error:
         if not committed:
@@ -160,17 +166,47 @@ async def _copy(
     return None
 
 
-async def _has_committed(producer: Producer) -> bool:
+async def _has_committed(consumer: Consumer, producer: Producer) -> bool:
     """Whether a commit that its caller no longer waits for succeeds: it says where to read on.
 
-    Waits as long as an abort would; an outcome that is not known then counts as none.
+    Waits as long as an abort would; for an outcome that is not known then see `_settle`.
     """
     try:
-        await producer.commit_transaction()
+        await _noting(consumer, producer.commit_transaction())
     except BarnabasError as error:
         logger.warning("a loop was cancelled while it committed: %s", error)
         return False
     return True
+
+
+async def _noting(consumer: Consumer, commit: Awaitable[None]) -> None:
+    """Commit, and note that the outcome is not known until it is."""
+    _undecided.add(consumer)
+    try:
+        await commit
+    except BarnabasError as error:
+        if not error.fatal and not isinstance(error, RequestTimedOutError):
+            _undecided.discard(consumer)
+        raise
+    _undecided.discard(consumer)
+
+
+async def _settle(consumer: Consumer, producer: Producer) -> None:
+    """Wait for what an earlier loop, which was cancelled, did not wait for. If it has committed,
+    the consumer reads on behind that: it was taken back."""
+    assert producer.transactions is not None
+    try:
+        await _until_decided(producer.transactions.settle)
+    except BarnabasError as error:
+        if error.fatal:
+            raise
+        while producer.in_transaction:
+            await _until_decided(producer.abort_transaction)
+    if consumer in _undecided:
+        for partition, committed in (await consumer.committed()).items():
+            if committed is not None and committed.offset > await consumer.position(partition):
+                consumer.seek(partition, committed.offset)
+        _undecided.discard(consumer)
 
 
 def _after(record: ConsumerRecord) -> OffsetAndMetadata:

@@ -46,7 +46,7 @@ THE_PRODUCER = Section(
         opposite(
             "`close` aborts an open transaction",
             "producer/transaction/manager.py",
-            "            if self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):\n",
+            "            if self.is_undecided:\n",
             "            if False:\n",
             "simulation/test_transactional_producer.py::test_close_aborts_an_open_transaction",
         ),

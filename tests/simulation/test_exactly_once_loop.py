@@ -17,6 +17,8 @@ from barnabas_common.errors import (
     InvalidArgumentError,
     InvalidGroupIdError,
     ProducerFencedError,
+    RequestTimedOutError,
+    TransactionAbortableError,
     UnknownTopicOrPartitionError,
 )
 from barnabas_common.errors.error_code import ErrorCode
@@ -167,6 +169,39 @@ def test_a_loop_that_is_cancelled_while_its_commit_is_refused_reads_again() -> N
     copying(scenario)
 
 
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("refused", [False, True])
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_loop_that_is_cancelled_and_does_not_learn_its_outcome_is_started_again(
+    told: bool, refused: bool, twice: bool
+) -> None:
+    async def scenario(brokers: Copying) -> None:
+        fill(brokers, 3)
+        async with (
+            consumer_of(brokers, max_poll_records=3) as consumer,
+            producer_of(brokers, max_block_ms=1_000) as producer,
+        ):
+            held = brokers.hold(EndTxnRequest, lambda _: True)
+            loop = asyncio.create_task(exactly_once(consumer, producer, copy))
+            await held.reached.wait()
+            loop.cancel()
+            if twice:
+                await asyncio.sleep(0.1)
+                loop.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await loop
+            if refused:
+                brokers.refusals[EndTxnRequest] += [E.TRANSACTION_ABORTABLE]
+            asyncio.get_running_loop().call_later(1.5, held.release.set)
+            if told:  # what `begin_transaction` advises
+                with contextlib.suppress(TransactionAbortableError, RequestTimedOutError):
+                    await producer.commit_transaction()
+            await exactly_once(consumer, producer, copy, idle_ms=5_000)
+        assert brokers.copies() == every(3)
+
+    copying(scenario)
+
+
 def test_a_loop_that_is_cancelled_before_it_has_an_id_can_be_started_again() -> None:
     async def scenario(brokers: Copying) -> None:
         fill(brokers, 3)
@@ -177,6 +212,23 @@ def test_a_loop_that_is_cancelled_before_it_has_an_id_can_be_started_again() -> 
                     await exactly_once(consumer, producer, copy)
             held.release.set()
             await exactly_once(consumer, producer, copy, idle_ms=5_000)
+        assert brokers.copies() == every(3)
+
+    copying(scenario)
+
+
+def test_a_loop_goes_on_when_another_producer_id_takes_longer_than_a_call() -> None:
+    async def scenario(brokers: Copying) -> None:
+        fill(brokers, 3)
+        async with (
+            consumer_of(brokers) as consumer,
+            producer_of(brokers, max_block_ms=1_000) as producer,
+        ):
+            await producer.init_transactions()
+            brokers.transactions.clear()  # it has expired
+            held = brokers.hold(InitProducerIdRequest, lambda _: True)
+            asyncio.get_running_loop().call_later(5.0, held.release.set)
+            await exactly_once(consumer, producer, copy, idle_ms=10_000)
         assert brokers.copies() == every(3)
 
     copying(scenario)

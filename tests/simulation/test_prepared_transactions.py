@@ -94,6 +94,28 @@ def test_a_producer_that_asks_for_it_takes_it_over(commit: bool) -> None:
     in_cluster(story)
 
 
+def test_a_producer_whose_transactions_time_out_does_not_take_it_over() -> None:
+    """It would take over that no timeout ends its transactions, too."""
+
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        await prepare(cluster)
+        options = {"enable_two_phase_commit": False, "transaction_timeout_ms": 10_000}
+        heir = producer_of(cluster, "heir", **options)
+        with pytest.raises(ClientError, match="needs enable_two_phase_commit=True"):
+            await heir.init_transactions(keep_prepared=True)
+        assert (await coordinators.settled("copy")).transaction_state == "Ongoing"
+        await heir.init_transactions()
+        await heir.begin_transaction()
+        await heir.send_and_wait("orders", b"late", partition=0)
+        await asyncio.sleep(30.0)
+        assert (await coordinators.settled("copy")).transaction_state == "CompleteAbort"
+        with pytest.raises(ProducerFencedError):
+            await heir.commit_transaction()
+        await heir.close()
+
+    in_cluster(story)
+
+
 def test_nothing_prepared_is_nothing_to_keep() -> None:
     async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
         async with producer_of(cluster) as producer:

@@ -7,6 +7,7 @@ from barnabas import Admin, Producer
 from barnabas_common.errors import (
     InvalidArgumentError,
     InvalidProducerEpochError,
+    InvalidTxnStateError,
     ProducerFencedError,
     TransactionalIdNotFoundError,
     UnknownTopicOrPartitionError,
@@ -94,6 +95,23 @@ def test_a_fenced_producer_must_close_and_its_transaction_is_aborted() -> None:
     in_cluster(story)
 
 
+def test_a_low_limit_of_timeouts_does_not_prevent_fencing() -> None:
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        runtime = cluster.client_runtime("copy")
+        options = {"transactional_id": "copy", "enable_two_phase_commit": True}
+        async with (
+            admin_of(cluster) as admin,
+            Producer(cluster.bootstrap, runtime=runtime, **options) as producer,
+        ):
+            await begin_with_a_record(producer)
+            await admin.fence_producers(["copy"])
+            with pytest.raises(ProducerFencedError):
+                await producer.commit_transaction()
+            assert await read(cluster, [FIRST]) == []
+
+    in_cluster(story, transaction_max_timeout_ms="1000")
+
+
 def test_an_administrator_ends_a_hanging_transaction_and_only_by_an_abort() -> None:
     async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
         runtime = cluster.client_runtime("old")
@@ -133,6 +151,49 @@ def test_an_administrator_ends_a_hanging_transaction_and_only_by_an_abort() -> N
             assert await read(cluster, [FIRST]) == []
 
     in_cluster(story, **{VERIFICATION: "false"})
+
+
+def test_a_transaction_that_ends_while_it_is_looked_for_does_not_hang() -> None:
+    """Records with old timestamps make every open transaction seem as old."""
+
+    async def story(cluster: SimulatedCluster, _: TransactionCoordinators) -> None:
+        async with admin_of(cluster) as admin, producer_of(cluster, "copy") as producer:
+            await producer.init_transactions()
+
+            async def copy() -> None:
+                while True:
+                    async with producer.transaction():
+                        await producer.send("orders", b"1", partition=0, timestamp_ms=0)
+
+            copying = asyncio.create_task(copy())
+            found = [await admin.find_hanging_transactions([FIRST]) for _ in range(50)]
+            copying.cancel()
+            await asyncio.wait([copying])
+            assert not any(found)
+
+    in_cluster(story)
+
+
+def test_a_mistyped_epoch_does_not_shut_out_a_producer() -> None:
+    """Neither the producer nor its coordinator could ever complete the transaction."""
+
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        async with admin_of(cluster) as admin, producer_of(cluster, "copy") as producer:
+            await begin_with_a_record(producer)
+            (one,) = (await admin.describe_producers([FIRST]))[FIRST]
+            known = (one.producer_id, one.producer_epoch)
+            for producer_id, epoch, coordinator in (
+                (*known[:1], known[1] + 70, 0),
+                (*known, 99),
+                (one.producer_id + 1, 0, 0),
+            ):
+                with pytest.raises(InvalidTxnStateError):
+                    await admin.abort_transaction(FIRST, producer_id, epoch, coordinator)
+            await producer.commit_transaction()
+            assert (await coordinators.settled("copy")).transaction_state == "CompleteCommit"
+            assert await read(cluster, [FIRST]) == [b"1"]
+
+    in_cluster(story)
 
 
 def test_the_command_aborts_nothing_that_is_not_open() -> None:

@@ -52,6 +52,24 @@ def test_the_second_producer_fences_the_first_which_is_closed() -> None:
     story(scenario)
 
 
+def test_a_block_whose_producer_is_fenced_meanwhile_does_not_end_as_if_it_had_committed() -> None:
+    async def scenario(brokers: TransactionBrokers) -> None:
+        first, second = producer_of(brokers, "first"), producer_of(brokers, "second")
+        async with first, second:
+            await first.init_transactions()
+            with pytest.raises(ProducerFencedError):
+                async with first.transaction():
+                    await second.init_transactions()
+                    (record,) = await send(first, b"v")
+                    with pytest.raises(ProducerFencedError):
+                        await record
+            with pytest.raises(ClosedError):
+                await first.begin_transaction()
+        assert brokers.committed() == []
+
+    story(scenario)
+
+
 def test_after_a_fatal_error_a_producer_can_only_be_closed() -> None:
     async def scenario(brokers: TransactionBrokers) -> None:
         async with producer_of(brokers) as producer:

@@ -106,6 +106,16 @@ def test_a_fenced_producer_is_closed_by_its_block(brokers: TransactionBrokers) -
     assert brokers.aborted() == [b"zombie"]
 
 
+def test_a_block_does_not_end_as_if_it_had_committed(brokers: TransactionBrokers) -> None:
+    with producer_of(brokers) as first, producer_of(brokers) as second:
+        first.init_transactions()
+        with pytest.raises(ProducerFencedError), first.transaction():
+            second.init_transactions()
+            with pytest.raises(ProducerFencedError):
+                first.send_and_wait("flights", b"zombie", partition=0)
+    assert brokers.committed() == []
+
+
 def test_the_loop_transforms_in_a_thread(brokers: TransactionBrokers) -> None:
     builder = BatchBuilder()
     for number in range(20):

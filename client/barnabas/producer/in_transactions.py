@@ -50,24 +50,31 @@ class InTransactions(Client):
     @property
     def initialized(self) -> bool:
         """Whether `init_transactions` has succeeded, or has failed for good."""
-        return self.transactions is not None and self.transactions.state not in (
-            State.UNINITIALIZED,
-            State.INITIALIZING,
+        transactions = self.transactions
+        return transactions is not None and (
+            transactions.is_open
+            or transactions.state not in (State.UNINITIALIZED, State.INITIALIZING)
         )
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction has begun and is neither committed nor aborted."""
-        return self.transactions is not None and self.transactions.state.is_open
+        """Whether a transaction has begun and is neither prepared, committed nor aborted."""
+        return self.transactions is not None and self.transactions.is_open
 
     async def init_transactions(self, keep_prepared: bool = False) -> None:
         """Take over the transactional id, once, before the first transaction.
 
         An earlier producer with the same transactional id is fenced, and its open transaction is
         aborted. With `keep_prepared` a transaction of a producer with `enable_two_phase_commit` is
-        not: `prepared_transaction` has it then, and it must be committed or aborted first.
+        not: `prepared_transaction` has it then, and it must be committed or aborted first. That
+        needs `enable_two_phase_commit` too: the producer's transactions go on without a timeout.
         """
         transactions = await self._started_transactions("init_transactions")
+        if keep_prepared and not self._config.enable_two_phase_commit:
+            raise ClientError(
+                "init_transactions(keep_prepared=True) needs enable_two_phase_commit=True;"
+                " Admin.complete_transaction ends what another producer has prepared"
+            )
         await transactions.init_transactions(keep_prepared)
 
     @property
@@ -78,10 +85,10 @@ class InTransactions(Client):
     async def prepare_transaction(self) -> PreparedTransaction | None:
         """Send everything, and leave the outcome open (KIP-939).
 
-        No timeout and no `close` ends the transaction from now on: `Admin.complete_transaction`
-        does, or `commit_transaction` and `abort_transaction` of this producer. None if nothing was
-        written. Raises the error of a record that was not delivered. The producer needs
-        `enable_two_phase_commit`.
+        Once this has returned, no timeout and no `close` ends the transaction:
+        `Admin.complete_transaction` does, or `commit_transaction` and `abort_transaction` of this
+        producer. Until then `close` aborts it. None if nothing was written. Raises the error of a
+        record that was not delivered. The producer needs `enable_two_phase_commit`.
         """
         transactions = await self._started_transactions("prepare_transaction")
         if not self._config.enable_two_phase_commit:
@@ -118,11 +125,13 @@ class InTransactions(Client):
         """`async with producer.transaction():` commits at the end, and aborts after an exception.
 
         After a fatal error, as when another producer has fenced this one, it closes the producer.
+        It raises whatever has ended the transaction meanwhile, unless the block has done it.
         """
         await self.begin_transaction()
+        assert self.transactions is not None
         try:
             yield self
-            if self.in_transaction:
+            if self.transactions.was_left:
                 await self.commit_transaction()
         except BaseException as error:
             await self.undo(error)
@@ -136,8 +145,7 @@ class InTransactions(Client):
         """End the transaction, or the producer, after an error that is about to be raised."""
         self._check_home()
         assert self.transactions is not None
-        state = self.transactions.state
-        if state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR) and not self._closed:
+        if self.transactions.is_undecided and not self._closed:
             try:
                 await self.abort_transaction()
             except BarnabasError as failure:
@@ -148,9 +156,9 @@ class InTransactions(Client):
         if self.transactions.state is State.FATAL_ERROR:
             await self.close()
 
-    def _missing_in_transaction(self, error: BarnabasError) -> None:
-        """Committed, the transaction would lack what was refused."""
-        if self.transactions is not None:
+    def _missing_in_transaction(self, error: BarnabasError, number: int | None) -> None:
+        """Committed, the transaction of this number would lack what was refused."""
+        if self.transactions is not None and self.transactions.number == number:
             self.transactions.batch_failed(error)
 
     async def _started_transactions(self, what: str) -> TransactionManager:

@@ -103,8 +103,7 @@ class Producer(InTransactions):
         """
         if get_running_loop() is not self._loop:
             await self._ensure_started()
-        if self.transactions is not None:
-            self.transactions.check_send()
+        transaction = None if self.transactions is None else self.transactions.check_send()
         try:
             timestamp_ms = self._wall_ms() if timestamp_ms is None else index(timestamp_ms)
             needed = RECORD_OVERHEAD
@@ -118,11 +117,12 @@ class Producer(InTransactions):
             queues = self._topics.get(topic)
             if queues is None or (partition is not None and partition >= queues.count):
                 queues = await self._load_topic(topic, partition or 0)
+                self._check_open(transaction)
             free = key is None and partition is None
             queue = (queues.sticky if free else None) or self._choose(queues, key, partition)
             batch = queue.open
             if batch is None or batch.size + needed > self._fill_limit:
-                batch = await self._make_room(queues, queue, free, needed)
+                batch = await self._make_room(queues, queue, free, needed, transaction)
             return batch.append(timestamp_ms, key, value, headers, on_delivery)
         except (TypeError, AttributeError, ValueError, OverflowError) as error:
             self._discard_empty(topic)
@@ -130,7 +130,7 @@ class Producer(InTransactions):
                 raise
             raise mistake_in(error, topic, value, key, timestamp_ms) from error
         except (KafkaError, BufferExhaustedError) as error:
-            self._missing_in_transaction(error)
+            self._missing_in_transaction(error, transaction)
             raise
 
     async def send_and_wait(
@@ -153,8 +153,7 @@ class Producer(InTransactions):
         """
         if get_running_loop() is not self._loop:
             await self._ensure_started()
-        if self.transactions is not None:
-            self.transactions.check_send()
+        transaction = None if self.transactions is None else self.transactions.check_send()
         try:
             measured = measure(batch)
             if len(batch) > (limit := self._config.max_request_size):
@@ -165,9 +164,9 @@ class Producer(InTransactions):
             if queues is None or partition >= queues.count:
                 queues = await self._load_topic(topic, partition)
             queue = self._choose(queues, None, partition)
-            await self._allocate(len(batch))
+            await self._allocate(len(batch), transaction)
         except (KafkaError, BufferExhaustedError) as error:
-            self._missing_in_transaction(error)
+            self._missing_in_transaction(error, transaction)
             raise
         if measured.names_producer:  # of the log that the batches were read from
             batch = with_producer(batch, -1, -1, -1)
@@ -271,7 +270,12 @@ class Producer(InTransactions):
         return queues.sticky
 
     async def _make_room(
-        self, queues: TopicQueues, queue: PartitionQueue, free: bool, needed: int
+        self,
+        queues: TopicQueues,
+        queue: PartitionQueue,
+        free: bool,
+        needed: int,
+        transaction: int | None,
     ) -> ProducerBatch:
         """An open batch with room for `needed` bytes: of `queue`, or, if the record is `free` to go
         to any partition, of the queue the sticky partitioner has moved on to."""
@@ -286,26 +290,29 @@ class Producer(InTransactions):
                 self._accumulator.close_open(queue)
                 # A loop of sends that never waits must still let the sender run.
                 await asyncio.sleep(0)
-            await self._allocate(size)
+            await self._allocate(size, transaction)
             if moving:
                 queue = queues.sticky or self._free_choice(queues)
             if queue.open is None:
                 return self._accumulator.open_batch(queue, size, self._runtime.clock.monotonic())
             self._accumulator.pool.deallocate(size)
 
-    async def _allocate(self, size: int) -> None:
-        """Take memory for a batch. Raises `BufferExhaustedError`, or `ClosedError` if the producer
-        was closed meanwhile: nothing would settle the handle of a batch that is added then."""
+    async def _allocate(self, size: int, transaction: int | None) -> None:
+        """Take memory for a batch. Raises `BufferExhaustedError`, and as `_check_open`."""
         await self._accumulator.pool.allocate(size, self._config.max_block_ms / 1000)
-        if self._closed:
+        try:
+            self._check_open(transaction)
+        except BarnabasError:
             self._accumulator.pool.deallocate(size)
+            raise
+
+    def _check_open(self, transaction: int | None) -> None:
+        """Raise if the producer was closed while a record waited: nothing would settle its handle;
+        or if the transaction of this number, which it is for, has ended."""
+        if self._closed:
             raise ClosedError("the producer was closed while a record waited to be sent")
         if self.transactions is not None:
-            try:
-                self.transactions.check_send()
-            except BarnabasError:
-                self._accumulator.pool.deallocate(size)
-                raise
+            self.transactions.check_send(transaction)
 
     def _discard_empty(self, topic: str) -> None:
         """Drop the batch that was opened for a record that could not be encoded."""

@@ -175,9 +175,10 @@ class Producer(Blocking):
         After a fatal error, as when another producer has fenced this one, it closes the producer.
         """
         self.begin_transaction()
+        assert self._client.transactions is not None
         try:
             yield self
-            if self._client.in_transaction:
+            if self._client.transactions.was_left:
                 self.commit_transaction()
         except BaseException as error:
             self._call(self._undo(error))
@@ -199,7 +200,7 @@ class Producer(Blocking):
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open, or was prepared."""
+        """Whether a transaction has begun and is neither prepared, committed nor aborted."""
         return self._client.in_transaction
 
     @property

@@ -3,7 +3,7 @@
 A marker counts when it is committed. Only then do the offsets that a transaction committed count.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from barnabas_common.errors import KafkaError
 from barnabas_common.errors.error_code import ErrorCode
@@ -23,6 +23,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.api.parts import BrokerParts
 from barnabas_broker.coordinator.transaction.metadata import bump_supported
 from barnabas_broker.log.append_origin import AppendOrigin
+from barnabas_broker.log.producers.producer_state import unpack
 from barnabas_broker.log.producers.transactions import has_ongoing
 from barnabas_broker.replica.leader.leadership import ACKS_ALL
 
@@ -30,18 +31,28 @@ from barnabas_broker.replica.leader.leadership import ACKS_ALL
 _TIMEOUT_MS = 30_000
 # Of an administrator, who ends one transaction at a time. Each is an append.
 _MOST_MARKERS = 1000
+_FIRST_COORDINATOR_EPOCH = 0
 
 
 async def handle_write_txn_markers(
     parts: BrokerParts, request: WriteTxnMarkersRequest, _peer: Peer
 ) -> WriteTxnMarkersResponse:
     """All markers of the request are appended at once; each has an outcome of its own."""
+    return await _write(parts, request, _is_late, ErrorCode.INVALID_PRODUCER_EPOCH)
+
+
+async def _write(
+    parts: BrokerParts,
+    request: WriteTxnMarkersRequest,
+    is_refused: Callable[[BrokerParts, WritableTxnMarker, TopicPartition], bool],
+    refusal: ErrorCode,
+) -> WriteTxnMarkersResponse:
     items: list[ProducePartition] = []
     refused: dict[int, ProducedPartition] = {}
     asked = [(one, key) for one in request.markers for key in _keys(one)]
     for number, (marker, key) in enumerate(asked):
-        if _is_late(parts, marker, key):
-            refused[number] = ProducedPartition(*key, ErrorCode.INVALID_PRODUCER_EPOCH)
+        if is_refused(parts, marker, key):
+            refused[number] = ProducedPartition(*key, refusal)
         else:
             items.append(ProducePartition(*key, _batch(parts, marker)))
     # Nothing is waited for between the look into the logs and the appends.
@@ -68,8 +79,23 @@ def _is_late(parts: BrokerParts, marker: WritableTxnMarker, key: TopicPartition)
     return has_ongoing(producers.entries.get(marker.producer_id), marker.producer_epoch)
 
 
+def _is_invented(parts: BrokerParts, marker: WritableTxnMarker, key: TopicPartition) -> bool:
+    """Whether an administrator's marker has epochs above those in the log. It would shut out the
+    producer, and the markers of its coordinator, which could never complete the transaction."""
+    try:
+        producers = parts.replica_manager.partitions.hosted(key).lead().log.producers
+    except KafkaError:  # the append will say so
+        return False
+    entry = producers.entries.get(marker.producer_id)
+    if entry is None:
+        return True
+    known = unpack(entry)
+    newest = max(known.coordinator_epoch, _FIRST_COORDINATOR_EPOCH)
+    return marker.producer_epoch > known.producer_epoch or marker.coordinator_epoch > newest
+
+
 async def handle_abort_by_administrator(
-    parts: BrokerParts, request: WriteTxnMarkersRequest, peer: Peer
+    parts: BrokerParts, request: WriteTxnMarkersRequest, _peer: Peer
 ) -> WriteTxnMarkersResponse:
     """An administrator ends a transaction that its coordinator does not know (KIP-664).
 
@@ -77,7 +103,7 @@ async def handle_abort_by_administrator(
     """
     few = sum(len(marker.partitions) for marker in request.markers) <= _MOST_MARKERS
     if few and all(_may_be_an_administrators(marker) for marker in request.markers):
-        return await handle_write_txn_markers(parts, request, peer)
+        return await _write(parts, request, _is_invented, ErrorCode.INVALID_TXN_STATE)
     return WriteTxnMarkersResponse(
         [
             WritableTxnMarkerResult(

@@ -85,6 +85,7 @@ class ProducerStateManager:
         self._taken = 0
         self._changed_up_to = 0
         self._removals_are_durable = True
+        self._silent: dict[int, bytes] = {}
 
     @property
     def snapshot_offsets(self) -> list[int]:
@@ -170,16 +171,22 @@ class ProducerStateManager:
         return None
 
     def expire(self, producer_ids: Iterable[int], now_ms: int, expiration_ms: int) -> int:
-        """Forget those of these producers that were silent for so long; return their number."""
-        entries = self.entries
-        gone = [
-            producer_id
-            for producer_id in producer_ids
-            if producer_id in entries and has_expired(entries[producer_id], now_ms, expiration_ms)
-        ]
-        for producer_id in gone:
-            del entries[producer_id]
-        return len(gone)
+        """Forget those of these producers that were silent for so long; return their number.
+
+        An entry has the time of the producer's records, which may be old ones that it copies. So it
+        goes only if the look before has found it as it is now.
+        """
+        gone = 0
+        for producer_id in producer_ids:
+            entry, before = self.entries.get(producer_id), self._silent.pop(producer_id, None)
+            if entry is None or not has_expired(entry, now_ms, expiration_ms):
+                continue
+            if entry == before:
+                del self.entries[producer_id]
+                gone += 1
+            else:
+                self._silent[producer_id] = entry
+        return gone
 
     # ---- writing snapshots
 
@@ -289,7 +296,7 @@ class ProducerStateManager:
         segment is used.
         """
         start = segments[0].base_offset
-        self.entries, self._changed_up_to = {}, 0
+        self.entries, self._changed_up_to, self._silent = {}, 0, {}
         for offset in reversed([one for one in self._snapshots if one <= start_by]):
             entries = self._read_snapshot(offset)
             if entries is not None:
@@ -358,7 +365,7 @@ class ProducerStateManager:
 
     def clear(self) -> None:
         """Forget everything: the log begins at another offset, and has no snapshots any more."""
-        self.entries, self._changed_up_to = {}, 0
+        self.entries, self._changed_up_to, self._silent = {}, 0, {}
         self.transactions = TransactionTable()
 
     def remove_snapshots(self, offsets: Collection[int]) -> None:

@@ -100,7 +100,8 @@ class AdminOfTransactions(Client):
 
         Only for one of `find_hanging_transactions`: a coordinator that commits the transaction
         would be contradicted. Raises `InvalidProducerEpochError` or
-        `TransactionCoordinatorFencedError` if the log has a newer epoch.
+        `TransactionCoordinatorFencedError` if the log has a newer epoch, and `InvalidTxnStateError`
+        if it has no such producer, or lower epochs than these.
         """
         tp = checked_partition(partition)
         named = [TransactionPartition(*tp)]

@@ -53,3 +53,26 @@ def hanging(
         if known is None or not known.will_end(transaction.topic_partition):
             found.append(transaction)
     return found
+
+
+def still_open(
+    found: Iterable[OpenTransaction],
+    producers: Mapping[TopicPartition, Sequence[ActiveProducer]],
+) -> list[OpenTransaction]:
+    """Those of `found` that are open in a later look at the leaders too. One that ended before its
+    coordinator was asked seemed to be unknown there."""
+    opened = {
+        (partition, one.producer_id, one.current_txn_start_offset)
+        for partition, some in producers.items()
+        for one in some
+    }
+    return [
+        transaction
+        for transaction in found
+        if (
+            transaction.topic_partition,
+            transaction.producer.producer_id,
+            transaction.producer.current_txn_start_offset,
+        )
+        in opened
+    ]

@@ -42,7 +42,7 @@ from barnabas.admin.transactions.descriptions import (
     TransactionListing,
     described,
 )
-from barnabas.admin.transactions.hanging import candidates, hanging
+from barnabas.admin.transactions.hanging import candidates, hanging, still_open
 from barnabas.cluster import Cluster
 from barnabas.cluster.by_leader import ask_leaders
 from barnabas.cluster.coordinator import Coordinator, NextAttempt
@@ -58,8 +58,9 @@ _ATTEMPTS = {
 _ATTEMPTS_TO_END = {**_ATTEMPTS, ErrorCode.CONCURRENT_TRANSACTIONS: NextAttempt.SAME}
 # A prepared transaction is one of a producer whose epoch rises with each (KIP-890).
 _TRANSACTION_VERSION = 2
-# What a fenced transactional id is given until its producer says what it wants.
-_FENCE_TIMEOUT_MS = 60_000
+# What a fenced transactional id is given until its producer says what it wants: no broker's limit
+# is lower.
+_FENCE_TIMEOUT_MS = 1
 
 
 # ---- what coordinators know
@@ -202,7 +203,9 @@ async def find_hanging(
         except TransactionalIdNotFoundError:
             continue
         known[listing.transactional_id] = found
-    return hanging(opened, listed, known)
+    found_hanging = hanging(opened, listed, known)
+    looked_at = sorted({transaction.topic_partition for transaction in found_hanging})
+    return still_open(found_hanging, await describe_producers(cluster, looked_at, timeout))
 
 
 async def _until_all_are_coordinated(cluster: Cluster, timeout: float) -> None:

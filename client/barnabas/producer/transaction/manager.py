@@ -57,13 +57,15 @@ class Batches(Protocol):
 
 
 class TransactionManager:
-    """`last_error`: why the state is one of the two errors. `max_block` is in seconds."""
+    """`last_error`: why the state is one of the two errors. `number`: how many transactions were
+    begun. `max_block` is in seconds."""
 
     def __init__(
         self, requests: TransactionRequests, ids: ProducerIds, batches: Batches, max_block: float
     ) -> None:
         self.state = State.UNINITIALIZED
         self.last_error: BarnabasError | None = None
+        self.number = 0
         self._requests = requests
         self._ids = ids
         self._batches = batches
@@ -75,6 +77,7 @@ class TransactionManager:
         self._adding_offsets: asyncio.Task[None] | None = None
         # Whether the coordinator may know of the transaction.
         self._started = False
+        self._ended_by_close = False
 
     @classmethod
     def of(
@@ -97,10 +100,15 @@ class TransactionManager:
 
     # ---- records
 
-    def check_send(self) -> None:
-        """Raise unless records can be added to a transaction now."""
+    def check_send(self, number: int | None = None) -> int:
+        """Return the number of the transaction to which records can be added now. Raises if there
+        is none, or if it is not the one of this number: another one that began while a record
+        waited to be sent must not have the record."""
         if self.state is not State.IN_TRANSACTION:
             raise self._refusal("send")
+        if number not in (None, self.number):
+            raise ClientError("send: the transaction has ended while the record waited to be sent")
+        return self.number
 
     def add(self, topic_partition: TopicPartition) -> None:
         """Make the partition part of the transaction soon; until then `contains` is False.
@@ -163,6 +171,7 @@ class TransactionManager:
         self._operations.is_new("begin_transaction")
         self._require(State.READY, "begin_transaction")
         self._enter(State.IN_TRANSACTION)
+        self.number += 1
         self._new.clear()
         self._added.clear()
         self._adding_offsets = None
@@ -184,9 +193,28 @@ class TransactionManager:
         return self.prepared
 
     @property
+    def is_open(self) -> bool:
+        """Whether a transaction has begun and is not over; an abort may have to ask for an id."""
+        return self.state.is_open or self._operations.is_open(_ABORT)
+
+    @property
+    def was_left(self) -> bool:
+        """Whether the transaction that a block has begun was not ended in it: it must be committed.
+        After a fatal error, or a `close`, it cannot be, and must not seem to be."""
+        return self._ended_by_close or self.state not in (State.READY, State.PREPARED)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether a transaction is open that only this producer can end: nothing is decided, and
+        the application has not learned that it is prepared."""
+        if self.state is State.PREPARED:
+            return self._operations.is_open(_PREPARE)
+        return self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
+
+    @property
     def prepared(self) -> PreparedTransaction | None:
-        """The transaction that is prepared, if one is."""
-        if self.state is not State.PREPARED or not self._started:
+        """The transaction that is prepared, if one is, and the application may know of it."""
+        if self.state is not State.PREPARED or not self._started or self.is_undecided:
             return None
         return PreparedTransaction(self._requests.transactional_id, *self._current)
 
@@ -200,20 +228,25 @@ class TransactionManager:
 
     async def abort(self) -> None:
         """Drop what is not sent, wait for what is in flight, then abort."""
-        await self._operations.abandon(_SEND_OFFSETS)
+        await self._operations.abandon(_SEND_OFFSETS, _PREPARE)
         if self._operations.is_new(_ABORT):
             if self.state not in (State.ABORTABLE_ERROR, State.PREPARED):
                 self._require(State.IN_TRANSACTION, _ABORT)
             self._enter(State.ABORTING)
         await self._run(self._abort, _ABORT)
 
+    async def settle(self) -> None:
+        """Learn the outcome of an operation whose caller no longer waits, if there is one."""
+        await self._operations.wait()
+
     async def abort_if_open(self) -> None:
         """For `close`: finish what has been decided, and abort what has not."""
         try:
-            if self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
+            if self.is_undecided:
                 logger.info("the transaction is aborted, because the producer is closed")
+                self._ended_by_close = True
                 await self.abort()
-            elif self.state.is_open:
+            elif self.is_open:
                 await self._operations.wait()
         except BarnabasError as error:
             logger.warning("the transaction could not be ended: %s", error)
@@ -221,7 +254,7 @@ class TransactionManager:
     async def _run(
         self, work: Callable[..., Coroutine[Any, Any, None]], name: str, *arguments: object
     ) -> None:
-        await self._operations.run(lambda: self._guarded(work(*arguments)), name, *arguments)
+        await self._operations.run(lambda: self._guarded(work, *arguments), name, *arguments)
 
     # ---- their work
 
@@ -321,10 +354,12 @@ class TransactionManager:
         assert self._ids.current is not None
         return self._ids.current
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(
+        self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: object
+    ) -> None:
         """Enter an error state before the error is raised."""
         try:
-            await work
+            await work(*arguments)
         except BarnabasError as error:
             self.fail(error)
             if self.last_error is None or self.last_error is error:

@@ -81,10 +81,14 @@ class Operations:
             raise ClosedError(f"{current.name}: the producer was closed, the outcome is not known")
         current.task.result()
 
-    async def abandon(self, name: str) -> None:
-        """End the operation, if it is this one, without an outcome."""
+    def is_open(self, name: str) -> bool:
+        """Whether the application has not learned the outcome of this operation yet."""
+        return self._current is not None and self._current.name == name
+
+    async def abandon(self, *names: str) -> None:
+        """End the operation, if it is one of these, without an outcome."""
         current = self._current
-        if current is not None and current.name == name:
+        if current is not None and current.name in names:
             self._abandoned = current
             current.task.cancel()
             await asyncio.gather(current.task, return_exceptions=True)
