@@ -60,6 +60,24 @@ OF_ADMIN: dict[str, Admins] = {
     "a topic is no partition": lambda admin: admin.describe_producers(["ab"]),
     "offsets of a topic": lambda admin: admin.delete_group_offsets("g", ["ab"]),
     "timestamps of a topic": lambda admin: admin.list_offsets({"flights": -1}),
+    "replicas of one topic": lambda admin: admin.describe_replicas("flights"),
+    "events of one topic": lambda admin: admin.describe_events("flights"),
+    "live events of one topic": lambda admin: admin.events("flights"),
+    "a partition as text": lambda admin: admin.explain("flights", "0"),
+    "names of new topics": lambda admin: admin.create_topics(["flights"]),
+    "one new topic": lambda admin: admin.create_topics("flights"),
+    "no brokers of a new topic": lambda admin: admin.create_topic("x", assignments={0: 1}),
+    "a list of assignments": lambda admin: admin.create_topic("x", assignments=[[1]]),
+    "no topic grows": lambda admin: admin.create_partitions(None, 7),
+    "too many partitions": lambda admin: admin.create_partitions("x", 2**31),
+    "election in a topic": lambda admin: admin.elect_leaders("preferred", "flights"),
+    "election in one partition": lambda admin: admin.elect_leaders("preferred", ("flights", 0)),
+    "reassignment of a topic": lambda admin: admin.alter_partition_reassignments({"x": [1]}),
+    "reassignment to a number": lambda admin: admin.alter_partition_reassignments({("x", 0): 1}),
+    "reassignments in a list": lambda admin: admin.alter_partition_reassignments([("x", 0)]),
+    "reassignments of a topic": lambda admin: admin.list_partition_reassignments("x"),
+    "settings of no broker": lambda admin: admin.describe_broker_configs(None),
+    "no seconds": lambda admin: admin.explain_group("g", seconds=float("nan")),
 }
 OF_CONSUMER: dict[str, Admins] = {
     "topics are not assigned": lambda consumer: consumer.assign(["flights"]),
@@ -69,6 +87,7 @@ OF_CONSUMER: dict[str, Admins] = {
     "pause of a topic": lambda consumer: consumer.pause("flights"),
     "ends of a topic": lambda consumer: consumer.end_offsets(["flights"]),
     "times of a topic": lambda consumer: consumer.offsets_for_times({"flights": 1}),
+    "one topic is not several": lambda consumer: consumer.list_topics("flights"),
     "no time": lambda consumer: consumer.poll(timeout_ms=float("nan")),
 }
 
@@ -96,3 +115,15 @@ def test_arguments_of_the_wrong_shape(case: str) -> None:
             assert sent == []
 
     run(scenario(), seed=1, max_time=60.0)
+
+
+async def test_a_producer_is_not_closed_with_a_time_that_is_none() -> None:
+    """It was closed, and its undelivered records were given up, before the time was refused."""
+    wrong: Any = "5"
+    async with (
+        TransactionBrokers() as brokers,
+        Producer(brokers.bootstrap, runtime=brokers.runtime) as producer,
+    ):
+        with pytest.raises(InvalidArgumentError, match="timeout_ms"):
+            await producer.close(wrong)
+        assert await producer.partitions_for("flights") > 0

@@ -28,6 +28,7 @@ from barnabas.cluster.options import (
     check_int,
     check_timeout,
     check_topic,
+    checked_names,
     checked_partition,
     checked_partitions,
 )
@@ -121,12 +122,12 @@ class Consumer(InGroup):
 
         A named topic that does not exist is left out. Internal topics are in the list too.
         """
+        names = None if named is None else list(dict.fromkeys(checked_names("topics", named)))
         await self._ensure_started()
-        if named is None:
+        if names is None:
             answer = await self._cluster.refresh(MetadataRequest(all_topics=True))
             known = self._cluster.metadata.topics
             return {t.topic: known[t.topic] for t in answer.topics if t.topic in known}
-        names = list(dict.fromkeys(named))
         await self._cluster.refresh(MetadataRequest(names))
         found = {}
         for name in names:
