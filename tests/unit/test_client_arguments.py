@@ -8,7 +8,7 @@ import pytest
 from barnabas import Admin, Consumer, Producer
 from barnabas.cluster.options import check_int
 from barnabas.group.offsets import checked
-from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.errors import ClosedError, InvalidArgumentError
 from barnabas_common.messages.groups import DeleteGroupsRequest
 from barnabas_common.messages.producer_ids import InitProducerIdRequest
 from barnabas_simulator.loop import run
@@ -127,3 +127,27 @@ async def test_a_producer_is_not_closed_with_a_time_that_is_none() -> None:
         with pytest.raises(InvalidArgumentError, match="timeout_ms"):
             await producer.close(wrong)
         assert await producer.partitions_for("flights") > 0
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "assign": lambda consumer: consumer.assign([("flights", 1)]),
+    "seek": lambda consumer: consumer.seek(("flights", 0), 0),
+    "pause": lambda consumer: consumer.pause(),
+    "resume": lambda consumer: consumer.resume(),
+    "subscribe": lambda consumer: consumer.subscribe(["flights"]),
+    "unsubscribe": lambda consumer: consumer.unsubscribe(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_closed_consumer_says_so(change: str) -> None:
+    """These did nothing, without a word; a poll, and Kafka, refuse."""
+    async with TransactionBrokers() as brokers:
+        async with Consumer(
+            bootstrap_servers=brokers.bootstrap, runtime=brokers.runtime, group_id="g"
+        ) as consumer:
+            consumer.assign([("flights", 0)])
+        with pytest.raises(ClosedError, match="closed"):
+            outcome = CHANGES[change](consumer)
+            if outcome is not None:
+                await outcome

@@ -96,6 +96,7 @@ class Consumer(InGroup):
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read exactly these partitions; those that stay assigned keep their position."""
+        self._check_usable()
         if self._topics or self._subscription is not None:
             raise ClientError(
                 "this consumer reads all partitions of its topics: to assign, make one without"
@@ -142,6 +143,7 @@ class Consumer(InGroup):
 
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
         """Continue at `offset`; if it is out of range, `auto_offset_reset` applies later."""
+        self._check_usable()
         check_int("offset", offset, 0)
         state = self._assigned(partition)
         state.seek(offset)
