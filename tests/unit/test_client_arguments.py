@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from barnabas import Admin, Consumer, Producer
-from barnabas.cluster.options import check_int
+from barnabas.cluster.options import check_int, checked_brokers
 from barnabas.group.offsets import checked
 from barnabas_common.errors import ClosedError, InvalidArgumentError
 from barnabas_common.messages.groups import DeleteGroupsRequest
@@ -46,6 +46,13 @@ def test_a_time_that_no_request_can_carry_is_not_called_too_low() -> None:
         check_int("the timestamp", int("9" * 20), 0)
     with pytest.raises(InvalidArgumentError, match="must be at least 0, not -1"):
         check_int("the timestamp", -1, 0)
+
+
+def test_the_controller_judges_which_brokers_there_are() -> None:
+    """Its refusal has Kafka's name; only what no request can carry is refused here."""
+    assert checked_brokers("the replicas", (1, -1)) == [1, -1]
+    with pytest.raises(InvalidArgumentError, match="a broker id must be in"):
+        checked_brokers("the replicas", [2**31])
 
 
 Admins = Callable[[Any], Awaitable[Any]]

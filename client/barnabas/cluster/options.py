@@ -64,12 +64,12 @@ def checked_names(what: str, values: Iterable[str]) -> list[str]:
 
 
 def checked_brokers(what: str, values: Iterable[int]) -> list[int]:
-    """The ids of several brokers; raises `InvalidArgumentError`."""
+    """The ids of several brokers, as a request can carry them; raises `InvalidArgumentError`."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidArgumentError(f"{what} are several broker ids, not {values!r}")
     found = list(values)
     for value in found:
-        check_int("a broker id", value, 0, _INT)
+        check_int("a broker id", value, -_INT - 1, _INT)
     return found
 
 
