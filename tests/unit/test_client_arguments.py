@@ -1,6 +1,8 @@
 """Arguments of the wrong shape: each is refused by name, and nothing is sent."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -158,3 +160,11 @@ async def test_a_closed_consumer_says_so(change: str) -> None:
             outcome = CHANGES[change](consumer)
             if outcome is not None:
                 await outcome
+
+
+def test_errors_can_be_named_after_the_package_alone_was_imported() -> None:
+    """`except barnabas.errors.KafkaError` raised an AttributeError in place of the error."""
+    program = (
+        "import barnabas\ntry: 1/0\nexcept (barnabas.errors.KafkaError, ArithmeticError): pass"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
