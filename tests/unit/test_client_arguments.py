@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from barnabas import Admin, Consumer, Producer
+from barnabas import Admin, Consumer, NewTopic, Producer
 from barnabas.cluster.options import check_int, checked_brokers
 from barnabas.group.offsets import checked
 from barnabas_common.errors import ClosedError, InvalidArgumentError
@@ -57,6 +57,7 @@ def test_the_controller_judges_which_brokers_there_are() -> None:
         checked_brokers("the replicas", [2**31])
 
 
+DICT: Any = {"retention.ms": "5"}
 Admins = Callable[[Any], Awaitable[Any]]
 OF_ADMIN: dict[str, Admins] = {
     "one group is not several": lambda admin: admin.delete_groups("ab"),
@@ -74,6 +75,8 @@ OF_ADMIN: dict[str, Admins] = {
     "live events of one topic": lambda admin: admin.events("flights"),
     "a partition as text": lambda admin: admin.explain("flights", "0"),
     "names of new topics": lambda admin: admin.create_topics(["flights"]),
+    "a dict in a new topic": lambda admin: admin.create_topics([NewTopic("x", configs=DICT)]),
+    "a dict of replicas": lambda admin: admin.create_topics([NewTopic("x", assignments=DICT)]),
     "one new topic": lambda admin: admin.create_topics("flights"),
     "no brokers of a new topic": lambda admin: admin.create_topic("x", assignments={0: 1}),
     "a list of assignments": lambda admin: admin.create_topic("x", assignments=[[1]]),

@@ -79,7 +79,17 @@ def new_topics(topics: Iterable[NewTopic]) -> list[NewTopic]:
         if not isinstance(topic, NewTopic):
             raise InvalidArgumentError(f"topics to create are NewTopic(...), not {topic!r}")
         check_str("the name of a new topic", topic.topic)
+        _check_parts("configs", topic.configs, ConfigEntry)
+        _check_parts("assignments", topic.assignments, ReplicaAssignment)
     return found
+
+
+def _check_parts(name: str, given: object, kind: type) -> None:
+    if not isinstance(given, list | tuple) or not all(isinstance(part, kind) for part in given):
+        raise InvalidArgumentError(
+            f"{name} of a NewTopic are a list of {kind.__name__}(...), not {given!r};"
+            " Admin.create_topic takes a dict"
+        )
 
 
 def configured(configs: Mapping[str, object] | None) -> list[ConfigEntry]:
