@@ -113,8 +113,10 @@ class Admin(AdminOfTransactions):
 
         Raises the first refusal, once all the others are created.
         """
-        request = CreateTopicsRequest(timeout_ms, validate_only, topic_requests.new_topics(topics))
-        return await topic_requests.create_topics(await self._ready(), request, self._patience)
+        cluster = await self._ready()
+        new = topic_requests.new_topics(topics)
+        request = CreateTopicsRequest(timeout_ms, validate_only, new)
+        return await topic_requests.create_topics(cluster, request, self._patience)
 
     async def delete_topics(
         self, topics: Iterable[str], *, timeout_ms: int = 30_000
@@ -302,8 +304,8 @@ class Admin(AdminOfTransactions):
         Works with missing brokers, and names those that could not be asked. Raises
         `UnknownTopicOrPartitionError`.
         """
-        wanted = checked_partition((topic, partition))
         cluster = await self._ready()
+        wanted = checked_partition((topic, partition))
         response = await cluster.refresh(MetadataRequest([topic]))
         raise_for(response.topics[0].error_code, f"topic {topic!r}")
         return explain(await view_of(cluster, response, wanted))
