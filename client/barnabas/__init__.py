@@ -9,6 +9,7 @@ These are for asyncio; `barnabas.sync` has the same names for scripts and notebo
 from barnabas_common.prepared_transaction import PreparedTransaction
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas import errors
 from barnabas.admin import Admin, ConfigResource, NewTopic
 from barnabas.consumer import (
     CommitFailedError,
@@ -41,5 +42,6 @@ __all__ = [
     "RebalanceListener",
     "RecordMetadata",
     "TopicPartition",
+    "errors",
     "exactly_once",
 ]

@@ -10,6 +10,7 @@ then the same records are read again.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from inspect import isawaitable
 from typing import NamedTuple
 from weakref import WeakSet
@@ -218,9 +219,10 @@ def _rewind(consumer: Consumer, records: Sequence[ConsumerRecord]) -> None:
     first: dict[TopicPartition, int] = {}
     for record in records:
         first.setdefault(record.topic_partition, record.offset)
-    for partition in consumer.assignment():
-        if partition in first:
-            consumer.seek(partition, first[partition])
+    with suppress(ClosedError):
+        for partition in consumer.assignment():
+            if partition in first:
+                consumer.seek(partition, first[partition])
 
 
 async def _until_decided(call: Callable[[], Awaitable[None]]) -> None:

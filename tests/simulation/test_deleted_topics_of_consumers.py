@@ -80,6 +80,30 @@ def test_a_consumer_closes_at_once_when_one_of_its_topics_is_deleted() -> None:
     story(scenario)
 
 
+def test_a_commit_that_is_cancelled_does_not_hold_up_the_next() -> None:
+    """It was repeated for `default_api_timeout_ms`; every later commit, and `close`, waited."""
+
+    async def scenario(cluster: SimulatedCluster, admin: Admin) -> None:
+        async with reader(cluster, enable_auto_commit=False) as consumer:
+            for partition in (KEPT, GONE):
+                await send(cluster, partition, [b"before"])
+            assert await read(consumer, 2) == [b"before", b"before"]
+            await admin.delete_topics([GONE.topic])
+            first = asyncio.create_task(consumer.commit())
+            second = asyncio.create_task(consumer.commit({GONE: 1}))
+            await asyncio.sleep(5)
+            assert not first.done()  # Kafka waits for the topic, too
+            first.cancel()
+            second.cancel()
+            async with asyncio.timeout(3):
+                await consumer.commit({KEPT: 1})
+            committed = (await consumer.committed([KEPT]))[KEPT]
+            assert committed is not None
+            assert committed.offset == 1
+
+    story(scenario)
+
+
 def test_an_exactly_once_loop_goes_on_when_one_of_its_topics_is_deleted() -> None:
     """It repeated the commit of offsets that the coordinator refuses, without end."""
 

@@ -8,7 +8,7 @@ import pytest
 from barnabas import Admin
 from barnabas_broker.api import router
 from barnabas_broker.api.parts import BrokerParts
-from barnabas_common.errors import GroupIdNotFoundError
+from barnabas_common.errors import GroupIdNotFoundError, UnknownTopicOrPartitionError
 from barnabas_common.messages.groups import DeleteGroupsRequest, OffsetDeleteRequest
 from barnabas_common.runtime import Peer, Service
 from barnabas_common.topic_partition import TopicPartition
@@ -117,5 +117,20 @@ def test_listings_wait_for_no_broker_that_has_died() -> None:
         groups, transactions = await asyncio.gather(admin.list_groups(), admin.list_transactions())
         assert [group.group_id for group in groups] == expected
         assert transactions == []
+
+    story(scenario)
+
+
+@pytest.mark.parametrize("gone", [("nope", 0), (TOPIC, 7)])
+def test_an_offset_of_a_partition_that_does_not_exist_is_refused(gone: tuple[str, int]) -> None:
+    """The request was repeated for a minute."""
+
+    async def scenario(cluster: SimulatedCluster, admin: Admin) -> None:
+        await admin.create_topic(TOPIC, 2, 3)
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(UnknownTopicOrPartitionError, match=f"{gone[0]}-{gone[1]}"):
+            await admin.alter_group_offsets("g", {TopicPartition(*gone): 0, FIRST: 0})
+        assert asyncio.get_running_loop().time() - began < 5.0
+        assert [*await admin.list_group_offsets("g")] == [FIRST]
 
     story(scenario)

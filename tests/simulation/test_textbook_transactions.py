@@ -1,7 +1,9 @@
 """The textbook examples of docs/guide/transactions.md on a whole cluster, and the exact copy."""
 
+import ast
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from barnabas import Admin, Consumer, ConsumerRecord, Producer, ProducerRecord, exactly_once
@@ -19,6 +21,7 @@ from barnabas_simulator.cluster import SimulatedCluster
 from tests.support.raw_transactions import PARTITIONS, TransactionCoordinators, in_cluster
 
 FIRST = PARTITIONS[0]
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "transactions.md"
 UNTIL_ABORTED = 20.0
 """Seconds: the timeout of 5 s, and the interval at which the coordinator looks."""
 
@@ -149,6 +152,28 @@ def test_of_two_producers_the_first_is_fenced_and_can_only_close() -> None:
         assert await seen(cluster) == [b"heir", b"heir again"]
         everything = await seen(cluster, "read_uncommitted")
         assert everything == [b"zombie", b"heir", b"heir again"]
+
+    in_cluster(story)
+
+
+def test_the_third_example_is_fenced_as_it_is_printed() -> None:
+    """Its transaction had no record: the commit asked nobody, and succeeded."""
+    text = GUIDE.read_text().split("**3. Two producers")[1]
+    code = text.split("```python\n")[1].split("```")[0]
+    awaited = compile(code, str(GUIDE), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        made: list[Producer] = []
+
+        def producer(**options: object) -> Producer:
+            made.append(producer_of(cluster, **options))  # type: ignore[arg-type]
+            return made[-1]
+
+        with pytest.raises(ProducerFencedError) as caught:
+            await eval(awaited, {"Producer": producer})
+        assert caught.value.fatal
+        for each in made:
+            await each.close()
 
     in_cluster(story)
 

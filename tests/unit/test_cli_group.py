@@ -10,6 +10,7 @@ from barnabas_tools.cli.admin.reset_offsets import (
     Log,
     Target,
     duration_ms,
+    is_selected,
     milliseconds,
     new_offset,
     read,
@@ -110,7 +111,28 @@ def test_topics_and_their_partitions() -> None:
         selected(["rates:x"])
 
 
-@pytest.mark.parametrize("text", ["P9999999999999D", "PT99999999999999999H"])
+def test_a_topic_may_be_named_several_times() -> None:
+    """Only the last `--topic` counted, and the others were not reset."""
+    assert selected(["rates:0", "rates:2,3"]) == {"rates": [0, 2, 3]}
+    assert selected(["rates:0", "rates"]) == selected(["rates", "rates:0"]) == {"rates": None}
+
+
+def test_of_a_file_only_the_named_partitions_are_reset() -> None:
+    """`--from-file` with `--topic flights:0` reset every partition of flights in the file."""
+    other, elsewhere = TopicPartition("flights", 1), TopicPartition("rates", 0)
+    for topics, expected in (
+        ([], [TP, other, elsewhere]),
+        (["flights"], [TP, other]),
+        (["flights:0"], [TP]),
+        (["flights:0", "rates"], [TP, elsewhere]),
+    ):
+        chosen = selected(topics)
+        assert [tp for tp in (TP, other, elsewhere) if is_selected(tp, chosen)] == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["P9999999999999D", "PT99999999999999999H", pytest.param(f"P{9:05000}D", id="digits")]
+)
 def test_a_duration_that_is_too_long_is_refused(text: str) -> None:
     with pytest.raises(UsageFailed, match="--by-duration"):
         target_of(**{**NOTHING, "duration": text})

@@ -220,6 +220,16 @@ def test_the_internal_topics_fit_a_small_cluster(
     assert properties["transaction.state.log.min.isr"] == str(min(2, brokers))
 
 
+@pytest.mark.parametrize("given", ["abc", "20000", "5-1", "0-9", "1-70000", "-1-5"])
+def test_a_range_of_ports_that_is_none_is_named(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`barnabas cluster start` ended with a traceback."""
+    monkeypatch.setenv("BARNABAS_PORT_RANGE", given)
+    with pytest.raises(ClusterError, match=f"BARNABAS_PORT_RANGE wants FIRST-LAST.* not '{given}'"):
+        free_ports(1)
+
+
 def test_free_ports_are_all_different_for_a_test_cluster(tmp_path: Path) -> None:
     layout = new_layout(tmp_path, 5, None, {})
     ports = {*layout.client_ports, *layout.internal_ports, layout.zookeeper_port}

@@ -1,14 +1,16 @@
 """Arguments of the wrong shape: each is refused by name, and nothing is sent."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from barnabas import Admin, Consumer, Producer
-from barnabas.cluster.options import check_int
+from barnabas import Admin, Consumer, NewTopic, Producer
+from barnabas.cluster.options import check_int, checked_brokers
 from barnabas.group.offsets import checked
-from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.errors import ClosedError, InvalidArgumentError
 from barnabas_common.messages.groups import DeleteGroupsRequest
 from barnabas_common.messages.producer_ids import InitProducerIdRequest
 from barnabas_simulator.loop import run
@@ -48,6 +50,14 @@ def test_a_time_that_no_request_can_carry_is_not_called_too_low() -> None:
         check_int("the timestamp", -1, 0)
 
 
+def test_the_controller_judges_which_brokers_there_are() -> None:
+    """Its refusal has Kafka's name; only what no request can carry is refused here."""
+    assert checked_brokers("the replicas", (1, -1)) == [1, -1]
+    with pytest.raises(InvalidArgumentError, match="a broker id must be in"):
+        checked_brokers("the replicas", [2**31])
+
+
+DICT: Any = {"retention.ms": "5"}
 Admins = Callable[[Any], Awaitable[Any]]
 OF_ADMIN: dict[str, Admins] = {
     "one group is not several": lambda admin: admin.delete_groups("ab"),
@@ -60,6 +70,26 @@ OF_ADMIN: dict[str, Admins] = {
     "a topic is no partition": lambda admin: admin.describe_producers(["ab"]),
     "offsets of a topic": lambda admin: admin.delete_group_offsets("g", ["ab"]),
     "timestamps of a topic": lambda admin: admin.list_offsets({"flights": -1}),
+    "replicas of one topic": lambda admin: admin.describe_replicas("flights"),
+    "events of one topic": lambda admin: admin.describe_events("flights"),
+    "live events of one topic": lambda admin: admin.events("flights"),
+    "a partition as text": lambda admin: admin.explain("flights", "0"),
+    "names of new topics": lambda admin: admin.create_topics(["flights"]),
+    "a dict in a new topic": lambda admin: admin.create_topics([NewTopic("x", configs=DICT)]),
+    "a dict of replicas": lambda admin: admin.create_topics([NewTopic("x", assignments=DICT)]),
+    "one new topic": lambda admin: admin.create_topics("flights"),
+    "no brokers of a new topic": lambda admin: admin.create_topic("x", assignments={0: 1}),
+    "a list of assignments": lambda admin: admin.create_topic("x", assignments=[[1]]),
+    "no topic grows": lambda admin: admin.create_partitions(None, 7),
+    "too many partitions": lambda admin: admin.create_partitions("x", 2**31),
+    "election in a topic": lambda admin: admin.elect_leaders("preferred", "flights"),
+    "election in one partition": lambda admin: admin.elect_leaders("preferred", ("flights", 0)),
+    "reassignment of a topic": lambda admin: admin.alter_partition_reassignments({"x": [1]}),
+    "reassignment to a number": lambda admin: admin.alter_partition_reassignments({("x", 0): 1}),
+    "reassignments in a list": lambda admin: admin.alter_partition_reassignments([("x", 0)]),
+    "reassignments of a topic": lambda admin: admin.list_partition_reassignments("x"),
+    "settings of no broker": lambda admin: admin.describe_broker_configs(None),
+    "no seconds": lambda admin: admin.explain_group("g", seconds=float("nan")),
 }
 OF_CONSUMER: dict[str, Admins] = {
     "topics are not assigned": lambda consumer: consumer.assign(["flights"]),
@@ -69,6 +99,7 @@ OF_CONSUMER: dict[str, Admins] = {
     "pause of a topic": lambda consumer: consumer.pause("flights"),
     "ends of a topic": lambda consumer: consumer.end_offsets(["flights"]),
     "times of a topic": lambda consumer: consumer.offsets_for_times({"flights": 1}),
+    "one topic is not several": lambda consumer: consumer.list_topics("flights"),
     "no time": lambda consumer: consumer.poll(timeout_ms=float("nan")),
 }
 
@@ -96,3 +127,47 @@ def test_arguments_of_the_wrong_shape(case: str) -> None:
             assert sent == []
 
     run(scenario(), seed=1, max_time=60.0)
+
+
+async def test_a_producer_is_not_closed_with_a_time_that_is_none() -> None:
+    """It was closed, and its undelivered records were given up, before the time was refused."""
+    wrong: Any = "5"
+    async with (
+        TransactionBrokers() as brokers,
+        Producer(brokers.bootstrap, runtime=brokers.runtime) as producer,
+    ):
+        with pytest.raises(InvalidArgumentError, match="timeout_ms"):
+            await producer.close(wrong)
+        assert await producer.partitions_for("flights") > 0
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "assign": lambda consumer: consumer.assign([("flights", 1)]),
+    "seek": lambda consumer: consumer.seek(("flights", 0), 0),
+    "pause": lambda consumer: consumer.pause(),
+    "resume": lambda consumer: consumer.resume(),
+    "subscribe": lambda consumer: consumer.subscribe(["flights"]),
+    "unsubscribe": lambda consumer: consumer.unsubscribe(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_closed_consumer_says_so(change: str) -> None:
+    """These did nothing, without a word; a poll, and Kafka, refuse."""
+    async with TransactionBrokers() as brokers:
+        async with Consumer(
+            bootstrap_servers=brokers.bootstrap, runtime=brokers.runtime, group_id="g"
+        ) as consumer:
+            consumer.assign([("flights", 0)])
+        with pytest.raises(ClosedError, match="closed"):
+            outcome = CHANGES[change](consumer)
+            if outcome is not None:
+                await outcome
+
+
+def test_errors_can_be_named_after_the_package_alone_was_imported() -> None:
+    """`except barnabas.errors.KafkaError` raised an AttributeError in place of the error."""
+    program = (
+        "import barnabas\ntry: 1/0\nexcept (barnabas.errors.KafkaError, ArithmeticError): pass"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -68,6 +68,8 @@ def test_rebalances_have_their_causes_and_only_this_groups() -> None:
 def test_owners_are_named_with_the_rule_that_chose_them() -> None:
     rule, reads = said(VIEW, About.OWNER)
     assert "range: gives each member consecutive partitions" in rule
+    # `in_member_order`: a static member comes before others whose ids are lower.
+    assert "first to static members by their instance ids" in rule
     assert reads == "a-1 (client a) reads orders-0"
     assert said(replace(VIEW, readers=[]), About.OWNER) == ["the group has no members"]
 

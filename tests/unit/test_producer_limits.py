@@ -101,7 +101,12 @@ def test_delivery_timeout_follows_a_longer_request_timeout() -> None:
         ({"value": b"v", "timestamp_ms": "now"}, "timestamp_ms"),
         ({"value": b"v", "timestamp_ms": -5}, "negative"),
         ({"value": b"v", "timestamp_ms": 1.5}, "timestamp_ms must be an int"),
-        ({"value": b"v", "headers": [("a", "text")]}, "cannot be encoded"),
+        ({"value": b"v", "headers": [("a", "text")]}, "headers are pairs"),
+        ({"value": b"v", "headers": {"a": b"b"}}, "headers are pairs"),
+        ({"value": b"v", "headers": 5}, "headers are pairs"),
+        ({"value": b"v", "headers": [("\ud800", b"b")]}, "cannot be encoded"),
+        ({"value": b"v", "partition": "0"}, "partition must be an int"),
+        ({"value": b"v", "partition": 0.5}, "partition must be an int"),
     ],
 )
 async def test_bad_record_is_refused_and_the_next_is_sent(

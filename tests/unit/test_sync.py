@@ -262,6 +262,16 @@ def test_a_callback_that_closes_its_producer_is_refused_and_can_be_closed(
     assert "not possible in an on_delivery callback" in caplog.text
 
 
+def test_a_time_that_is_none_closes_no_producer(brokers: ScriptedBrokers) -> None:
+    """It was closed without its records, and the time was refused afterwards."""
+    wrong: Any = "5"
+    with producer_of(brokers) as producer:
+        handle = producer.send("flights", b"v")
+        with pytest.raises(InvalidArgumentError, match="timeout_ms"):
+            producer.close(wrong)
+    assert handle.result().offset >= 0
+
+
 def test_a_producer_counts_what_is_not_delivered(brokers: ScriptedBrokers) -> None:
     producer = producer_of(brokers)
     brokers.faults += [never_acknowledged] * 100

@@ -48,6 +48,8 @@ from barnabas.admin.transactions.administration import AdminOfTransactions
 from barnabas.cluster.by_leader import list_offsets
 from barnabas.cluster.options import (
     DEFAULT_BOOTSTRAP,
+    check_int,
+    check_seconds,
     checked_names,
     checked_partition,
     checked_partitions,
@@ -111,8 +113,10 @@ class Admin(AdminOfTransactions):
 
         Raises the first refusal, once all the others are created.
         """
-        request = CreateTopicsRequest(timeout_ms, validate_only, list(topics))
-        return await topic_requests.create_topics(await self._ready(), request, self._patience)
+        cluster = await self._ready()
+        new = topic_requests.new_topics(topics)
+        request = CreateTopicsRequest(timeout_ms, validate_only, new)
+        return await topic_requests.create_topics(cluster, request, self._patience)
 
     async def delete_topics(
         self, topics: Iterable[str], *, timeout_ms: int = 30_000
@@ -233,6 +237,7 @@ class Admin(AdminOfTransactions):
 
     async def describe_broker_configs(self, broker_id: int) -> list[ConfigDescription]:
         """The effective configuration of one broker."""
+        check_int("broker_id", broker_id, 0)
         request = DescribeConfigsRequest(broker=True)
         return await config_requests.describe(await self._ready(), request, broker_id)
 
@@ -267,7 +272,7 @@ class Admin(AdminOfTransactions):
 
         A broker that does not answer is in the list too, with its error.
         """
-        request = DescribeReplicasRequest(list(topics))
+        request = DescribeReplicasRequest(topic_requests.names(topics))
         brokers = (await self.describe_cluster()).brokers
         return await asyncio.gather(
             *(replicas_of(self._cluster, broker.broker_id, request) for broker in brokers)
@@ -279,7 +284,7 @@ class Admin(AdminOfTransactions):
         If topics are named, only events of these and of the brokers themselves. A broker that does
         not answer is in the list too, with its error.
         """
-        named = list(topics)
+        named = topic_requests.names(topics)
         brokers = (await self.describe_cluster()).brokers
         return await asyncio.gather(
             *(recorded_events(self._cluster, broker.broker_id, named) for broker in brokers)
@@ -289,8 +294,9 @@ class Admin(AdminOfTransactions):
         self, topics: Iterable[str] = (), *, from_beginning: bool = False
     ) -> EventStream:
         """The events of all brokers as they occur: `async with await admin.events() as stream`."""
+        named = topic_requests.names(topics)
         await (await self._ready()).refresh(MetadataRequest())
-        return EventStream(self._cluster, list(topics), from_beginning)
+        return EventStream(self._cluster, named, from_beginning)
 
     async def explain(self, topic: str, partition: int) -> Explanation:
         """Explain the state of a partition: its leader, its ISR, its offsets.
@@ -299,9 +305,10 @@ class Admin(AdminOfTransactions):
         `UnknownTopicOrPartitionError`.
         """
         cluster = await self._ready()
+        wanted = checked_partition((topic, partition))
         response = await cluster.refresh(MetadataRequest([topic]))
         raise_for(response.topics[0].error_code, f"topic {topic!r}")
-        return explain(await view_of(cluster, response, TopicPartition(topic, partition)))
+        return explain(await view_of(cluster, response, wanted))
 
     async def list_offsets(
         self, timestamps: Mapping[TopicPartition, int]
@@ -375,5 +382,6 @@ class Admin(AdminOfTransactions):
 
         Raises `GroupIdNotFoundError`.
         """
+        check_seconds("seconds", seconds)
         cluster = await self._ready()
         return explain_group(await view_of_group(cluster, group_id, seconds, self._patience))

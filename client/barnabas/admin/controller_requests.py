@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from barnabas_common.errors import BarnabasError, error_for, raise_for
+from barnabas_common.errors import BarnabasError, InvalidArgumentError, error_for, raise_for
 from barnabas_common.messages.elections import ElectLeadersRequest, ElectLeadersResponse
 from barnabas_common.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -18,7 +18,12 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas.admin.events import NETWORK_MARGIN
 from barnabas.cluster import Cluster
 from barnabas.cluster.by_controller import ask_controller
-from barnabas.cluster.options import check_int
+from barnabas.cluster.options import (
+    check_int,
+    checked_brokers,
+    checked_partition,
+    checked_partitions,
+)
 
 
 async def elect(
@@ -29,7 +34,7 @@ async def elect(
     patience: float,
 ) -> dict[TopicPartition, BarnabasError | None]:
     """For each partition None, or why it has no such leader."""
-    check_int("timeout_ms", timeout_ms, 0)
+    check_int("timeout_ms", timeout_ms, 0, 2**31 - 1)
     request = ElectLeadersRequest(election_type, partitions is None, _names(partitions), timeout_ms)
     response: ElectLeadersResponse = await ask_controller(
         cluster, request, timeout_ms / 1000 + NETWORK_MARGIN, patience
@@ -51,11 +56,12 @@ async def reassign(
     patience: float,
 ) -> None:
     """Start to move partitions; None cancels. Raises the first refusal."""
+    if not isinstance(reassignments, Mapping):
+        raise InvalidArgumentError(
+            f"reassignments are {{(topic, number): [broker, ...]}}, not {reassignments!r}"
+        )
     request = AlterPartitionReassignmentsRequest(
-        [
-            ReassignPartition(*partition, list(replicas or ()), replicas is None)
-            for partition, replicas in reassignments.items()
-        ]
+        [_reassign_partition(*item) for item in reassignments.items()]
     )
     response: AlterPartitionReassignmentsResponse = await ask_controller(
         cluster, request, cluster.request_timeout, patience
@@ -79,4 +85,15 @@ async def ongoing_reassignments(
 
 
 def _names(partitions: Iterable[TopicPartition] | None) -> list[PartitionName]:
-    return [PartitionName(*partition) for partition in partitions or ()]
+    if partitions is None:
+        return []
+    return [PartitionName(*partition) for partition in checked_partitions(partitions)]
+
+
+def _reassign_partition(
+    partition: TopicPartition, replicas: Sequence[int] | None
+) -> ReassignPartition:
+    tp = checked_partition(partition)
+    if replicas is None:
+        return ReassignPartition(*tp, [], True)
+    return ReassignPartition(*tp, checked_brokers(f"the replicas of {tp}", replicas), False)

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas_common.errors import BarnabasError, KafkaError, NotApplied, raise_for
+from barnabas_common.errors import (
+    BarnabasError,
+    KafkaError,
+    NotApplied,
+    UnknownTopicOrPartitionError,
+    raise_for,
+)
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     DeleteGroupsRequest,
@@ -32,7 +38,9 @@ from barnabas.group.offsets import (
     Offsets,
     commit,
     commit_failure,
+    commit_once,
     fetch_committed,
+    give_up_unknown,
 )
 from barnabas.group.protocol import MalformedProtocol, decode_assignment, decode_subscription
 from barnabas.group.states import Generation
@@ -189,7 +197,12 @@ async def alter_group_offsets(
 ) -> None:
     """As a consumer outside the group: refused while the group has members."""
     coordinator = GroupCoordinator(cluster, group_id, _CLIENT)
-    response = await commit(coordinator, Generation(), "", offsets, storage, timeout)
+    arguments = (coordinator, Generation(), "", offsets, storage)
+    try:
+        response = await commit(*arguments, timeout, give_up_unknown(cluster.clock))
+    except UnknownTopicOrPartitionError:
+        # The answer names the partition.
+        response = await commit_once(*arguments, cluster.request_timeout)
     failure = commit_failure(response)
     if failure is not None:
         code, error = failure

@@ -19,6 +19,7 @@ from barnabas_common.messages.topics import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     NewPartitions,
+    NewTopic,
     ReplicaAssignment,
     TopicResult,
 )
@@ -28,7 +29,13 @@ from barnabas.admin.events import NETWORK_MARGIN
 from barnabas.admin.visibility import has_partitions, is_gone, wait_until_known
 from barnabas.cluster import Cluster
 from barnabas.cluster.by_controller import ask_controller
-from barnabas.cluster.options import check_int, checked_names
+from barnabas.cluster.options import (
+    check_int,
+    check_str,
+    check_topic,
+    checked_brokers,
+    checked_names,
+)
 
 
 def names(topics: Iterable[str]) -> list[str]:
@@ -55,7 +62,34 @@ async def metadata(cluster: Cluster, request: MetadataRequest, patience: float) 
 
 def assigned(assignments: Mapping[int, Sequence[int]] | None) -> list[ReplicaAssignment]:
     """The brokers of each partition, as requests name them."""
-    return [ReplicaAssignment(p, list(ids)) for p, ids in (assignments or {}).items()]
+    if assignments is not None and not isinstance(assignments, Mapping):
+        raise InvalidArgumentError(
+            f"assignments are {{partition: [broker, ...]}}, not {assignments!r}"
+        )
+    return [
+        ReplicaAssignment(p, checked_brokers(f"the replicas of partition {p}", ids))
+        for p, ids in (assignments or {}).items()
+    ]
+
+
+def new_topics(topics: Iterable[NewTopic]) -> list[NewTopic]:
+    """Several topics to create, each a `NewTopic`."""
+    found = list(topics) if isinstance(topics, Iterable) else [topics]
+    for topic in found:
+        if not isinstance(topic, NewTopic):
+            raise InvalidArgumentError(f"topics to create are NewTopic(...), not {topic!r}")
+        check_str("the name of a new topic", topic.topic)
+        _check_parts("configs", topic.configs, ConfigEntry)
+        _check_parts("assignments", topic.assignments, ReplicaAssignment)
+    return found
+
+
+def _check_parts(name: str, given: object, kind: type) -> None:
+    if not isinstance(given, list | tuple) or not all(isinstance(part, kind) for part in given):
+        raise InvalidArgumentError(
+            f"{name} of a NewTopic are a list of {kind.__name__}(...), not {given!r};"
+            " Admin.create_topic takes a dict"
+        )
 
 
 def configured(configs: Mapping[str, object] | None) -> list[ConfigEntry]:
@@ -132,7 +166,8 @@ async def grow_topic(
     cluster: Cluster, new: NewPartitions, timeout_ms: int, validate_only: bool, patience: float
 ) -> None:
     """Ask the controller to give a topic more partitions, and wait until every broker knows."""
-    check_int("count", new.count, 1)
+    check_topic(new.topic)
+    check_int("count", new.count, 1, 2**31 - 1)
     request = CreatePartitionsRequest(timeout_ms, validate_only, [new])
     began = cluster.clock.monotonic()
     response: CreatePartitionsResponse = await ask_controller(
@@ -146,7 +181,7 @@ async def grow_topic(
 
 
 def _timeout(timeout_ms: int) -> float:
-    check_int("timeout_ms", timeout_ms, 0)
+    check_int("timeout_ms", timeout_ms, 0, 2**31 - 1)
     return timeout_ms / 1000 + NETWORK_MARGIN
 
 

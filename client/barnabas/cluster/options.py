@@ -63,6 +63,16 @@ def checked_names(what: str, values: Iterable[str]) -> list[str]:
     return found
 
 
+def checked_brokers(what: str, values: Iterable[int]) -> list[int]:
+    """The ids of several brokers, as a request can carry them; raises `InvalidArgumentError`."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidArgumentError(f"{what} are several broker ids, not {values!r}")
+    found = list(values)
+    for value in found:
+        check_int("a broker id", value, -_INT - 1, _INT)
+    return found
+
+
 def checked_partition(value: object) -> TopicPartition:
     """A partition that may be given as a plain pair; raises `InvalidArgumentError`."""
     if not isinstance(value, tuple | list) or len(value) != 2:
@@ -86,6 +96,12 @@ def check_timeout(name: str, value: object) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or isnan(value):
         raise InvalidArgumentError(f"{name} must be a number of ms or None, not {value!r}")
+
+
+def check_seconds(name: str, value: object) -> None:
+    """Raise `InvalidArgumentError` unless it is a time, 0 s or longer."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:  # nan
+        raise InvalidArgumentError(f"{name} must be a number of seconds, 0 or more, not {value!r}")
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:

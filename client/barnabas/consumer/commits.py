@@ -53,6 +53,13 @@ class _Wanted(NamedTuple):
     outcome: asyncio.Future[BarnabasError | None]
     on_failure: OnFailure
 
+    def failed(self, failure: BarnabasError) -> None:
+        """An attempt failed. No other is made for a caller that was cancelled: later commits, and
+        `close`, wait for this one."""
+        if self.outcome.cancelled():
+            raise failure
+        self.on_failure(failure)
+
 
 class Commits:
     """`last_failure`: why the last commit in the background failed, if it did.
@@ -141,7 +148,7 @@ class Commits:
                 wanted = self._queue[0]
                 failure: BarnabasError | None = None
                 try:
-                    if wanted.offsets:
+                    if wanted.offsets and not wanted.outcome.cancelled():
                         await self._send(wanted)
                 except BarnabasError as error:
                     failure = error
@@ -174,7 +181,7 @@ class Commits:
         if timeout is None:
             response = await commit_once(*arguments, config.request_timeout)
         else:
-            response = await commit(*arguments, timeout, wanted.on_failure)
+            response = await commit(*arguments, timeout, wanted.failed)
         failure = commit_failure(response)
         if failure is None:
             self.stored.update(offsets)

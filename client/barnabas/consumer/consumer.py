@@ -28,6 +28,7 @@ from barnabas.cluster.options import (
     check_int,
     check_timeout,
     check_topic,
+    checked_names,
     checked_partition,
     checked_partitions,
 )
@@ -95,6 +96,7 @@ class Consumer(InGroup):
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read exactly these partitions; those that stay assigned keep their position."""
+        self._check_usable()
         if self._topics or self._subscription is not None:
             raise ClientError(
                 "this consumer reads all partitions of its topics: to assign, make one without"
@@ -121,12 +123,12 @@ class Consumer(InGroup):
 
         A named topic that does not exist is left out. Internal topics are in the list too.
         """
+        names = None if named is None else list(dict.fromkeys(checked_names("topics", named)))
         await self._ensure_started()
-        if named is None:
+        if names is None:
             answer = await self._cluster.refresh(MetadataRequest(all_topics=True))
             known = self._cluster.metadata.topics
             return {t.topic: known[t.topic] for t in answer.topics if t.topic in known}
-        names = list(dict.fromkeys(named))
         await self._cluster.refresh(MetadataRequest(names))
         found = {}
         for name in names:
@@ -141,6 +143,7 @@ class Consumer(InGroup):
 
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
         """Continue at `offset`; if it is out of range, `auto_offset_reset` applies later."""
+        self._check_usable()
         check_int("offset", offset, 0)
         state = self._assigned(partition)
         state.seek(offset)

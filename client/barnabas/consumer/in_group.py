@@ -77,6 +77,7 @@ class InGroup(Client):
 
         Replaces an earlier subscription; the next poll joins with it.
         """
+        self._check_usable()
         self._check_in_group("subscribe")
         if self._positions.states and self._subscription is None:
             raise ClientError("this consumer has assigned its partitions: it cannot subscribe")
@@ -90,6 +91,7 @@ class InGroup(Client):
 
         Ends an assignment by `assign` too.
         """
+        self._check_usable()
         self._check_home()
         self._subscription = None
         if self._membership is not None:
@@ -125,8 +127,7 @@ class InGroup(Client):
     ) -> None:
         """Commit in the background, with one attempt; `on_commit(offsets, error)` when it ends."""
         self._check_in_group("commit")
-        if self._closed and not self._closing:
-            raise ClosedError("this Consumer is closed")
+        self._check_usable()
         if self._membership is None:
             raise ClientError("start the consumer before a commit")
         given = self._read_positions() if offsets is None else checked(offsets)
@@ -183,6 +184,7 @@ class InGroup(Client):
 
     def pause(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Return no records of these partitions until `resume`; without any: of all."""
+        self._check_usable()
         for state in self._chosen(partitions):
             if not state.paused:
                 if state.known:
@@ -192,6 +194,7 @@ class InGroup(Client):
 
     def resume(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """End a pause."""
+        self._check_usable()
         for state in self._chosen(partitions):
             state.paused = False
         if self._loop is not None:
@@ -311,6 +314,11 @@ class InGroup(Client):
         if state is None:
             raise InvalidArgumentError(f"{tp} is not assigned to this consumer")
         return state
+
+    def _check_usable(self) -> None:
+        """Raise `ClosedError` after `close`; while it waits for a listener, that may go on."""
+        if self._closed and not self._closing:
+            raise ClosedError("this Consumer is closed")
 
     def _check_in_group(self, what: str) -> None:
         if self._group_config is None:

@@ -24,9 +24,10 @@ _REBALANCE = (
     EventKind.GROUP_GENERATION,
     EventKind.GROUP_STABLE,
 )
+_ORDER = "first to static members by their instance ids, then to the others by their member ids"
 _RULES = {
-    "range": "gives each member consecutive partitions of a topic, in the order of member ids",
-    "roundrobin": "deals out all partitions in turn, in the order of member ids",
+    "range": f"gives each member consecutive partitions of a topic, {_ORDER}",
+    "roundrobin": f"deals out all partitions in turn, {_ORDER}",
     "sticky": "leaves partitions where they were, as far as the balance allows",
     "cooperative-sticky": "leaves partitions where they were, as far as the balance allows",
 }

@@ -181,8 +181,9 @@ class ProducerBatch:
 
 
 def mistake_in(
-    error: Exception, topic: object, value: object, key: object, timestamp: object
-) -> InvalidArgumentError:
+    error: Exception, topic: object, value: object, key: object, partition: object,
+    timestamp: object, headers: object,
+) -> InvalidArgumentError:  # fmt: skip
     """The error that names the caller's mistake in a record that cannot be encoded."""
     for name, given in (("value", value), ("key", key)):
         if given is not None and not isinstance(given, bytes):
@@ -191,4 +192,20 @@ def mistake_in(
             )
     if timestamp is not None and not isinstance(timestamp, int):
         return InvalidArgumentError(f"timestamp_ms must be an int, not {timestamp!r}")
+    if partition is not None and not isinstance(partition, int):
+        return InvalidArgumentError(f"partition must be an int or None, not {partition!r}")
+    if not _are_headers(headers):
+        return InvalidArgumentError(
+            f"headers are pairs of a str and bytes or None, not {headers!r:.200}"
+        )
     return InvalidArgumentError(f"a record for {topic!r} cannot be encoded: {error}")
+
+
+def _are_headers(headers: object) -> bool:
+    return isinstance(headers, list | tuple) and all(
+        isinstance(pair, list | tuple)
+        and len(pair) == 2
+        and isinstance(pair[0], str)
+        and (pair[1] is None or isinstance(pair[1], bytes))
+        for pair in headers
+    )

@@ -33,7 +33,7 @@ from barnabas_common.record.record import Headers
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.cluster.options import DEFAULT_BOOTSTRAP
+from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_timeout
 from barnabas.producer.batch import ProducerBatch, mistake_in
 from barnabas.producer.buffer_pool import RECORD_OVERHEAD, headers_size
 from barnabas.producer.config import ProducerConfig, ProducerOptions
@@ -128,7 +128,7 @@ class Producer(InTransactions):
             self._discard_empty(topic)
             if isinstance(error, InvalidArgumentError):
                 raise
-            raise mistake_in(error, topic, value, key, timestamp_ms) from error
+            raise mistake_in(error, topic, value, key, partition, timestamp_ms, headers) from error
         except (KafkaError, BufferExhaustedError) as error:
             self._missing_in_transaction(error, transaction)
             raise
@@ -189,6 +189,7 @@ class Producer(InTransactions):
 
         A transaction that is open is aborted.
         """
+        check_timeout("timeout_ms", timeout_ms)
         if not self._end():
             return
         try:

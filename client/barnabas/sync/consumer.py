@@ -8,6 +8,7 @@ with Consumer("flights", auto_offset_reset="earliest") as consumer:
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -137,8 +138,9 @@ class Consumer(Blocking):
         def read_again() -> None:
             for result in found:
                 first = dict(reversed(places(result)))  # the lowest offset of each partition
-                for partition in first.keys() & set(self._client.assignment()):
-                    self._client.seek(partition, first[partition])
+                with suppress(ClosedError):
+                    for partition in first.keys() & set(self._client.assignment()):
+                        self._client.seek(partition, first[partition])
 
         try:
             return self._call(run())

@@ -22,7 +22,7 @@ from barnabas_common.record.record import Headers
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.cluster.options import DEFAULT_BOOTSTRAP
+from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_timeout
 from barnabas.producer import OnDelivery, ProducerMetrics, ProducerOptions, RecordMetadata
 from barnabas.producer import Producer as AsyncProducer
 from barnabas.producer.producer import FLUSH_ON_ERROR_MS
@@ -120,6 +120,7 @@ class Producer(Blocking):
         """Flush and stop. Raises as `flush` does, and is closed nevertheless."""
         if self._closed:
             return
+        check_timeout("timeout_ms", timeout_ms)
         self._close(timeout_ms)
         self._raise_unobserved()
 

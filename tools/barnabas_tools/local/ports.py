@@ -8,7 +8,10 @@ port of each other's stopped brokers; BARNABAS_PORT_RANGE=first-last gives each 
 import errno
 import os
 import random
+import re
 import socket
+
+from barnabas_tools.local.errors import ClusterError
 
 HOST = "127.0.0.1"
 PORT_RANGE = "BARNABAS_PORT_RANGE"
@@ -32,8 +35,8 @@ def is_taken(port: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return `count` different ports without a listener; OSError if none are found."""
-    first, last = map(int, os.environ.get(PORT_RANGE, _DEFAULT_RANGE).split("-"))
+    """Return `count` different ports without a listener; ClusterError if none are found."""
+    first, last = _port_range(os.environ.get(PORT_RANGE) or _DEFAULT_RANGE)
     found: list[int] = []
     for _ in range(_ATTEMPTS):
         if len(found) == count:
@@ -41,4 +44,13 @@ def free_ports(count: int) -> list[int]:
         port = random.randint(first, last)
         if port not in found and not is_taken(port):
             found.append(port)
-    raise OSError(f"no {count} free ports between {first} and {last} on {HOST}")
+    raise ClusterError(f"no {count} free ports between {first} and {last} on {HOST}")
+
+
+def _port_range(text: str) -> tuple[int, int]:
+    numbers = re.fullmatch("([0-9]{1,5})-([0-9]{1,5})", text)
+    if numbers is not None:
+        first, last = map(int, numbers.groups())
+        if 1 <= first <= last <= 65_535:
+            return first, last
+    raise ClusterError(f"{PORT_RANGE} wants FIRST-LAST, as {_DEFAULT_RANGE}, not {text!r}")

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from barnabas_tools.cli.admin.reset_offsets import Log, Target, new_offset, selected, target_of
+from barnabas_tools.cli.admin.reset_offsets import (
+    Log,
+    Target,
+    is_selected,
+    new_offset,
+    selected,
+    target_of,
+)
 from barnabas_tools.cli.output import counted, note, print_message, print_rows, raise_failures
 from barnabas_tools.cli.settings import (
     CommandFailed,
@@ -302,7 +309,7 @@ async def _partitions(
 
     chosen = selected(topics)
     if target.file is not None:
-        return sorted(tp for tp in target.file if not chosen or tp.topic in chosen)
+        return sorted(tp for tp in target.file if is_selected(tp, chosen))
     if not chosen:
         existing = await log_ends(admin, committed)
         for tp in sorted(committed.keys() - existing.keys()):

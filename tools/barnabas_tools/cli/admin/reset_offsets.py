@@ -100,11 +100,11 @@ def milliseconds(text: str) -> int:
 def duration_ms(text: str) -> int:
     """A duration, ISO 8601: `PT2H30M`, `P1D`."""
     found = _DURATION.fullmatch(text)
-    parts = {} if found is None else {k: int(v) for k, v in found.groupdict().items() if v}
     try:
+        parts = {} if found is None else {k: int(v) for k, v in found.groupdict().items() if v}
         if parts:
             return round(timedelta(**parts).total_seconds() * 1000)
-    except OverflowError:
+    except (OverflowError, ValueError):  # more digits than `timedelta`, or `int`, takes
         pass
     raise UsageFailed(f"--by-duration wants a duration as PT2H30M or P1D, not {text!r}")
 
@@ -135,12 +135,23 @@ def read(file: Path) -> "dict[TopicPartition, int]":
 
 
 def selected(topics: Iterable[str]) -> dict[str, list[int] | None]:
-    """`flights` or `flights:0,2`: by topic the partitions, or None for all of them."""
+    """`flights` or `flights:0,2`: by topic the partitions, or None for all of them.
+
+    A topic may be named several times.
+    """
     found: dict[str, list[int] | None] = {}
     for text in topics:
         topic, colon, numbers = text.partition(":")
         try:
-            found[topic] = [int(number) for number in numbers.split(",")] if colon else None
+            named = [int(number) for number in numbers.split(",")] if colon else None
         except ValueError:
             raise UsageFailed(f"--topic wants TOPIC or TOPIC:0,2, not {text!r}") from None
+        before = found.get(topic, [])
+        found[topic] = None if named is None or before is None else [*before, *named]
     return found
+
+
+def is_selected(partition: "TopicPartition", chosen: Mapping[str, list[int] | None]) -> bool:
+    """Whether `selected` names the partition; nothing is named: everything is."""
+    numbers = chosen.get(partition.topic, [])
+    return not chosen or numbers is None or partition.partition in numbers
