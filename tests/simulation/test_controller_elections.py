@@ -136,6 +136,13 @@ def test_a_refused_election_is_told_once_for_as_long_as_nothing_about_it_changes
         assert await elect(world, UNCLEAN, FLIGHTS) == {FLIGHTS: "NONE"}
         await world.kill_and_expire(3)
         await world.until(lambda: len(refusals()) > told + 1)
+        reason = refusals()[-1]
+        await world.start_broker(3)
+        await world.until_state(FLIGHTS, lambda s: s.leader == 3)
+        told = len(refusals())
+        await world.kill_and_expire(3)
+        await world.until(lambda: len(refusals()) > told)
+        assert refusals()[-1] == reason, "the same is told again, because it has led in between"
 
     run_world(test)
 
