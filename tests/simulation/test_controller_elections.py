@@ -136,6 +136,13 @@ def test_a_refused_election_is_told_once_for_as_long_as_nothing_about_it_changes
         assert await elect(world, UNCLEAN, FLIGHTS) == {FLIGHTS: "NONE"}
         await world.kill_and_expire(3)
         await world.until(lambda: len(refusals()) > told + 1)
+        reason = refusals()[-1]
+        await world.start_broker(3)
+        await world.until_state(FLIGHTS, lambda s: s.leader == 3)
+        told = len(refusals())
+        await world.kill_and_expire(3)
+        await world.until(lambda: len(refusals()) > told)
+        assert refusals()[-1] == reason, "the same is told again, because it has led in between"
 
     run_world(test)
 
@@ -240,7 +247,8 @@ def test_the_rebalance_can_be_switched_on_while_a_controller_rules() -> None:
     run_world(test, QUIET_BUT_QUICK)
 
 
-def test_every_wait_for_a_better_leader_is_a_whole_one() -> None:
+@pytest.mark.parametrize("later", [30.0, 6.0], ids=["after the first wait", "during it"])
+def test_every_wait_for_a_better_leader_is_a_whole_one(later: float) -> None:
     """A topic is deleted while its partition waits; a new one of its name waits the whole time."""
     config = replace(QUIET, eligible_leader_replicas_wait=20.0, min_insync_replicas=2)
 
@@ -263,7 +271,7 @@ def test_every_wait_for_a_better_leader_is_a_whole_one() -> None:
             return await world.store.topic("flights") is None or None
 
         await world.until_some(is_gone)
-        await world.settle(30.0)
+        await world.settle(later)
         await leader_comes_back_without_its_records()
         await world.settle(15.0)
         state = await world.state(FLIGHTS)

@@ -123,6 +123,32 @@ def test_a_commit_that_waited_for_another_is_not_sent_in_a_later_generation() ->
     story(scenario)
 
 
+def test_the_answer_to_a_heartbeat_of_an_earlier_generation_changes_nothing() -> None:
+    """Else the member would leave the generation that it has just joined."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        options: dict[str, Any] = {"enable_auto_commit": False, "heartbeat_interval_ms": 500}
+        async with member(brokers, "a", **options) as consumer:
+            await settle(consumer)
+            group = brokers.groups["g"]
+            first = group.generation
+            late = brokers.hold(HeartbeatRequest, lambda request: request.generation_id == first)
+            await late.reached.wait()
+            brokers.refusals[OffsetCommitRequest] = [ErrorCode.REBALANCE_IN_PROGRESS]
+            with pytest.raises(RebalanceInProgressError):
+                await consumer.commit({PARTITIONS[0]: 1})
+            while group.generation == first:
+                await consumer.poll(timeout_ms=50)
+            await settle(consumer)
+            late.release.set()
+            for _ in range(40):
+                await consumer.poll(timeout_ms=50)
+            assert group.generation == first + 1
+            await consumer.commit({PARTITIONS[0]: 2})
+
+    story(scenario)
+
+
 def test_commits_in_the_background_keep_their_order_and_tell_their_outcome() -> None:
     async def scenario(brokers: GroupBrokers) -> None:
         async with member(brokers, "a", enable_auto_commit=False) as consumer:

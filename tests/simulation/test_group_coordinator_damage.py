@@ -1,7 +1,9 @@
 """A coordinator that finds its own log damaged: another replica takes over, if there is one."""
 
 import asyncio
+import struct
 
+import pytest
 from barnabas import Admin
 from barnabas_broker.coordinator.key_partition import partition_of_key
 from barnabas_common.errors.error_code import ErrorCode
@@ -14,6 +16,7 @@ from tests.simulation.test_group_coordinator_moves import group
 from tests.simulation.test_groups import ORDERS, in_cluster
 from tests.support.raw_groups import SETTINGS, Coordinators, RawMember
 
+MIB = 1 << 20
 PARTITION = TopicPartition("__consumer_offsets", partition_of_key("g", 4))
 
 
@@ -42,7 +45,10 @@ def test_a_damaged_replica_hands_its_groups_to_a_sound_one() -> None:
     in_cluster(story)
 
 
-def test_the_only_replica_serves_what_it_can_read() -> None:
+@pytest.mark.parametrize("is_readable", [False, True])
+def test_the_only_replica_serves_what_it_can_read(is_readable: bool) -> None:
+    """Also if the damaged batch still reads as one, with another offset in it."""
+
     async def scenario() -> None:
         config = {**SETTINGS, "offsets.topic.replication.factor": "1"}
         cluster = SimulatedCluster(5, brokers=1, config=config)
@@ -57,7 +63,9 @@ def test_the_only_replica_serves_what_it_can_read() -> None:
             assert await member.commit(ORDERS, offset) is ErrorCode.NONE
         hosted = cluster.broker(1).replica_manager.partitions.hosted(PARTITION)
         assert hosted.log is not None
-        flip_a_byte(cluster, 1, hosted.log.size_bytes - 1)
+        data = hosted.log.read(0, MIB, hosted.log.log_end_offset)
+        last_value = data.rindex(struct.pack(">q", 7)) + 7
+        flip_a_byte(cluster, 1, last_value if is_readable else len(data) - 1)
         await cluster.stop_broker(1)
         cluster.start_broker(1)
         await cluster.serving()

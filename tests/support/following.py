@@ -4,6 +4,7 @@ from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.follower.fetch_session_handler import FetchLimits, FetchSessionHandler
 from barnabas_broker.replica.follower.fetcher_context import FetcherContext
 from barnabas_broker.replica.follower.followed_partitions import FollowedPartitions
+from barnabas_broker.replica.follower.truncation import TruncationPolicy
 from barnabas_broker.replica.leader.alter_partition_manager import (
     AlterPartitionContext,
     AlterPartitionManager,
@@ -50,7 +51,11 @@ class Following:
     """
 
     def __init__(
-        self, log: UnifiedLog | None = None, quota_rate: int | None = None, **config: object
+        self,
+        log: UnifiedLog | None = None,
+        quota_rate: int | None = None,
+        truncation: TruncationPolicy = TruncationPolicy(),  # noqa: B008
+        **config: object,
     ) -> None:
         self.now = 0.0
         self.events = EventLog(SELF)
@@ -75,6 +80,7 @@ class Following:
             timeout=1.0,
             events=self.events,
             quota=quota,
+            truncation=truncation,
         )
         self.session = FetchSessionHandler(LIMITS, SELF, lambda: 1)
         self.followed = FollowedPartitions(LEADER, self.context, self.session)

@@ -7,6 +7,7 @@ import pytest
 from barnabas_common.errors import InvalidPartitionsError, InvalidReplicationFactorError
 from barnabas_controller.topics.assignment import (
     assign_across_racks,
+    assign_more_replicas,
     assign_replicas,
     assign_round_robin,
     rack_alternated,
@@ -84,6 +85,14 @@ def test_start_and_shift_are_drawn_for_each_topic(start: int, shift: int) -> Non
     drawn = assign_replicas(dict.fromkeys(brokers), 7, 3, Drawn(start, shift))  # type: ignore[arg-type]
     assert drawn == assign_round_robin(brokers, 7, 3, start, shift)
     assert drawn[0][0] == brokers[start]
+
+
+@pytest.mark.parametrize("start", range(5))
+def test_new_partitions_are_placed_as_if_they_had_been_created_with_the_others(start: int) -> None:
+    """Kafka takes the first replica of partition 0 for the shift too."""
+    racks = dict.fromkeys(range(5))
+    all_at_once = assign_round_robin(range(5), 12, 3, start_index=start, shift=start)
+    assert assign_more_replicas(racks, all_at_once[0], 4, 8) == all_at_once[4:]
 
 
 def test_racks_alternate_in_the_list_of_brokers() -> None:

@@ -22,7 +22,7 @@ from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.record.transactional import marker_batch
 from barnabas_common.topic_partition import TopicPartition
 
-from tests.support.scripted_brokers import ScriptedBrokers
+from tests.support.scripted_brokers import ScriptedBrokers, refuse
 from tests.unit.test_consumer_reading import consumer_of, read, write
 
 TP = TopicPartition("flights", 0)
@@ -317,6 +317,29 @@ async def test_a_late_answer_of_a_deposed_leader_is_dropped() -> None:
             release.set()
             assert [record.offset for record in await read(consumer, 10)] == list(range(10))
             assert await consumer.poll(timeout_ms=100) == []
+
+
+async def test_what_was_fetched_is_read_before_the_position_is_reset() -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 20)
+
+        async def beyond_20(broker_id: int, request: Any) -> Any:
+            brokers.fetch_faults.append(beyond_20)
+            if request.partitions[0].fetch_offset < 20:
+                return None
+            refusals.append(broker_id)
+            return await refuse(ErrorCode.OFFSET_OUT_OF_RANGE)(broker_id, request)
+
+        refusals: list[int] = []
+        brokers.fetch_faults.append(beyond_20)
+        async with consumer_of(brokers, auto_offset_reset="latest") as consumer:
+            consumer.assign([TP])
+            consumer.seek(TP, 0)
+            async with asyncio.timeout(10):
+                while len(refusals) < 2:  # the first one has been looked at
+                    await asyncio.sleep(0)
+            assert [record.offset for record in await read(consumer, 20)] == list(range(20))
+            brokers.fetch_faults.clear()
 
 
 @pytest.mark.usefixtures("short_grace")

@@ -150,3 +150,22 @@ def test_a_time_index_that_lacks_its_last_entry_is_rebuilt() -> None:
     world, disk, _ = written()
     disk.write_file(file(0, ".timeindex"), b"")
     assert_complete(world.open(LogCheckpoint(END, 0, END)))
+
+
+def test_the_indexes_of_a_segment_that_was_sealed_after_its_flush_are_rebuilt() -> None:
+    """Its batches survive a power loss, the entries saved since may not. Without those of
+    transactions `read_committed` readers would get what was aborted."""
+    disk = MortalDisk(0)
+    world = LogWorld(disk=disk)
+    log = world.open()
+    one = Writer(log, 1)
+    one.send(b"0")
+    one.end(commit=False)
+    commit_all(log)
+    log.flush()
+    log.roll()
+    disk.sync_directory(FOLDER)
+    disk.write_file(file(0, ".txnindex"), b"")
+    log = world.open(LogCheckpoint(2, 0, 2))
+    assert log.segment_offsets == [0, 2]
+    assert indexed(log) == [AbortedTxn(1, 0, 1, 2)]

@@ -17,7 +17,7 @@ from barnabas_controller.eligibility.eligible_leader_replicas import (
     without_elr,
 )
 from barnabas_controller.eligibility.min_isr import NO_MINIMUM, MinimumIsr, minimum_isr
-from barnabas_controller.store.leader_and_isr import NO_LEADER, RECOVERING, LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import NO_LEADER, RECOVERING, UNKNOWN, LeaderAndIsr
 from barnabas_controller.store.znodes import Broker
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,6 +155,17 @@ def test_the_eligibility_names_every_replica_that_matters() -> None:
     assert found.lost == (1,)
     assert found.eligible_leader_replicas == (2,), "3 lost power, 4 and 5 are away"
     assert found.awaited == (4, 5)
+
+
+@pytest.mark.parametrize(("version", "replacements"), [(0, (2,)), (UNKNOWN, ())])
+def test_absent_members_are_replaced_only_under_the_minimum_that_is_known(
+    version: int, replacements: tuple[int, ...]
+) -> None:
+    """Under another one the absent members alone may have committed records."""
+    held = state(1, (1,), eligible=(2,), eligible_under=version, proved_at={1: 17, 2: 18})
+    found = leader_eligibility(held, ALL, (2, 3), {2: broker(2, 18), 3: broker(3, 19)}, MIN_2)
+    assert found.eligible_leader_replicas == (2,)
+    assert found.replacements == replacements
 
 
 def test_over_the_minimum_no_one_is_eligible() -> None:

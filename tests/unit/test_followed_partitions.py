@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 from barnabas_broker.config.throttled_replicas import throttled_replicas
+from barnabas_broker.replica.follower.truncation import TruncationPolicy
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
 from barnabas_common.messages.fetch import FetchedPartition, FetchForgotten
+from barnabas_common.messages.offsets import EpochEndOffset
 
 from tests.support.following import Following, answer
-from tests.support.log_world import PARTITION
+from tests.support.log_world import PARTITION, LogWorld
 
 
 async def test_an_answer_to_a_request_of_an_earlier_role_is_ignored() -> None:
@@ -20,6 +22,23 @@ async def test_an_answer_to_a_request_of_an_earlier_role_is_ignored() -> None:
     assert following.log.log_end_offset == 0
     following.fetch(answer())
     assert following.log.log_end_offset == 1
+
+
+async def test_an_epoch_end_from_an_earlier_role_truncates_nothing() -> None:
+    """The leader of the epoch before may have had less than the present one has."""
+    world = LogWorld()
+    log = world.open()
+    for value in (b"a", b"b", b"c"):
+        world.append(log, value)
+    following = Following(log, truncation=TruncationPolicy(asks_before_fetching=True))
+    late = following.followed.epoch_questions()[PARTITION]
+    following.follow(leader_epoch=1)
+    end = EpochEndOffset(*PARTITION, leader_epoch=0, end_offset=1)
+    following.followed.truncate(PARTITION, late, end)
+    assert log.log_end_offset == 3
+    present = following.followed.epoch_questions()[PARTITION]
+    following.followed.truncate(PARTITION, present, replace(end, end_offset=2))
+    assert log.log_end_offset == 2
 
 
 async def test_after_a_success_the_next_error_begins_another_series() -> None:

@@ -114,6 +114,20 @@ def test_a_write_that_a_later_generation_has_overtaken_changes_nothing() -> None
     assert world.group.members[leader].assignment == b""
 
 
+def test_a_member_that_the_leader_leaves_out_has_no_partitions_any_more() -> None:
+    """Those that it had may be another member's now."""
+    world = GroupWorld()
+    (leader, _), (other, _) = world.join_new(), world.join_new()
+    world.advance(2 * DELAY_MS / 1000)
+    world.sync(leader, {leader: b"0", other: b"1"})
+    assert world.sync(other).sync.assignment == b"1"
+    world.join_once(leader)
+    world.join_once(other)
+    world.sync(leader, {leader: b"0, 1"})
+    assert world.sync(other).sync.assignment == b""
+    assert world.stored[-1] == {leader: b"0, 1", other: b""}
+
+
 def test_members_that_do_not_ask_for_their_assignment_are_removed() -> None:
     world = GroupWorld()
     (leader, _), (silent, _) = world.join_new(), world.join_new()
@@ -310,8 +324,12 @@ def test_a_static_member_whose_new_id_cannot_be_written_keeps_the_old_one() -> N
     world = GroupWorld()
     old, _ = stable_static(world)
     world.store_error = ErrorCode.NOT_COORDINATOR
-    answer = world.join_once(instance_id=STATIC).join
-    assert answer.error_code == ErrorCode.NOT_COORDINATOR
+    metadata = {"range": b"changed", "other": b""}
+    returned = world.join_once("", STATIC, metadata, session_ms=60_000, rebalance_ms=60_000)
+    assert returned.join.error_code == ErrorCode.NOT_COORDINATOR
+    kept = world.group.members[old]
+    assert kept.protocols == tuple(RANGE.items())
+    assert (kept.session_timeout_ms, kept.rebalance_timeout_ms) == (SESSION_MS, REBALANCE_MS)
     assert world.heartbeat(old, STATIC) is ErrorCode.NONE
     assert world.group.static_members == {STATIC: old}
 

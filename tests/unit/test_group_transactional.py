@@ -135,6 +135,7 @@ def test_a_removed_offset_does_not_return_with_the_marker() -> None:
     for partition in (A, B):
         committed.transactional.put(7, partition, pending(10, at=1))
     committed.remove(A, 2)
+    assert committed.is_pending(B) and not committed.is_pending(A), "nothing to wait for"
     committed.transaction_ended(7, True, at=99)
     assert list(committed.offsets) == [B]
 
@@ -225,6 +226,11 @@ class Log:
         else:
             self.add(bytes(transactional_batch(producer_id, 0, 1, [record])))
 
+    def delete(self, key: TopicPartition = A, group_id: str = "g") -> None:
+        builder = BatchBuilder()
+        builder.append(1, encode_offset_key(OffsetKey(group_id, *key)), None)
+        self.add(builder.build())
+
     def end(self, producer_id: int, commit: bool) -> None:
         self.add(marker_batch(producer_id, 0, commit, 0, 1))
 
@@ -279,6 +285,18 @@ def test_a_later_commit_outside_the_transaction_stays() -> None:
     log.commit(6)
     log.end(7, True)
     assert committed_at(log.committed(), A) == 6
+
+
+def test_a_deletion_counts_against_what_was_committed_before_it_in_an_open_transaction() -> None:
+    log = Log()
+    log.commit(5, producer_id=7)
+    log.commit(5, producer_id=7, key=B)
+    log.delete(A)
+    log.delete(B)
+    log.commit(6, producer_id=7, key=B)
+    log.end(7, True)
+    committed = log.committed()
+    assert (committed_at(committed, A), committed_at(committed, B)) == (None, 6)
 
 
 def test_a_group_of_which_only_aborted_offsets_are_there_is_none() -> None:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import pytest
+from barnabas_broker.log.checkpoint.checkpoint_file import encode_offsets
 from barnabas_broker.log.errors import OutOfDescriptorsError
 from barnabas_broker.log.manager.log_manager import LogManager
-from barnabas_broker.log.manager.offset_checkpoints import OffsetCheckpoints
+from barnabas_broker.log.manager.offset_checkpoints import RECOVERY_POINTS, OffsetCheckpoints
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
@@ -232,6 +233,43 @@ async def test_a_write_while_a_lost_log_is_replaced_lowers_its_line_later() -> N
     await checkpoints.write_high_watermarks(lambda: {TP: 5}, offload)
     checkpoints.before_first_append(TP)
     assert checkpoints.read().high_watermarks == {TP: 0}
+
+
+async def test_what_a_truncation_lowered_is_neither_raised_nor_lowered_again() -> None:
+    disk = MemoryDisk()
+    disk.make_directory("/data")
+    checkpoints = OffsetCheckpoints(disk, "/data")
+    offload = _Meanwhile(lambda: None)
+
+    async def write(high_watermark: int) -> None:
+        await checkpoints.write_high_watermarks(lambda: {TP: high_watermark}, offload)
+
+    await write(50)
+    checkpoints.log_ends_at(TP, 10)
+    checkpoints.before_first_append(TP)
+    checkpoints.log_ends_at(TP, 20)  # what was appended was not committed
+    checkpoints.before_first_append(TP)
+    assert checkpoints.read().high_watermarks == {TP: 10}
+    await write(20)
+    checkpoints.log_ends_at(TP, 15)
+    await write(15)
+    await write(30)
+    checkpoints.before_first_append(TP)
+    assert checkpoints.read().high_watermarks == {TP: 30}
+
+
+async def test_what_was_truncated_does_not_count_as_flushed() -> None:
+    """Else compaction would remove records because of later ones that a power loss takes."""
+    disk = MemoryDisk()
+    disk.make_directory("/data")
+    disk.write_file(f"/data/{RECOVERY_POINTS}", encode_offsets({TP: 8}))
+    checkpoints = OffsetCheckpoints(disk, "/data")
+    checkpoints.read()
+    assert checkpoints.durable_recovery_point(TP) == 8
+    checkpoints.lower(TP, 3)
+    assert checkpoints.durable_recovery_point(TP) == 3
+    checkpoints.lower(TP, 5)
+    assert checkpoints.durable_recovery_point(TP) == 3
 
 
 async def test_without_a_file_descriptor_to_lower_it_nothing_is_appended() -> None:

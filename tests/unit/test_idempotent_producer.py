@@ -256,6 +256,24 @@ async def test_a_batch_that_expires_in_flight_is_followed_once_and_in_order(
         assert values(brokers) == [b"first", *between, b"next", b"last"]
 
 
+async def test_a_later_refusal_does_not_say_that_nothing_is_stored() -> None:
+    async with ScriptedBrokers() as brokers:
+
+        async def lose(broker_id: int, request: Any) -> Any:
+            brokers.produce(broker_id, request)
+            await asyncio.Event().wait()
+
+        async with Producer(
+            brokers.bootstrap, runtime=brokers.runtime, request_timeout_ms=300,
+            delivery_timeout_ms=1_000, **FAST,
+        ) as producer:  # fmt: skip
+            await producer.send_and_wait("flights", b"first")
+            brokers.faults += [lose, *[refuse(ErrorCode.NOT_ENOUGH_REPLICAS)] * 1000]
+            lost = await producer.send("flights", b"lost")
+            with pytest.raises(DeliveryTimeoutError, match="may be in the log or not"):
+                await lost
+
+
 async def test_a_leader_that_has_lost_the_producer_gets_a_new_epoch() -> None:
     async with ScriptedBrokers() as brokers:
         async with Producer(brokers.bootstrap, runtime=brokers.runtime, **FAST) as producer:

@@ -116,6 +116,21 @@ async def test_a_flush_that_left_something_out_does_not_count() -> None:
     assert last.phase is Phase.FLUSHED and not given_up
 
 
+async def test_only_flushed_records_count_from_the_request_for_a_small_isr_on() -> None:
+    world, flushes = LogWorld(), SlowFlush()
+    log = world.open()
+    last = standing(log, flushes)
+    flushes.end_one()
+    last.review(InSyncReplicas((1, 2), proposed=(1,)))
+    world.append(log, b"a")
+    last.appended()
+    assert last.end_offset == 0, "the controller may have written the ISR already"
+    flushes.end_one()
+    assert last.end_offset == 1
+    last.review(InSyncReplicas((1, 2)))
+    assert last.phase is Phase.NOT_REQUIRED
+
+
 async def test_a_smaller_isr_waits_for_the_flush_that_it_requires() -> None:
     world, flushes = LogWorld(), SlowFlush()
     log = world.open()

@@ -12,7 +12,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.compacted import compact, newest, put, records_in, seal
 from tests.support.log_manager_world import ManagerWorld
-from tests.support.log_world import NOW, produced, read_all
+from tests.support.log_world import NOW, produced, read_all, values_in
 
 NAME = TopicPartition("t", 0)
 DAY = 86_400_000
@@ -171,6 +171,19 @@ async def test_readers_pass_the_gaps(world: ManagerWorld) -> None:
         assert first.last_offset >= offset
         assert first.base_offset in (27, 28, 29, 30)
     assert log.offset_for_timestamp(NOW) == (NOW, 27, 0)
+
+
+async def test_readers_go_on_in_the_compacted_log_where_they_stopped(world: ManagerWorld) -> None:
+    manager, log = await opened(world)
+    for number in range(6):
+        put(log, (b"a", b"%d" % number), (b"key %d" % number, b"x"))
+    seal(log)
+    for offset in range(0, 12, 2):  # one batch at a time
+        log.read(offset, 1, log.log_end_offset)
+    await compact(manager, log, world.passes)
+    for offset in range(2, 10, 2):
+        (kept,) = values_in(log.read(offset, 1, log.log_end_offset))
+        assert kept == b"x", "the other record is superseded"
 
 
 async def test_the_end_of_the_last_batch_stays(world: ManagerWorld) -> None:

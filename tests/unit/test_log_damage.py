@@ -11,8 +11,9 @@ from barnabas_broker.replica.damaged_replicas import first_damage
 from barnabas_common.record.batch import batches
 
 from tests.support.log_transactions import Writer
-from tests.support.log_world import FOLDER, NOW, LogWorld, read_all
+from tests.support.log_world import FOLDER, NOW, LogWorld, produced, read_all
 
+MIB = 1 << 20
 SEGMENT = f"{FOLDER}/{0:020}.log"
 
 
@@ -49,6 +50,35 @@ def test_where_no_power_was_lost_nothing_committed_is_cut_off(checkpoint: LogChe
         with pytest.raises(DamagedLogError, match="damaged at offset 4, below its high watermark"):
             world.open(checkpoint)
         assert world.disk.read_file(SEGMENT) == before
+
+
+@pytest.mark.parametrize("behind", [-30, -10, 10])
+def test_a_wrong_length_is_told_from_a_torn_batch_by_what_follows(behind: int) -> None:
+    """The batch that follows begins so many bytes behind the first 4 MiB that are read at once."""
+    world = LogWorld()
+    log = world.open(max_message_bytes=8 * MIB)
+    overhead = len(produced(b"x" * (4 * MIB))) - 4 * MIB
+    world.append(log, b"x" * (4 * MIB - overhead + behind))
+    assert log.size_bytes == 4 * MIB + behind
+    world.append(log, b"what follows")
+    log.flush()
+    data = bytearray(world.disk.read_file(SEGMENT))
+    data[8] ^= 1  # 16 MiB more
+    world.disk.write_file(SEGMENT, bytes(data))
+    with pytest.raises(DamagedLogError, match="damaged at offset 0: batch at byte 0: wrong length"):
+        world.open(LogCheckpoint(is_unbroken=True))
+
+
+def test_a_wrong_length_of_a_last_batch_that_is_read_in_parts_is_damage() -> None:
+    world = LogWorld()
+    log = world.open(max_message_bytes=8 * MIB)
+    world.append(log, b"x" * (5 * MIB))
+    log.flush()
+    data = bytearray(world.disk.read_file(SEGMENT))
+    data[8] ^= 1  # 16 MiB more
+    world.disk.write_file(SEGMENT, bytes(data))
+    with pytest.raises(DamagedLogError, match="damaged at offset 0: batch at byte 0: wrong length"):
+        world.open(LogCheckpoint(is_unbroken=True))
 
 
 def test_later_segments_stay_too() -> None:

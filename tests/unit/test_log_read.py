@@ -38,6 +38,17 @@ def test_only_what_lies_below_the_end_is_read() -> None:
     assert log.read(7, 10_000, 5) == b""
 
 
+def test_a_batch_behind_a_gap_is_read_whole_or_not_at_all() -> None:
+    """A compacted log has gaps, and the end that a reader may see may lie within a batch."""
+    log = log_of(2)
+    behind = log_of(5, 3).read(5, 10_000, 8)
+    log.append_as_follower(behind)
+    assert offsets(log.read(0, 10_000, 8)) == [0, 1, 5, 6, 7]
+    for end in (5, 6, 7):
+        assert offsets(log.read(0, 10_000, end)) == [0, 1]
+        assert log.read(2, 10_000, end) == b""
+
+
 def test_as_many_whole_batches_as_fit() -> None:
     log = log_of(1, 1, 1)
     size = log.size_bytes // 3

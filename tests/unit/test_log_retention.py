@@ -41,6 +41,14 @@ def test_when_to_roll(segment: ActiveSegment, incoming: Incoming, rolls: bool) -
     assert (reason_to_roll(segment, incoming, CONFIG, NOW) is not None) == rolls
 
 
+@pytest.mark.parametrize(("policy", "rolls"), [("compact", True), ("delete", False)])
+def test_a_compacted_log_rolls_in_time_for_its_compaction(policy: str, rolls: bool) -> None:
+    """Only sealed segments are compacted, and `max.compaction.lag.ms` must hold."""
+    config = replace(CONFIG, cleanup_policy=policy, max_compaction_lag_ms=1000)
+    incoming = INCOMING._replace(max_timestamp=NOW + 1001)
+    assert (reason_to_roll(SEGMENT, incoming, config, NOW) is not None) == rolls
+
+
 def test_segments_stay_within_their_size_and_are_sealed() -> None:
     world = LogWorld()
     log = world.open(segment_bytes=300, index_interval_bytes=0)

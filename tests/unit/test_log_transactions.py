@@ -8,7 +8,7 @@ from barnabas_broker.log.append_origin import AppendOrigin
 from barnabas_broker.log.index.index_file import EntryAt
 from barnabas_broker.log.index.transaction_index import AbortedTxn, TransactionIndex
 from barnabas_broker.log.producers.producer_state import unpack
-from barnabas_broker.log.producers.verification import NOT_NEEDED
+from barnabas_broker.log.producers.verification import NOT_NEEDED, Verifications
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.errors import (
@@ -35,6 +35,18 @@ def stable(log: UnifiedLog) -> int:
 
 
 # ---- what is accepted
+
+
+def test_a_later_batch_does_not_begin_a_transaction_whose_first_one_waits_too() -> None:
+    """The coordinator's answer for the later one may come first."""
+    verifications = Verifications()
+    guard = verifications.begin(7, 0, 3, NOW)
+    assert verifications.begin(7, 0, 8, NOW) is guard and guard.lowest_sequence == 3
+    assert verifications.begin(7, 0, 1, NOW) is guard and guard.lowest_sequence == 1
+    verifications.begin(7, 1, 5, NOW)
+    assert (guard.producer_epoch, guard.lowest_sequence) == (1, 5), "a new epoch begins again"
+    verifications.begin(7, 0, 0, NOW)
+    assert (guard.producer_epoch, guard.lowest_sequence) == (1, 5)
 
 
 def test_a_clients_control_batch_is_refused() -> None:

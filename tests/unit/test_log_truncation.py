@@ -91,6 +91,21 @@ def test_the_timestamps_of_what_was_cut_are_forgotten(is_reopened: bool) -> None
     assert log.offset_for_timestamp(NOW + 1) == (NOW + 500, 1, 0)
 
 
+def test_a_reader_goes_on_in_what_was_written_after_a_truncation() -> None:
+    """Where it stopped, in bytes, there is nothing now, or the middle of a batch."""
+    world = LogWorld()
+    log = world.open()
+    for value in (b"a", b"long" * 10, b"c"):
+        world.append(log, value)
+    for offset in range(3):  # one batch at a time
+        log.read(offset, 1, log.log_end_offset)
+    log.truncate_to(1)
+    for value in (b"x", b"y", b"longer" * 10):
+        world.append(log, value)
+    for offset, value in ((2, b"y"), (3, b"longer" * 10)):
+        assert values_in(log.read(offset, 1, log.log_end_offset)) == [value]
+
+
 def test_starting_again_at_an_offset() -> None:
     world, log = three_segments()
     log.truncate_fully_and_start_at(100)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_common.messages.control import (
     BrokerEndpoint,
+    SuspectedBroker,
     UpdateMetadataPartition,
     UpdateMetadataRequest,
 )
@@ -53,6 +54,19 @@ def test_the_list_of_brokers_is_replaced_whole() -> None:
     cache.update(update(brokers=(2,)))
     assert cache.broker_ids() == [2]
     assert not cache.is_alive(1)
+
+
+def test_a_broker_that_is_suspected_or_shutting_down_is_registered_and_not_alive() -> None:
+    """It must not join an ISR, and clients must not be sent to it for their coordinator."""
+    cache = MetadataCache()
+    going = update(brokers=(1, 2, 3))
+    going.shutting_down_brokers, going.suspected_brokers = [2], [SuspectedBroker(3, 7)]
+    cache.update(going)
+    assert (cache.broker_ids(), cache.alive()) == ([1, 2, 3], [1])
+    assert [cache.is_alive(broker_id) for broker_id in (1, 2, 3)] == [True, False, False]
+    assert cache.suspects == {3: 7}
+    cache.update(update(brokers=(1, 2, 3)))
+    assert cache.alive() == [1, 2, 3]
 
 
 def test_topics_that_do_not_exist_are_forgotten_if_all_are_named() -> None:

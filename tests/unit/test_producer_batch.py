@@ -2,9 +2,12 @@
 
 import pytest
 from barnabas.producer.batch import BatchState, ProducerBatch
+from barnabas.producer.producer_id import ProducerIdAndEpoch
 from barnabas.producer.queues import TopicQueues
 from barnabas.producer.sequences import UNLIMITED
 from barnabas_common.errors import ClientError, UnknownServerError
+from barnabas_common.record.batch import parse_header
+from barnabas_common.record.compression import Compression
 from barnabas_common.topic_partition import TopicPartition
 
 
@@ -60,6 +63,20 @@ def test_a_batch_that_was_refused_with_others_is_alone_in_its_request() -> None:
         queue.take(share, None)
         shares.append(share)
     assert shares == [batches[:2], [batches[2]], batches[3:]]
+
+
+def test_the_parts_of_a_batch_are_compressed_and_in_a_transaction_as_it_was() -> None:
+    batch = ProducerBatch(TopicPartition("flights", 0), "gzip", created=3.0)
+    for _ in range(2):
+        batch.append(1_000, None, b"x", ())
+    batch.close()
+    batch.transactional = True
+    batch.sent()
+    for part in batch.split():
+        part.number(ProducerIdAndEpoch(7, 0), 0)
+        header = parse_header(part.payload)
+        assert (header.compression, header.is_transactional) == (Compression.GZIP, True)
+        assert part.created == 3.0
 
 
 def test_handles_find_their_records_in_the_parts() -> None:

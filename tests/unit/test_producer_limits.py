@@ -201,6 +201,17 @@ async def test_who_stops_waiting_for_much_memory_lets_those_behind_have_what_is_
     assert pool.available == 10
 
 
+async def test_who_is_given_memory_and_leaves_at_the_same_moment_gives_it_back() -> None:
+    pool = BufferPool(100)
+    await pool.allocate(100, timeout=1)
+    leaving, behind = (asyncio.create_task(pool.allocate(60, timeout=2)) for _ in range(2))
+    await asyncio.sleep(0)
+    pool.deallocate(100)
+    leaving.cancel()
+    await behind
+    assert leaving.cancelled() and pool.available == 40
+
+
 async def test_full_buffer_does_not_wait_for_linger() -> None:
     async with (
         ScriptedBrokers(partitions=4) as brokers,

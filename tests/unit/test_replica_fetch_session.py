@@ -5,6 +5,7 @@ from barnabas_broker.replica.follower.fetch_session_handler import (
     FetchLimits,
     FetchSessionHandler,
 )
+from barnabas_broker.replica.purgatory import DelayedOperations
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.fetch import (
     FetchedPartition,
@@ -120,6 +121,18 @@ def test_forgotten_partitions_are_gone() -> None:
     session.take(request(session=(1, 1), forgotten=(A,)), 1.0)
     assert list(session.partitions) == [B]
     assert changed(session) == [B]
+
+
+def test_what_happens_in_a_forgotten_partition_is_no_news() -> None:
+    """Its follower would get what it did not ask for, at each append."""
+    session = opened(FetchSessionCache(), request((A, 0), (B, 0)))
+    waiting = DelayedOperations()
+    session.partitions[A].attach(waiting.followers)
+    session.take(request(session=(1, 1), forgotten=(A,)), 1.0)
+    session.changed.clear()
+    waiting.data_arrived()
+    waiting.leadership_ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert changed(session) == []
 
 
 def test_what_was_read_goes_to_the_back_so_that_all_get_their_turn() -> None:

@@ -224,6 +224,7 @@ def test_one_change_at_a_time() -> None:
 def test_only_an_open_transaction_times_out() -> None:
     assert not has_timed_out(OPEN, 1100)
     assert has_timed_out(OPEN, 1101)
+    assert has_timed_out(replace(OPEN, last_update_ms=1100), 1101), "however much it was added to"
     for state in set(S) - {S.ONGOING}:
         assert not has_timed_out(replace(OPEN, state=state), 10_000)
 

@@ -11,6 +11,7 @@ from barnabas_common.messages.fetch import (
     FetchRequest,
     FetchResponse,
 )
+from barnabas_common.record.batch import next_offset
 from barnabas_common.topic_partition import TopicPartition, named_once
 
 from barnabas_broker.replica.damaged_replicas import DamagedReplicas
@@ -60,13 +61,25 @@ class ConsumerFetches:
             if answer.error_code:
                 return True
             size += len(answer.records)
-        if size >= min(request.min_bytes, request.max_bytes, self._max_bytes):
+        wanted = min(request.min_bytes, request.max_bytes, self._max_bytes)
+        if size >= wanted:
             return True
-        read = zip(request.partitions, answers, strict=True)
         isolation = _isolation_of(request)
-        return any(
-            self._ends_with_its_segment(item, isolation) for item, answer in read if answer.records
-        )
+        for item, answer in zip(request.partitions, answers, strict=True):
+            if not answer.records:
+                continue
+            if self._ends_with_its_segment(item, isolation):
+                return True
+            if self._has_more(item, answer.records, isolation):
+                size += max(item.max_bytes - len(answer.records), 0)
+        return size >= wanted
+
+    def _has_more(self, item: FetchPartition, records: bytes, isolation: FetchIsolation) -> bool:
+        """Whether the next batch did not fit: waiting would add nothing, so the partition counts
+        with all that it may be read. Kafka's DelayedFetch counts the same."""
+        log = self._partitions.hosted(TopicPartition(item.topic, item.partition)).log
+        read_up_to = next_offset(records)
+        return log is not None and read_up_to is not None and read_up_to < isolation.end_of(log)
 
     def _ends_with_its_segment(self, item: FetchPartition, isolation: FetchIsolation) -> bool:
         """Whether a later segment is readable too: a read ends with its segment, so that waiting
