@@ -111,12 +111,10 @@ class LogManager:
     def check_identity(self, cluster_id: str) -> None:
         """Compare each directory's `meta.properties` with this cluster and broker, or write it.
 
-        Raises:
-            InconsistentDirectoryError: a directory belongs to another; nothing was written.
-            OSError: none of them can be used.
+        Raises InconsistentDirectoryError if one belongs to another, OSError if all have failed.
         """
         check_identities(self._live_log_dirs(), cluster_id, self._config[keys.BROKER_ID])
-        self._check_any_live_log_dir()
+        check_any_live(self.directories)
 
     def history(self) -> LogHistory:
         """Since when nothing was lost here; known after `start`.
