@@ -197,14 +197,14 @@ FETCHER = Section(
         opposite(
             "A truncation below the high watermark is done too",
             "replica/partition/partition.py",
-            "        log.truncate_to(offset)\n\n    def truncate_damaged",
-            "        log.truncate_to(max(offset, log.high_watermark))\n\n    def truncate_damaged",
+            "            log.truncate_to(offset)\n",
+            "            log.truncate_to(max(offset, high_watermark))\n",
             "simulation/test_truncation_switch.py::test_logs_fork_by_high_watermark_and_agree_by_epochs",
         ),
         opposite(
             "A truncation below the high watermark is done too",
             "replica/partition/partition.py",
-            "        if offset < log.high_watermark:\n",
+            "        if offset < high_watermark:\n",
             "        if False:\n",
             "simulation/test_replication_truncation.py::test_committed_records_that_are_truncated_are_an_error",
         ),

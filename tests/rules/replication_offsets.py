@@ -185,15 +185,15 @@ ROLES = Section(
         opposite(
             "A LeaderAndIsr with an older partition epoch",
             "replica/roles.py",
-            "partition_state.leader_epoch <= partition.leader_epoch\n",
-            "partition_state.leader_epoch < partition.leader_epoch\n",
+            "is_new = partition_state.leader_epoch > newest or again\n",
+            "is_new = partition_state.leader_epoch >= newest or again\n",
             "simulation/test_replication_roles.py::test_an_epoch_that_is_not_new_changes_nothing",
         ),
         opposite(
             "A LeaderAndIsr with an older partition epoch",
             "replica/roles.py",
-            "            or partition_state.partition_epoch < partition.partition_epoch\n",
-            "",
+            "if not is_new or partition_state.partition_epoch < partition.partition_epoch:\n",
+            "if not is_new:\n",
             "simulation/test_replication_roles.py::test_an_epoch_that_is_not_new_changes_nothing",
         ),
         opposite(

@@ -217,7 +217,7 @@ def test_an_administrator_aborts_few_transactions_in_one_request() -> None:
     async def story(ask: Ask, _: TransactionCoordinators) -> None:
         named = [TransactionPartition("orders", 0)]
         assert await abort(ask, named * 1001) == {E.INVALID_REQUEST}
-        assert await abort(ask, named * 1000) == {E.NONE}
+        assert await abort(ask, named * 1000) == {E.INVALID_TXN_STATE}, "no such producer"
 
     with_leader(story)
 

@@ -91,12 +91,13 @@ def _one_step_lookup() -> list[Patch]:
 def _unfenced_fetch() -> list[Patch]:
     """M3: no broker compares the leader epoch of a fetch with its own (KIP-320).
 
-    As in Kafka, none compares the epoch of a role with its log either, which would hide the
-    same schedule.
+    As in Kafka, none compares the epoch of a role with its log either, nor a follower the epochs of
+    the batches with its leader's. Both would hide the same schedule.
     """
     return [
         (partition, "check_leader_epoch", lambda _requested, _local: None),
         (roles, "is_below_log", lambda *_: False),
+        (TruncationPolicy, "highest_epoch", lambda *_: None),
     ]
 
 
@@ -215,10 +216,10 @@ def _know_no_producers_of_the_leader() -> list[Patch]:
     (KIP-98)."""
     append_as_follower = UnifiedLog.append_as_follower
 
-    def append(self: UnifiedLog, records: Buffer) -> None:
+    def append(self: UnifiedLog, records: Buffer, leader_epoch: int | None = None) -> None:
         note, self.producers.note = self.producers.note, lambda *_: None  # type: ignore[method-assign]
         try:
-            append_as_follower(self, records)
+            append_as_follower(self, records, leader_epoch)
         finally:
             self.producers.note = note  # type: ignore[method-assign]
 

@@ -312,7 +312,7 @@ async def test_a_log_that_cannot_be_opened_is_written_again_too(
     metadata.write_bytes(b"?")
     before = (tmp_path / SEGMENT).stat().st_ino
     manager = await world.after_kill(manager)
-    assert T0 in manager.offline_logs()
+    assert T0 in manager.lost
     assert (tmp_path / SEGMENT).stat().st_ino != before
     await manager.stop()
     metadata.write_bytes(good)

@@ -168,12 +168,10 @@ class Roles:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if self._context.damaged.refuses(partition_state):
             return self._step_down(partition, partition_state)
-        given_up = (
-            partition.waits_for_role and partition_state.leader_epoch == partition.leader_epoch
-        )
-        if (
-            partition_state.leader_epoch <= partition.leader_epoch and not given_up
-        ) or partition_state.partition_epoch < partition.partition_epoch:
+        newest = partition.leader_epoch
+        again = partition.waits_for_role and partition_state.leader_epoch == newest
+        is_new = partition_state.leader_epoch > newest or again
+        if not is_new or partition_state.partition_epoch < partition.partition_epoch:
             if partition_state.leader_epoch < partition.leader_epoch:  # otherwise a repetition
                 self._report_fenced(
                     partition_state, partition.leader_epoch, f"it is {partition.leader_epoch} now"
