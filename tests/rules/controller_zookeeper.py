@@ -191,7 +191,7 @@ ZNODES = Section(
             "store/producer_ids.py",
             "encode_block(block), stat.version)",
             "encode_block(block), -1)",
-            "simulation/test_idempotent_appends.py::test_every_broker_gives_out_ids_and_none_twice",
+            "contract/test_producer_ids.py::test_many_brokers_take_different_ids",
         ),
         NoOpposite("`/feature`", "not built"),
     ),

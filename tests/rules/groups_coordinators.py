@@ -165,7 +165,7 @@ COORDINATOR = Section(
             "coordinator/group/write_errors.py",
             "        return ErrorCode.COORDINATOR_NOT_AVAILABLE\n",
             "        return ErrorCode.REBALANCE_IN_PROGRESS\n",
-            "simulation/test_groups_on_clusters.py::test_members_leave_a_coordinator_that_only_they_can_reach",
+            "unit/test_group_offsets.py::test_what_is_told_of_an_append_that_failed",
         ),
     ),
 )

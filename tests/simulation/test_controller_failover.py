@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from barnabas_common.errors.error_code import ErrorCode
+from barnabas_common.events import EventKind
 from barnabas_common.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -155,6 +156,8 @@ def test_a_controller_whose_znode_is_deleted_resigns_and_one_is_elected_again() 
         )
         await world.settle()
         assert sorted(b.controller.epoch for b in world.brokers.values()) == [0, 0, 2]
+        told = [event.kind for event in world.brokers[1].events.since(0)]
+        assert told.count(EventKind.CONTROLLER_RESIGNED) == 1
 
     run_world(test)
 
