@@ -135,7 +135,7 @@ FAILOVER = Section(
             "controller.py",
             "        if self._active is not None and not mine:\n",
             "        if False:\n",
-            "simulation/test_controller_failover.py::test_a_controller_whose_znode_is_deleted_resigns_and_one_is_elected_again",
+            "simulation/test_cut_off.py::test_a_controller_that_is_cut_off_takes_nothing_from_the_others",
         ),
         opposite(
             "The owner of the ephemeral znode counts",
