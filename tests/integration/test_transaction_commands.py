@@ -132,8 +132,13 @@ async def test_a_hanging_transaction_is_aborted_by_its_producer(
     producer = await _hang(cluster, tp, "stuck")
     abort = ("transaction", "abort", "--topic", "stuck", "--partition", "0",
              "--producer-id", str(producer.producer_id))  # fmt: skip
-    unverified.ok(*abort, "--producer-epoch", "0", "--coordinator-epoch", "1000")
-    refused = unverified.run(*abort, "--producer-epoch", "0", "--coordinator-epoch", "0")
+    find = ("transaction", "find-hanging", "--max-transaction-timeout", "0", "--topic", "stuck")
+    (found,) = unverified.rows(*find)
+    epochs = ("--producer-epoch", str(found["producer_epoch"]), "--coordinator-epoch")
+    mistyped = unverified.run(*abort, *epochs, "1000")
+    assert mistyped.returncode == 1 and "INVALID_TXN_STATE" in mistyped.stderr
+    unverified.ok(*abort, *epochs, str(found["coordinator_epoch"]))
+    refused = unverified.run(*abort, *epochs, str(found["coordinator_epoch"]))
     assert refused.returncode == 1
     assert "has no open transaction in stuck-0" in refused.stderr
     assert await _committed(cluster, tp) == [b"behind"]
