@@ -9,10 +9,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from barnabas_tools.cli.log.segment_check import check_partition
 from barnabas_tools.local.cluster import LocalCluster
 
 from tests.support.ledger import Ledger
-from tests.support.log_files import assert_sound
+from tests.support.log_files import partition_folders
 from tests.support.real_cluster import real_cluster
 from tests.support.vandalism import damage_a_file
 
@@ -33,9 +34,13 @@ IN_SYNC_SECONDS = 90.0
 
 
 async def strike(cluster: LocalCluster, random: Random) -> str:
-    """Stop or kill one broker or all, damage files of one, and start them in any order."""
+    """Stop or kill one broker or all, damage files of one, and start them in any order.
+
+    That one goes down first: what only the last member of the ISR has is lost with its files.
+    """
     victim = random.choice(cluster.broker_ids)
-    down = cluster.broker_ids if random.random() < 0.5 else [victim]
+    others = [broker_id for broker_id in cluster.broker_ids if broker_id != victim]
+    down = [victim, *others] if random.random() < 0.5 else [victim]
     end = cluster.stop_broker if random.random() < 0.3 else cluster.kill
     for broker_id in down:
         await asyncio.to_thread(end, broker_id)
@@ -47,14 +52,23 @@ async def strike(cluster: LocalCluster, random: Random) -> str:
     return f"broker {victim} of {down}, {end.__name__}: {'; '.join(damage)}"
 
 
+def faults_of_logs(data: Path) -> list[str]:
+    """What `barnabas log verify` finds in the logs. An index has no checksum: an entry that is
+    wrong may stay, and is not used."""
+    found = [fault for path in partition_folders(data) for fault in check_partition(path).faults]
+    return [fault for fault in found if "index: entry" not in fault]
+
+
 async def story(directory: Path, seed: int, rounds: int) -> None:
     random = Random(seed)
     with real_cluster(directory, CONFIG) as cluster:
         ledger = Ledger(cluster.bootstrap, random)
         await ledger.create_topics()
+        strikes: list[str] = []
         for number in range(rounds):
             await ledger.write(60)
             done = await strike(cluster, random)
+            strikes.append(done)
             try:
                 await ledger.until_in_sync(IN_SYNC_SECONDS)
                 await ledger.check()
@@ -62,7 +76,8 @@ async def story(directory: Path, seed: int, rounds: int) -> None:
                 raise AssertionError(f"seed {seed}, round {number}, {done}: {error}") from error
         await asyncio.to_thread(cluster.stop)
         for broker_id in cluster.broker_ids:
-            assert_sound(cluster.layout.data_directory(broker_id))
+            faults = faults_of_logs(cluster.layout.data_directory(broker_id))
+            assert not faults, f"seed {seed}, broker {broker_id}: {faults} after {strikes}"
 
 
 async def test_a_few_rounds(tmp_path: Path) -> None:
