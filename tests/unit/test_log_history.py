@@ -71,6 +71,22 @@ def test_a_killed_process_is_told_from_a_loss_of_power() -> None:
     assert lives(disk, "/data").history.unbroken_since == 40
 
 
+def test_a_clean_stop_before_a_new_note_does_not_undo_a_loss() -> None:
+    """A process that starts after a power loss may end in order before it is registered."""
+    disk = MemoryDisk()
+    disk.make_directory("/data")
+    lives(disk, "/data").write_history(17)
+    disk.crash(keep_unflushed=False)
+    for _ in range(2):
+        second = lives(disk, "/data")
+        assert second.history == LogHistory(None, is_new=False)
+        second.mark_clean_shutdown()
+    third = lives(disk, "/data")
+    third.write_history(40)
+    third.mark_clean_shutdown()
+    assert lives(disk, "/data").history.unbroken_since == 40
+
+
 def test_on_files_a_note_is_found_again_and_a_damaged_one_is_none(tmp_path) -> None:  # type: ignore[no-untyped-def]
     disk, path = PosixDisk(), str(tmp_path)
     assert disk.boot_id(), "Linux tells"

@@ -24,7 +24,12 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.disk.disk import Disk, FlushFailed, Lock, is_out_of_descriptors
 from barnabas_broker.log.errors import DirectoryLockedError, InconsistentDirectoryError
 from barnabas_broker.log.manager.offset_checkpoints import OffsetCheckpoints
-from barnabas_broker.log.recovery.log_history import HistoryNote, LogHistory, history_of
+from barnabas_broker.log.recovery.log_history import (
+    LOST_SINCE,
+    HistoryNote,
+    LogHistory,
+    history_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -122,13 +127,12 @@ class LogDirectory:
         path = f"{self.path}/{_CLEAN_SHUTDOWN}"
         clean = self.disk.exists(path)
         self.had_failed_flush = self.disk.exists(self._failed_flush_path)
+        note = self._read_history()
         self.history = history_of(
-            self._read_history(),
-            self.disk.boot_id(),
-            clean,
-            self.had_failed_flush,
-            self.is_outdated,
+            note, self.disk.boot_id(), clean, self.had_failed_flush, self.is_outdated
         )
+        if note is not None and self.history.unbroken_since is None:
+            self._write_note(HistoryNote(note.boot_id, LOST_SINCE))
         self.disk.remove(path)
         self.disk.sync_directory(self.path)  # including renames of a killed process
         return clean and not self.had_failed_flush
@@ -147,12 +151,15 @@ class LogDirectory:
 
     def write_history(self, unbroken_since: int) -> None:
         """Write the history for the next start; the logs must be as durable as the checkpoints."""
-        text = f"boot.id={self.disk.boot_id()}\nunbroken.since={unbroken_since}\n"
-        self.disk.write_file(f"{self.path}/{_HISTORY}", text.encode())
+        self._write_note(HistoryNote(self.disk.boot_id(), unbroken_since))
         with self._failed_flush_lock:
             if not self.has_failed_flush:
                 self.disk.remove(self._failed_flush_path)
                 self.disk.open(self._flush_ok_path, create=True).close()
+
+    def _write_note(self, note: HistoryNote) -> None:
+        text = f"boot.id={note.boot_id}\nunbroken.since={note.unbroken_since}\n"
+        self.disk.write_file(f"{self.path}/{_HISTORY}", text.encode())
 
     # ---- the stamp that tells an older copy
 

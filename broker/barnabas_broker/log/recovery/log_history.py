@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 UNKNOWN_BOOT = ""
 """The boot id is not available: an unclean shutdown counts as a power loss."""
+LOST_SINCE = -1
+"""In place of the broker epoch in the note: a start has found that something was lost, and no
+process has written since when nothing was lost again."""
 
 
 class HistoryNote(NamedTuple):
@@ -44,6 +47,8 @@ def history_of(
     """
     if note is None:
         return LogHistory(None, is_new=True)
+    if note.unbroken_since == LOST_SINCE:  # a clean shutdown after that start makes nothing good
+        return LogHistory(None, is_new=is_outdated)
     same_boot = boot_id != UNKNOWN_BOOT and boot_id == note.boot_id
     is_unbroken = (had_clean_shutdown or same_boot) and not has_failed_flush and not is_outdated
     # An older copy is another disk: what the replaced one had made durable is not on it.
