@@ -134,7 +134,7 @@ FETCHER = Section(
         opposite(
             "A corrupt batch delays its own partition only",
             "replica/follower/followed_partitions.py",
-            '            self._back_off(key, follower, f"the fetched data was refused: {error}")\n',
+            '            self._failed(key, follower, error, "the fetched data was refused")\n',
             "            raise\n",
             "simulation/test_replication_faults.py::test_a_corrupt_batch_holds_up_its_own_partition_only_and_is_fetched_again",
         ),

@@ -264,15 +264,21 @@ def test_the_only_replica_that_finds_damage_at_its_start_leads_and_cuts_nothing(
     run(story(), seed=8, max_time=300.0)
 
 
+async def three_records_on_two() -> ReplicationWorld:
+    """Broker 1 leads, 2 follows, and both have the records."""
+    world = ReplicationWorld()
+    await world.start(1, 2)
+    await world.create(1, 2)
+    for value in (b"a", b"b", b"c"):
+        assert (await world.produce(value)).error_code == ErrorCode.NONE
+    await world.until_equal(1, 2)
+    return world
+
+
 @pytest.mark.parametrize("leader", [1, 2], ids=["as a follower", "as the leader"])
 def test_a_member_of_the_isr_refuses_its_role_and_has_handed_over_only_then(leader: int) -> None:
     async def scenario() -> None:
-        world = ReplicationWorld()
-        await world.start(1, 2)
-        await world.create(1, 2)
-        for value in (b"a", b"b", b"c"):
-            assert (await world.produce(value)).error_code == ErrorCode.NONE
-        await world.until_equal(1, 2)
+        world = await three_records_on_two()
         await world.on(2, world.incarnations[2].logs.flush(world.log(2)))
         world.kill(2)
         await world.start(2)
@@ -330,12 +336,7 @@ def test_a_deposed_leader_that_cannot_truncate_its_damaged_log_fetches_all_again
 
 def test_a_member_of_the_isr_that_cannot_truncate_its_damaged_log_leaves_the_isr_first() -> None:
     async def scenario() -> None:
-        world = ReplicationWorld()
-        await world.start(1, 2)
-        await world.create(1, 2)
-        for value in (b"a", b"b", b"c"):
-            assert (await world.produce(value)).error_code == ErrorCode.NONE
-        await world.until_equal(1, 2)
+        world = await three_records_on_two()
         world.cut(1, 2)
         await world.produce(b"never committed", acks=1)
         data = world.disks[1].look_into(f"/data/{TP}")[f"{0:020}.log"].data

@@ -1,5 +1,6 @@
 """A log manager over a disk that outlives it, for tests that start and stop it."""
 
+import asyncio
 import random
 from dataclasses import dataclass, field
 
@@ -75,3 +76,9 @@ def append(log: UnifiedLog, *values: bytes, epoch: int = 0, timestamp: int = NOW
     """Append one batch, and commit it."""
     log.append_as_leader(produced(*values, timestamp=timestamp), epoch, NOW)
     log.update_high_watermark(log.log_end_offset)
+
+
+async def settle() -> None:
+    """Let background tasks run."""
+    for _ in range(50):
+        await asyncio.sleep(0)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from tests.support import log_files
+
 LEFT_ALONE = ("meta.properties",)
 """A broker with a wrong identity does not start, and says so."""
 
@@ -80,8 +82,7 @@ def lose_the_middle(random: Random, file: Path) -> str:
 
 def append_garbage(random: Random, file: Path) -> str:
     garbage = random.randbytes(random.choice([1, 50, 500]))
-    with file.open("ab") as opened:
-        opened.write(garbage)
+    log_files.append(file, garbage)
     return f"{len(garbage)} random bytes appended"
 
 
@@ -93,7 +94,7 @@ def remove(_: Random, file: Path) -> str:
 def remove_the_folder(_: Random, file: Path) -> str:
     if not file.parent.name[-1].isdigit():
         return "left alone"  # not a partition's folder
-    shutil.rmtree(file.parent)
+    log_files.remove(file.parent)
     return "removed with its folder"
 
 

@@ -52,6 +52,16 @@ def test_where_no_power_was_lost_nothing_committed_is_cut_off(checkpoint: LogChe
         assert world.disk.read_file(SEGMENT) == before
 
 
+def _expect_the_wrong_length_to_be_found(world: LogWorld, log: UnifiedLog) -> None:
+    """Change the length of the first batch, and start after a kill."""
+    log.flush()
+    data = bytearray(world.disk.read_file(SEGMENT))
+    data[8] ^= 1  # 16 MiB more
+    world.disk.write_file(SEGMENT, bytes(data))
+    with pytest.raises(DamagedLogError, match="damaged at offset 0: batch at byte 0: wrong length"):
+        world.open(LogCheckpoint(is_unbroken=True))
+
+
 @pytest.mark.parametrize("behind", [-30, -10, 10])
 def test_a_wrong_length_is_told_from_a_torn_batch_by_what_follows(behind: int) -> None:
     """The batch that follows begins so many bytes behind the first 4 MiB that are read at once."""
@@ -61,24 +71,14 @@ def test_a_wrong_length_is_told_from_a_torn_batch_by_what_follows(behind: int) -
     world.append(log, b"x" * (4 * MIB - overhead + behind))
     assert log.size_bytes == 4 * MIB + behind
     world.append(log, b"what follows")
-    log.flush()
-    data = bytearray(world.disk.read_file(SEGMENT))
-    data[8] ^= 1  # 16 MiB more
-    world.disk.write_file(SEGMENT, bytes(data))
-    with pytest.raises(DamagedLogError, match="damaged at offset 0: batch at byte 0: wrong length"):
-        world.open(LogCheckpoint(is_unbroken=True))
+    _expect_the_wrong_length_to_be_found(world, log)
 
 
 def test_a_wrong_length_of_a_last_batch_that_is_read_in_parts_is_damage() -> None:
     world = LogWorld()
     log = world.open(max_message_bytes=8 * MIB)
     world.append(log, b"x" * (5 * MIB))
-    log.flush()
-    data = bytearray(world.disk.read_file(SEGMENT))
-    data[8] ^= 1  # 16 MiB more
-    world.disk.write_file(SEGMENT, bytes(data))
-    with pytest.raises(DamagedLogError, match="damaged at offset 0: batch at byte 0: wrong length"):
-        world.open(LogCheckpoint(is_unbroken=True))
+    _expect_the_wrong_length_to_be_found(world, log)
 
 
 def test_later_segments_stay_too() -> None:

@@ -323,7 +323,7 @@ class Roles:
                 self._fetchers.follow(partition)
         except KafkaError as error:
             logger.error("%s: cannot take the role given: %s", key, error)
-            partition.has_no_role()
+            partition.give_up_role()
             self._listeners.stopped(key)
             return error.code
         self._listeners.role_taken(partition)

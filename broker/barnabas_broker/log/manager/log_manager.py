@@ -339,7 +339,7 @@ class LogManager:
     async def delete(self, topic_partition: TopicPartition) -> None:
         """Remove a log and rename its folder; the files are removed after a delay.
 
-        Raises KafkaStorageError: it is, or may be, in a directory that has failed.
+        Raises KafkaStorageError if it is, or may be, in a directory that has failed.
         """
         async with self._changing:
             log = self._logs.get(topic_partition)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 UNKNOWN_BOOT = ""
 """The boot id is not available: an unclean shutdown counts as a power loss."""
 LOST_SINCE = -1
-"""In place of the broker epoch in the note: a start has found that something was lost, and no
-process has written since when nothing was lost again."""
+"""A start writes this in place of the broker epoch when it finds that records may be lost. The
+process replaces it once it is registered."""
 
 
 class HistoryNote(NamedTuple):
@@ -47,7 +47,7 @@ def history_of(
     """
     if note is None:
         return LogHistory(None, is_new=True)
-    if note.unbroken_since == LOST_SINCE:  # a clean shutdown after that start makes nothing good
+    if note.unbroken_since == LOST_SINCE:  # a clean shutdown does not undo the loss
         return LogHistory(None, is_new=is_outdated)
     same_boot = boot_id != UNKNOWN_BOOT and boot_id == note.boot_id
     is_unbroken = (had_clean_shutdown or same_boot) and not has_failed_flush and not is_outdated

@@ -193,11 +193,8 @@ class FollowedPartitions:
             return
         try:
             complete = follower.truncate(EpochEnd(answer.leader_epoch, answer.end_offset))
-        except DamagedReplicaError as error:
-            self._damaged(key, follower, error)
-            return
         except BarnabasError as error:
-            self._back_off(key, follower, f"the log cannot be truncated: {error}")
+            self._failed(key, follower, error, "the log cannot be truncated")
             return
         state = ReplicaState.FETCHING if complete else ReplicaState.TRUNCATING
         self._transition(key, follower, moved_to(follower.state, state))
@@ -218,10 +215,8 @@ class FollowedPartitions:
                 self._transition(key, follower, PartitionFetchState(ReplicaState.FETCHING))
             if fetched.records:
                 self._count_copied(key, follower, len(fetched.records))
-        except DamagedReplicaError as error:
-            self._damaged(key, follower, error)
         except BarnabasError as error:
-            self._back_off(key, follower, f"the fetched data was refused: {error}")
+            self._failed(key, follower, error, "the fetched data was refused")
         except Exception:
             logger.exception("%s: fetching stops until the next LeaderAndIsr", key)
             why = "an unexpected error: this follower waits for LeaderAndIsr"
@@ -237,17 +232,15 @@ class FollowedPartitions:
         if isinstance(answer, ErrorCode):
             self._handle_error(key, follower, answer)
             return
-        why = "the leader's log does not have the offset to fetch"
         try:
             moved = follower.back_in_range(answer)
-        except DamagedReplicaError as error:
-            self._damaged(key, follower, error)
-            return
         except BarnabasError as error:
-            moved, why = False, f"the log cannot start where the leader's does: {error}"
+            self._failed(key, follower, error, "the log cannot start where the leader's does")
+            return
         if moved:
             self._transition(key, follower, moved_to(follower.state, ReplicaState.FETCHING))
         else:  # repeating the fetch immediately would give the same answer
+            why = "the leader's log does not have the offset to fetch"
             self._back_off(key, follower, why)
 
     def _handle_error(self, key: TopicPartition, follower: Follower, error_code: int) -> None:
@@ -262,10 +255,16 @@ class FollowedPartitions:
         self.report(EventKind.FETCH_FAILED, cause, key, leader_epoch=follower.leader_epoch)
         self.drop(key)
 
-    def _damaged(self, key: TopicPartition, follower: Follower, error: DamagedReplicaError) -> None:
-        """The next role decides what follows: a member of the ISR must leave it first."""
-        self.drop(key)
-        self._context.on_damage(follower.partition, error)
+    def _failed(
+        self, key: TopicPartition, follower: Follower, error: BarnabasError, what: str
+    ) -> None:
+        """Try again later. If the log is damaged, the next role decides what follows: a member of
+        the ISR must leave it first."""
+        if isinstance(error, DamagedReplicaError):
+            self.drop(key)
+            self._context.on_damage(follower.partition, error)
+        else:
+            self._back_off(key, follower, f"{what}: {error}")
 
     def _back_off(self, key: TopicPartition, follower: Follower, cause: str) -> None:
         if self._followers.get(key) is follower:  # unless its disk failed, which has dropped it

@@ -52,7 +52,6 @@ class Partition:
         self.leadership: Leadership | None = None
         self._last_refused = (NO_EPOCH, NO_EPOCH)
         self._partition_epoch = 0
-        self._epoch_before = NO_EPOCH
         self.waits_for_role = False
         self._environment = environment
 
@@ -124,14 +123,8 @@ class Partition:
         self._resign()
         self.delayed_operations.leadership_ended(answer)
 
-    def has_no_role(self) -> None:
-        """The role could not be taken: the controller can send it again under the same epoch."""
-        self._resign()
-        self.leader_epoch = self._epoch_before
-
     def give_up_role(self) -> None:
-        """Neither lead nor follow until the controller sends the role again, under any epoch that
-        is not older."""
+        """Neither lead nor follow: the controller can send the role again under the same epoch."""
         self._resign()
         self.waits_for_role = True
 
@@ -151,7 +144,6 @@ class Partition:
     def _update_assignment(self, partition_state: LeaderAndIsrPartition) -> None:
         self.waits_for_role = False
         self.leader_id = partition_state.leader
-        self._epoch_before = self.leader_epoch
         self.leader_epoch = partition_state.leader_epoch
         self._partition_epoch = partition_state.partition_epoch
         self.replicas = tuple(partition_state.replicas)
