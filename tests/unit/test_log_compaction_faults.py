@@ -5,6 +5,7 @@ import errno
 from typing import Any
 
 import pytest
+from barnabas_broker.log.manager.compaction_pass import Pass
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.topic_partition import TopicPartition
@@ -390,6 +391,24 @@ async def test_the_cleaner_runs_by_itself(world: ManagerWorld) -> None:
         while records_in(log) != expected:
             await asyncio.sleep(0.001)
     assert world.clock.now_ms == NOW
+    await manager.stop()
+
+
+async def test_a_pass_may_end_when_another_cleaner_has_seen_that_the_log_is_compacted_no_more(
+    world: ManagerWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its topic's settings changed, or its directory failed, while the pass came to its end."""
+    manager, log = await opened(world)
+    finish = manager.cleaner._clean
+
+    async def then_changed(work: Pass) -> bool:
+        has_ended = await finish(work)
+        manager.configure("t", lambda _: world.config.log_config({}))
+        await manager.cleaner.clean_filthiest()
+        return has_ended
+
+    monkeypatch.setattr(manager.cleaner, "_clean", then_changed)
+    assert await manager.cleaner.clean(log)
     await manager.stop()
 
 

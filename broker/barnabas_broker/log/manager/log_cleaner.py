@@ -212,7 +212,7 @@ class LogCleaner:
             if not self._in_progress:
                 sys.setswitchinterval(_USUAL_SWITCH_SECONDS)
         if has_ended:
-            del self._failed_at[log]
+            self._failed_at.pop(log, None)  # gone if the log is compacted no more
         return has_ended
 
     async def _clean(self, work: Pass) -> bool:
