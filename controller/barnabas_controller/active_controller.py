@@ -23,6 +23,7 @@ from barnabas_controller.partitions.leader_elections import LeaderElections
 from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
 from barnabas_controller.partitions.preferred_rebalance import PreferredRebalance
 from barnabas_controller.partitions.replica_state_machine import ReplicaStateMachine
+from barnabas_controller.partitions.unconfirmed_states import UnconfirmedStates
 from barnabas_controller.reassignment.reassignment_requests import ReassignmentRequests
 from barnabas_controller.reassignment.reassignments import Reassignments
 from barnabas_controller.state.context import ControllerContext
@@ -71,19 +72,27 @@ class ActiveController:
         )
         self.partitions = PartitionStateMachine(term)
         self.replicas = ReplicaStateMachine(term)
+        self.epoch_refusals = EpochRefusals(
+            term, self.partitions, lambda undecided: self.unconfirmed.ask_all(undecided)
+        )
+        self.unconfirmed = UnconfirmedStates(term, self.partitions, self.epoch_refusals)
         self.deletion = TopicDeletionManager(term, self.partitions, self.replicas)
         self.topics = TopicChanges(term, self.partitions, self.replicas)
         self.reassignments = Reassignments(term, self.partitions, self.replicas, self.deletion)
         self.reassignment_requests = ReassignmentRequests(term, self.reassignments)
         self.growth = TopicGrowth(term)
         self.brokers = BrokerChanges(
-            term, self.partitions, self.replicas, self.deletion, self.reassignments
+            term,
+            self.partitions,
+            self.replicas,
+            self.deletion,
+            self.reassignments,
+            self.unconfirmed,
         )
         self.log_dir_events = log_dir_event_notifications(term, self.replicas)
         self.isr_notifications = isr_notifications(term, self.reassignments.on_isr_changed)
-        self.elections = LeaderElections(term, self.partitions)
+        self.elections = LeaderElections(term, self.partitions, self.unconfirmed)
         self.isr_changes = IsrChanges(term, self.reassignments.on_isr_changed)
-        self.epoch_refusals = EpochRefusals(term, self.partitions)
         self.shutdown = ControlledShutdown(term, self.partitions, self.replicas)
         self._rebalance = PreferredRebalance(term, self.partitions)
         self._scope = TaskScope(f"controller epoch {store.epoch.number}")
@@ -97,6 +106,7 @@ class ActiveController:
             name, code = type(request).__name__, response.error_code
             logger.warning("%s: broker %d answered error %d", name, broker_id, code)
         self.epoch_refusals.on_response(broker_id, request, response)
+        self.unconfirmed.on_response(broker_id, request, response)
         if isinstance(request, LeaderAndIsrRequest):
             self.brokers.on_leader_and_isr_response(broker_id, request, response)
         elif isinstance(request, StopReplicaRequest):

@@ -45,6 +45,8 @@ async def fail_over(
     # 3. Mark suspected brokers. (Kafka does not suspect brokers.)
     _inherit_suspects(context, suspects or {})
     cause += _suspect_predecessor(active, predecessor)
+    #    Hold back elections by states that may come from an older copy of ZooKeeper.
+    active.unconfirmed.find()
     # 4. Read which topics are to be deleted.
     await active.deletion.start(await term.store.topics_to_delete(active.deletion.watch))
     # 5. Send all brokers which brokers are alive, and the states as they were read. (Kafka sends no

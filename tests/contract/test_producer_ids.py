@@ -69,6 +69,30 @@ async def test_a_znode_that_was_deleted_begins_at_0(ensemble: Ensemble) -> None:
     await store.session.close()
 
 
+async def test_a_broker_gives_no_id_twice_if_the_znode_is_set_back(ensemble: Ensemble) -> None:
+    store = await store_in(ensemble)
+    manager = ProducerIdManager(1, lambda: store)
+    given = [await manager.generate() for _ in range(1000)]
+    await store.remove(PRODUCER_ID_BLOCK)
+    given += [await manager.generate() for _ in range(1000)]
+    assert len(set(given)) == len(given)
+    await store.session.close()
+
+
+async def test_a_broker_that_is_ahead_of_zookeeper_leaves_a_gap(ensemble: Ensemble) -> None:
+    """Ids that were given out after the copy of ZooKeeper was taken are not given out again."""
+    store = await store_in(ensemble)
+    copy = await content(store) if await take_block(store, 1) else b""
+    later = [await ProducerIdManager(n, lambda: store).generate() for n in (1, 2, 3)]
+    await store.put(PRODUCER_ID_BLOCK, copy)
+    ahead = ProducerIdManager(1, lambda: store, is_ahead=lambda: True)
+    other = ProducerIdManager(2, lambda: store)
+    assert await ahead.generate() > max(later)
+    assert await other.generate() > max(later)
+    assert await ahead.generate() < await other.generate(), "a gap only in front of the first block"
+    await store.session.close()
+
+
 @pytest.mark.parametrize(
     "data",
     [

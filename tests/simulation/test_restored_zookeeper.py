@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from barnabas import Admin
+from barnabas import Admin, ConfigResource
 from barnabas_common.events import Event, EventKind
 from barnabas_controller.store import znodes
 from barnabas_controller.store.fenced_store import FencedStore
@@ -293,6 +293,95 @@ def test_a_replica_that_was_away_since_the_copy_does_not_lead_without_the_record
                 cluster.kill(broker_id)
         for broker_id in cluster.broker_ids:
             cluster.start_broker(broker_id)
+        await cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+@pytest.mark.parametrize("order", ["together", "absent first", "absent last"])
+@pytest.mark.parametrize("absent", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_member_of_the_copys_isr_that_left_it_since_does_not_lead_without_the_records(
+    seed: int, absent: int, order: str
+) -> None:
+    """No epoch shows it: the broker was a member, or the leader, when the copy was taken."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        copy = cluster.zookeeper.copy()
+        await asyncio.sleep(12)  # two intervals of stamps
+        cluster.kill(absent)
+        await asyncio.sleep(15)
+        await scene.produce()
+        cluster.zookeeper.stop()
+        cluster.zookeeper.restore(copy)
+        cluster.zookeeper.start()
+        others = [broker_id for broker_id in cluster.broker_ids if broker_id != absent]
+        for broker_id in others:
+            cluster.kill(broker_id)
+        first_to_last = [*others, absent] if order == "absent last" else [absent, *others]
+        for broker_id in first_to_last:
+            cluster.start_broker(broker_id)
+            await asyncio.sleep(0 if order == "together" else 3)
+        await cluster.serving()
+        await scene.check()
+        assert scene.events(EventKind.STATE_UNCONFIRMED)
+
+    in_a_cluster(test, seed)
+
+
+async def restored_without(scene: Scene, absent: int) -> None:
+    """All brokers but one are started with an older copy; the newest records are on them."""
+    cluster = scene.cluster
+    copy = cluster.zookeeper.copy()
+    await asyncio.sleep(12)
+    await scene.produce()
+    cluster.zookeeper.stop()
+    cluster.zookeeper.restore(copy)
+    cluster.zookeeper.start()
+    for broker_id in cluster.broker_ids:
+        cluster.kill(broker_id)
+    for broker_id in cluster.broker_ids:
+        if broker_id != absent:
+            cluster.start_broker(broker_id)
+
+
+@pytest.mark.parametrize("absent", [1, 2, 3])
+def test_a_replica_that_stays_away_is_awaited_for_a_limited_time(absent: int) -> None:
+    """The others are as many as each acknowledged record was written to."""
+
+    async def test(scene: Scene) -> None:
+        await restored_without(scene, absent)
+        await asyncio.sleep(30)
+        await scene.produce()
+        scene.cluster.start_broker(absent)
+        await scene.cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+def test_an_unclean_election_does_not_wait_for_a_replica_that_may_have_more() -> None:
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.incremental_alter_configs(
+                ConfigResource.topic(TP.topic), {"min.insync.replicas": "1"}
+            )
+        absent = next(b for b in cluster.broker_ids if b != scene.leader())
+        await restored_without(scene, absent)
+        await asyncio.sleep(30)
+        for broker in cluster.brokers().values():
+            partition = broker.replica_manager.partitions.get(TP)
+            assert partition is None or partition.leadership is None, "the third may have more"
+        refused = scene.events(EventKind.ELECTION_REFUSED)[-1].cause
+        assert f"the replicas on [{absent}]" in refused, refused
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            results = await admin.elect_leaders("unclean", [TP])
+        assert results == {TP: None}
+        await scene.produce()
+        cluster.start_broker(absent)
         await cluster.serving()
         await scene.check()
 

@@ -5,7 +5,11 @@ import errno
 import pytest
 from barnabas_broker.disk.page_cache import disk_error
 from barnabas_broker.log.recovery.log_history import HistoryNote, LogHistory, history_of
-from barnabas_broker.server.log_dir_stamps import LogDirStamps, outdated_directories
+from barnabas_broker.server.log_dir_stamps import (
+    LogDirStamps,
+    are_ahead,
+    outdated_directories,
+)
 from barnabas_common.events import EventLog
 
 from tests.support.log_manager_world import ManagerWorld
@@ -19,6 +23,13 @@ def test_a_znode_that_is_behind_or_missing_accuses_no_one() -> None:
     assert outdated_directories({"/a": 7}, 3) == []
     assert outdated_directories({"/a": 7}, None) == []
     assert outdated_directories({}, 9) == []
+
+
+def test_a_znode_that_is_behind_by_more_than_a_crash_leaves_shows_an_older_zookeeper() -> None:
+    assert are_ahead({"/a": 7, "/b": 9}, 7)
+    assert not are_ahead({"/a": 8}, 7), "a crash between the two writes"
+    assert not are_ahead({"/a": 3}, 7)
+    assert not are_ahead({"/a": 9}, None) and not are_ahead({}, 7)
 
 
 def test_an_older_copy_counts_as_a_disk_that_lost_something() -> None:

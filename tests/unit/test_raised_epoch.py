@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
 from barnabas_common.messages.control import HeldRole
 from barnabas_controller.election.decision import Elected, Unchanged
-from barnabas_controller.eligibility.raised_epoch import elect_above
+from barnabas_controller.eligibility.raised_epoch import elect_above, is_unconfirmed
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.znodes import Broker
 
 STATE = LeaderAndIsr(1, leader_epoch=3, isr=(1, 2, 3), controller_epoch=1, partition_epoch=5)
 ALL = (1, 2, 3)
@@ -44,7 +46,33 @@ def test_a_member_that_was_taken_out_since_does_not_come_back_with_the_leader() 
 def test_a_leader_of_an_older_epoch_than_another_holds_does_not_decide() -> None:
     deposed = held(5, leader=2, isr=(2, 3), log=5, end=90)
     state = elected((2, deposed), (3, held(6, leader=1, log=6, end=50)))
-    assert (state.leader, state.leader_epoch, state.isr) == (3, 7, (3,))
+    assert (state.leader, state.leader_epoch, state.isr) == (-1, 7, (1,))
+
+
+@pytest.mark.parametrize("online", [(1, 3), ALL], ids=["it is gone", "it did not refuse"])
+def test_the_leader_of_the_newest_epoch_is_awaited(online: tuple[int, ...]) -> None:
+    """The longest log of the others may lack records that it committed alone."""
+    reports = (1, held(6, leader=2, log=5, end=9)), (3, held(5, leader=1, log=5, end=10))
+    state = elected(*reports, online=online)
+    assert (state.leader, state.leader_epoch, state.isr) == (-1, 7, (2,))
+
+
+def test_the_isr_of_a_newest_epoch_without_a_leader_decides() -> None:
+    reports = (1, held(6, isr=(2, 3), log=5, end=9)), (3, held(5, leader=3, isr=(3,), log=5))
+    state = elected(*reports)
+    assert (state.leader, state.leader_epoch, state.isr) == (-1, 7, (2, 3))
+
+
+def test_a_leader_that_is_no_replica_any_more_is_not_awaited() -> None:
+    state = elected((1, held(6, leader=9, log=6, end=9)), (3, held(6, leader=9, log=6, end=8)))
+    assert (state.leader, state.leader_epoch, state.isr) == (1, 7, (1,))
+
+
+def test_what_an_outdated_state_says_of_flushes_is_over() -> None:
+    alone = replace(STATE, isr=(2,), durable=True)
+    decision = elect_above(alone, {1: held(6, leader=2)}, ALL, (1, 3), "because")
+    assert isinstance(decision, Elected) and decision.from_outdated
+    assert not decision.state.durable
 
 
 def test_without_that_leader_the_newest_log_decides_by_its_last_epoch_and_then_its_end() -> None:
@@ -58,9 +86,9 @@ def test_of_equal_logs_the_leader_keeps_its_place() -> None:
     assert (state.leader, state.isr) == (1, (1,))
 
 
-def test_a_replica_that_is_gone_since_does_not_lead() -> None:
+def test_a_replica_with_the_newest_log_that_is_gone_since_is_awaited() -> None:
     state = elected((1, held(4, log=4, end=9)), (2, held(6, log=6, end=50)), online=(1, 3))
-    assert (state.leader, state.leader_epoch, state.isr) == (1, 7, (1,))
+    assert (state.leader, state.leader_epoch, state.isr) == (-1, 7, (2,))
 
 
 def test_an_equal_epoch_of_another_leader_is_newer_than_the_state() -> None:
@@ -71,3 +99,39 @@ def test_an_equal_epoch_of_another_leader_is_newer_than_the_state() -> None:
 def test_what_is_older_than_the_state_changes_nothing() -> None:
     decision = elect_above(STATE, {2: held(2, leader=2, isr=(2,))}, ALL, ALL, "because")
     assert isinstance(decision, Unchanged)
+
+
+def brokers(*epochs: int, ahead: tuple[int, ...]) -> dict[int, Broker]:
+    found = [Broker(n, (), epoch=e, is_ahead=n in ahead) for n, e in enumerate(epochs, start=1)]
+    return {broker.broker_id: broker for broker in found}
+
+
+def test_a_state_is_unconfirmed_until_a_replica_has_proved_its_log_since_the_restore() -> None:
+    proved_before = replace(STATE, proved_at={1: 40, 2: 41, 3: 42})
+    assert is_unconfirmed(proved_before, ALL, brokers(50, 51, 52, ahead=(2, 3)))
+    assert not is_unconfirmed(proved_before, ALL, brokers(50, 51, 52, ahead=()))
+    assert not is_unconfirmed(proved_before, (1,), brokers(50, 51, 52, ahead=(2, 3)))
+    proved_since = replace(STATE, proved_at={1: 40, 2: 51})
+    assert not is_unconfirmed(proved_since, ALL, brokers(50, 51, 52, ahead=(2, 3)))
+    # One that has come before the first of them may not know what they know.
+    proved_alone = replace(STATE, proved_at={1: 50})
+    assert is_unconfirmed(proved_alone, ALL, brokers(50, 51, 52, ahead=(2, 3)))
+
+
+def test_the_isr_of_an_unconfirmed_state_is_of_no_account() -> None:
+    """3 left the ISR after the copy; in the copy it leads, and its log is of the same epoch."""
+    reports = {3: held(3, log=3, end=10), 1: held(3, log=3, end=90), 2: held(3, log=3, end=80)}
+    by_three = replace(STATE, leader=3)
+    decision = elect_above(by_three, reports, ALL, ALL, "because", confirmed=False)
+    assert isinstance(decision, Elected) and decision.from_outdated
+    assert (decision.state.leader, decision.state.leader_epoch, decision.state.isr) == (1, 4, (1,))
+
+
+def test_an_unconfirmed_state_of_which_no_replica_has_records_stays_as_it_is() -> None:
+    decision = elect_above(STATE, {}, ALL, ALL, "because", confirmed=False)
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (1, (1, 2, 3))
+    assert decision.state.leader_epoch == 4
+    without_its_leader = elect_above(STATE, {}, ALL, (2, 3), "because", confirmed=False)
+    assert isinstance(without_its_leader, Elected)
+    assert (without_its_leader.state.leader, without_its_leader.state.isr) == (-1, (1, 2, 3))

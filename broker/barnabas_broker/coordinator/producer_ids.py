@@ -2,6 +2,11 @@
 
 The broker takes blocks of ids from ZooKeeper, the first when it starts: then producers can start
 while ZooKeeper is down. What is left of a block when its process ends is never given out.
+
+The znode that names the latest block may be set back, deleted, or restored with ZooKeeper from an
+older copy. Two producers would then have one id, and a leader would take the records of one for
+retries of the other's. So a block lies above the last one of this process. The first lies behind a
+wide gap if the broker's directories are newer than ZooKeeper.
 """
 
 import asyncio
@@ -19,13 +24,27 @@ logger = logging.getLogger(__name__)
 # Less than a client waits for an answer; it asks again.
 _LONGEST_WAIT_SECONDS = 1.0
 
+# More than all brokers give out in the time between two copies of ZooKeeper; there are 2^63 ids.
+_GAP_AFTER_A_RESTORE = 1_000_000_000
+
 
 class ProducerIdManager:
-    """`store` returns that of the current ZooKeeper session, None without one."""
+    """`store` returns that of the current ZooKeeper session, None without one.
 
-    def __init__(self, broker_id: int, store: Callable[[], Store | None]) -> None:
+    `is_ahead` returns whether this broker's directories are newer than what ZooKeeper had when it
+    started.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        store: Callable[[], Store | None],
+        is_ahead: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._broker_id = broker_id
         self._store = store
+        self._is_ahead = is_ahead
+        self._newest = -1
         self._ids = range(0)
         self._taking = asyncio.Lock()
 
@@ -57,9 +76,11 @@ class ProducerIdManager:
         store = self._store()
         if store is None:
             raise CoordinatorLoadInProgressError("this broker has no ZooKeeper session now")
+        is_first = self._newest < 0
+        skip = _GAP_AFTER_A_RESTORE if is_first and self._is_ahead() else 0
         try:
-            block = await take_block(store, self._broker_id)
+            block = await take_block(store, self._broker_id, self._newest, skip)
         except MalformedZnode as error:
             store.report(error)
             raise CoordinatorLoadInProgressError(str(error)) from error
-        self._ids = range(block.first, block.last + 1)
+        self._ids, self._newest = range(block.first, block.last + 1), block.last

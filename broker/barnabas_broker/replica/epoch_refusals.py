@@ -7,7 +7,7 @@ already have in their logs, and no comparison of epochs could tell the two apart
 """
 
 from barnabas_common.messages.control import HeldRole, LeaderAndIsrPartition
-from barnabas_common.messages.sentinels import NO_EPOCH
+from barnabas_common.messages.sentinels import NO_EPOCH, NO_LEADER
 
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.partition.partition import Partition
@@ -15,20 +15,22 @@ from barnabas_broker.replica.partition.partition import Partition
 
 def is_below_log(
     partition_state: LeaderAndIsrPartition,
-    leads: bool,
+    needs_new_epoch: bool,
     partition: Partition | None,
     log: UnifiedLog,
 ) -> bool:
     """Whether the log has a newer leader epoch than the role.
 
-    For a leader, also whether the log has records of the same epoch. This process has not led in
-    that epoch, because its own roles are excluded first, so another leader may have written them.
+    With `needs_new_epoch`, also whether it has records of the same epoch. A leader needs a new one:
+    it has not led in that epoch since it started, because its own roles are excluded first, so
+    another leader may have written them. A follower needs one if its logs are newer than ZooKeeper:
+    the refusal tells the controller what it has.
     """
     newest = log.leader_epochs.entries[-1:]
     if not newest or (partition is not None and partition.leader_epoch >= newest[0].epoch):
         return False
     epoch, start_offset = newest[0]
-    if leads and partition_state.leader_epoch == epoch:
+    if needs_new_epoch and partition_state.leader_epoch == epoch:
         return start_offset < log.log_end_offset
     return partition_state.leader_epoch < epoch
 
@@ -57,6 +59,8 @@ def held_role(
         held.leader = partition.leader_id
         if partition.leadership is not None and held.leader == broker_id:
             held.in_sync_replicas = list(partition.leadership.isr.committed)
+        elif held.leader == NO_LEADER:
+            held.in_sync_replicas = list(partition.isr_of_role)
     if log is not None:
         held.log_epoch, held.log_end_offset = log_epoch, log.log_end_offset
     return held

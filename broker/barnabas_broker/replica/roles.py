@@ -50,7 +50,8 @@ NO_CAUSE = "the controller requested it"
 class RolesContext:
     """The parts that a change of role touches.
 
-    `replica_lost` has the broker registered again, as one that has lost records.
+    `replica_lost` has the broker registered again, as one that has lost records. `is_ahead` says
+    whether its logs are newer than what ZooKeeper had at its start.
     """
 
     config: Config
@@ -61,6 +62,7 @@ class RolesContext:
     damaged: DamagedReplicas
     vanished: VanishedReplicas
     replica_lost: Callable[[str], None]
+    is_ahead: Callable[[], bool]
     pauses: Pauses | None = None
 
 
@@ -301,7 +303,7 @@ class Roles:
             # Its directory failed while other logs were opened.
             return ErrorCode.KAFKA_STORAGE_ERROR
         leads = partition_state.leader == context.environment.broker_id
-        if is_below_log(partition_state, leads, partition, log):
+        if is_below_log(partition_state, leads or context.is_ahead(), partition, log):
             newest = log.latest_epoch() or 0
             self._report_fenced(partition_state, newest, f"the log here has records of {newest}")
             return ErrorCode.STALE_CONTROLLER_EPOCH

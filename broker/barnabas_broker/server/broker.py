@@ -105,26 +105,13 @@ class Broker:
             self.events,
         )
         self._verifications = self._verification_channel()
-        self.replica_manager = ReplicaManager(
-            ReplicaContext(
-                runtime=world.runtime,
-                config=self.config,
-                broker_id=self.broker_id,
-                log_manager=self.log_manager,
-                metadata_cache=self.metadata_cache,
-                broker_epoch=lambda: self.membership.broker_epoch,
-                topic_config=lambda topic: self.config_changes.topic_overrides(topic),
-                events=self.events,
-                ask_for_roles=self.membership.ask_for_roles,
-                replica_lost=self.membership.reregister_after_loss,
-                isr_writer=ZooKeeperIsrWriter(
-                    lambda: self.membership.store, self._leader_facts(), self.events
-                ),
-                ask_transaction_coordinator=self._verifications.ask,
-            )
-        )
+        self.replica_manager = ReplicaManager(self._replica_context())
         self.groups = GroupCoordinator(self._coordinator_context())
-        self._producer_ids = ProducerIdManager(self.broker_id, lambda: self.membership.store)
+        self._producer_ids = ProducerIdManager(
+            self.broker_id,
+            lambda: self.membership.store,
+            lambda: self.log_dir_stamps.is_ahead,
+        )
         self.transactions = TransactionCoordinator(self._transaction_context())
         self.config_changes = ConfigChanges(
             self.config, self.broker_id, self.events, self._config_listeners()
@@ -246,6 +233,26 @@ class Broker:
             rack=self.config[keys.BROKER_RACK],
             unbroken_since=history.unbroken_since or znodes.UNBROKEN_SINCE_REGISTRATION,
             is_new=history.is_new,
+            is_ahead=self.log_dir_stamps.is_ahead,
+        )
+
+    def _replica_context(self) -> ReplicaContext:
+        return ReplicaContext(
+            runtime=self._runtime,
+            config=self.config,
+            broker_id=self.broker_id,
+            log_manager=self.log_manager,
+            metadata_cache=self.metadata_cache,
+            broker_epoch=lambda: self.membership.broker_epoch,
+            topic_config=lambda topic: self.config_changes.topic_overrides(topic),
+            events=self.events,
+            ask_for_roles=self.membership.ask_for_roles,
+            replica_lost=self.membership.reregister_after_loss,
+            is_ahead=lambda: self.log_dir_stamps.is_ahead,
+            isr_writer=ZooKeeperIsrWriter(
+                lambda: self.membership.store, self._leader_facts(), self.events
+            ),
+            ask_transaction_coordinator=self._verifications.ask,
         )
 
     def _coordinator_context(self) -> CoordinatorContext:

@@ -6,8 +6,10 @@ the broker writes the same growing number into each of its directories and then 
 own, at each start and every few seconds. A directory that starts behind the znode is such a copy:
 the broker then counts as one that has lost records, and elections pass it over (`unbroken_since`).
 
-A missing znode, or one that is behind, proves nothing, because ZooKeeper may have been restored. A
-copy that was taken after the last stamp is not recognized: the window is one interval.
+A missing znode, or one that is behind, proves nothing about the directories. A znode that is behind
+by more than one stamp shows that ZooKeeper itself was restored from an older copy (`is_ahead`): a
+crash between the two writes leaves it behind by one. A copy that was taken after the last stamp is
+not recognized: the window is one interval, and two for ZooKeeper.
 """
 
 import contextlib
@@ -34,8 +36,17 @@ def outdated_directories(stamps: Mapping[str, int], registered: int | None) -> l
     return [path for path, stamp in stamps.items() if stamp < registered]
 
 
+def are_ahead(stamps: Mapping[str, int], registered: int | None) -> bool:
+    """Whether the directories are newer than the broker's znode: ZooKeeper was restored."""
+    return registered is not None and max(stamps.values(), default=0) > registered + 1
+
+
 class LogDirStamps:
-    """Compares the stamps at a start, then renews them until `close`. `interval` in seconds."""
+    """Compares the stamps at a start, then renews them until `close`. `interval` in seconds.
+
+    `is_ahead` says that this broker has written to its directories after the state that ZooKeeper
+    had at its start: the states of its partitions may be older than its logs.
+    """
 
     def __init__(
         self,
@@ -51,6 +62,7 @@ class LogDirStamps:
         self._interval = interval
         self._events = events
         self._stamp = 0
+        self.is_ahead = False
         self._tasks = TaskScope("log directory stamps")
 
     async def compare(self) -> None:
@@ -62,6 +74,7 @@ class LogDirStamps:
         for directory in self._log_manager.directories:
             directory.is_outdated = directory.path in outdated
         self._stamp = max([registered or 0, *stamps.values()])
+        self.is_ahead = are_ahead(stamps, registered)
         for path in outdated:
             self._events.record(
                 EventKind.LOG_DIRECTORY_OUTDATED,
@@ -100,17 +113,25 @@ class LogDirStamps:
             return None
 
     async def _renew(self) -> None:
-        """Write the directories before the znode: if a crash leaves them ahead, no harm is done."""
+        """Write the directories before the znode: a crash leaves them ahead by one, not behind.
+
+        If the znode cannot be written, the next stamp is the same one, so that it stays one.
+        """
         store = self._store()
-        if store is None:
+        if store is None or self._has_failed_directory():
             return
-        self._stamp += 1
+        stamp = self._stamp + 1
         try:
-            await self._log_manager.write_stamp(self._stamp)
+            await self._log_manager.write_stamp(stamp)
         except OSError as error:  # no file descriptor: the znode must not pass the directories
             logger.warning("the stamps of the data directories are not renewed: %s", error)
             return
-        if any(directory.failure is not None for directory in self._log_manager.directories):
-            return  # a failed directory that works again must not look like an older copy
+        if self._has_failed_directory():
+            return
         with contextlib.suppress(SessionExpired):
-            await store.put(self._path, znodes.encode_log_dir_stamp(self._stamp))
+            await store.put(self._path, znodes.encode_log_dir_stamp(stamp))
+            self._stamp = stamp
+
+    def _has_failed_directory(self) -> bool:
+        """One that works again must not look like an older copy."""
+        return any(directory.failure is not None for directory in self._log_manager.directories)

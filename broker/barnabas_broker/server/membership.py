@@ -297,6 +297,8 @@ class Membership:
             previous = self._session.session_id if self._session else 0
             if self._session is not None:
                 self._last_zxid = max(self._last_zxid, self._session.last_zxid)
+            if self._broker is not None:  # an older ZooKeeper than the lost session's is refused
+                self._broker = replace(self._broker, is_ahead=False)
             self.store = None
             self._registration_changed.set()  # ends the watch of the lost session
             await self._stop_controller()

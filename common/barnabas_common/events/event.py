@@ -99,6 +99,7 @@ class EventKind(StrEnum):
     LEADER_ELECTED = "leader-elected"
     ELECTION_REFUSED = "election-refused"
     EPOCH_RAISED = "epoch-raised"
+    STATE_UNCONFIRMED = "state-unconfirmed"
     ISR_CHANGE_ACCEPTED = "isr-change-accepted"
     PREFERRED_REBALANCE = "preferred-rebalance"
     REASSIGNMENT_STARTED = "reassignment-started"
@@ -139,6 +140,7 @@ LOG_LEVELS: Mapping[EventKind, int] = {
     EventKind.BROKER_SUSPECTED: logging.WARNING,
     EventKind.ELECTION_REFUSED: logging.WARNING,
     EventKind.EPOCH_RAISED: logging.WARNING,
+    EventKind.STATE_UNCONFIRMED: logging.WARNING,
     EventKind.REASSIGNMENT_WAITS: logging.WARNING,
     EventKind.REASSIGNMENT_REFUSED: logging.WARNING,
     EventKind.TOPIC_DELETION_REFUSED: logging.WARNING,

@@ -18,7 +18,9 @@ _BY_LOSS = frozenset(
         Anomaly.TORN_TRANSACTION,
     }
 )
+# A record that was read before its loss may be sent again, and has another offset then.
 _BY_UNCLEAN_ELECTIONS = _BY_LOSS | {
+    Anomaly.DUPLICATE,
     Anomaly.POLL_SKIP,
     Anomaly.NONMONOTONIC_POLL,
     Anomaly.LOST_COMMIT,

@@ -80,7 +80,8 @@ class HeldRole:
 
     `leader_epoch` is the newest that it knows, by its role or by its log. `leader` is the leader of
     that epoch according to its role. `in_sync_replicas` is the committed ISR if the broker leads
-    itself. `log_epoch` and `log_end_offset` are those of its log.
+    itself, and the ISR of the role if no replica leads, which cannot have changed since.
+    `log_epoch` and `log_end_offset` are those of its log.
     """
 
     topic: str

@@ -19,6 +19,7 @@ from barnabas_controller.eligibility.absence import await_registration
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
 from barnabas_controller.partitions.replica_state_machine import ReplicaStateMachine
+from barnabas_controller.partitions.unconfirmed_states import UnconfirmedStates
 from barnabas_controller.reassignment.reassignments import Reassignments
 from barnabas_controller.state.context import Replica
 from barnabas_controller.state.states import PartitionState, ReplicaState
@@ -50,6 +51,7 @@ class BrokerChanges:
         replicas: ReplicaStateMachine,
         deletion: TopicDeletionManager,
         reassignments: Reassignments,
+        unconfirmed: UnconfirmedStates,
     ) -> None:
         self._term = term
         self._context = term.context
@@ -57,6 +59,7 @@ class BrokerChanges:
         self._replicas = replicas
         self._deletion = deletion
         self._reassignments = reassignments
+        self._unconfirmed = unconfirmed
         self._watch = term.watch("brokers changed", self._on_brokers_changed)
         self._watched: dict[int, None] = {}
         self._named_failures: set[int] = set()
@@ -134,9 +137,11 @@ class BrokerChanges:
         cause = _cause(broker_ids, what)
         for broker in brokers:
             context.register(broker)
+        unconfirmed = self._unconfirmed.find()
         others = [b for b in context.registered_brokers() if b not in broker_ids]
         self._term.update_metadata(others)
         self._term.send_all_metadata(broker_ids)
+        self._unconfirmed.send_states(unconfirmed)
         here = context.replicas_on(broker_ids)
         staying = [r for r in here if not context.is_being_deleted(r.partition.topic)]
         await self._replicas.change(staying, ReplicaState.ONLINE, cause)
@@ -163,7 +168,11 @@ class BrokerChanges:
 
     def await_registration(self, broker_ids: Iterable[int]) -> None:
         """Wait for these brokers to register; elect without them when the wait is over."""
-        await_registration(self._term, broker_ids, self._partitions.elect_where_missing)
+        await_registration(self._term, broker_ids, self._on_given_up)
+
+    async def _on_given_up(self, cause: str) -> None:
+        await self._unconfirmed.give_up(cause)
+        await self._partitions.elect_where_missing(cause)
 
     async def _on_endpoints_changed(self, brokers: list[Broker]) -> None:
         for broker in brokers:

@@ -9,12 +9,14 @@ from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 class Elected:
     """The state to write, the brokers to notify, and the reason.
 
-    The write expects the state's `partition_epoch` in ZooKeeper.
+    The write expects the state's `partition_epoch` in ZooKeeper. `from_outdated` says that the
+    replaced state is older than what the replicas hold: what it says about them is over.
     """
 
     state: LeaderAndIsr
     recipients: tuple[int, ...]
     reason: str
+    from_outdated: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ count as eligible after the minimum has changed. `eligible.leader.replicas.enabl
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -22,7 +22,7 @@ from barnabas_controller.eligibility.eligible_leader_replicas import (
     without_elr,
 )
 from barnabas_controller.eligibility.min_isr import NO_MINIMUM, MinimumIsr, read_minimum_isrs
-from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
 NO_MINIMA: Mapping[TopicPartition, MinimumIsr] = MappingProxyType({})
 
@@ -105,17 +105,29 @@ def with_first_elr(term: ControllerTerm, state: LeaderAndIsr) -> LeaderAndIsr:
 
 
 async def with_elrs(
-    term: ControllerTerm, changes: Mapping[TopicPartition, LeaderAndIsr]
+    term: ControllerTerm,
+    changes: Mapping[TopicPartition, LeaderAndIsr],
+    outdated: Container[TopicPartition] = (),
 ) -> dict[TopicPartition, LeaderAndIsr]:
-    """The states with their eligible leader replicas and proofs, as they are to be written."""
+    """The states with their eligible leader replicas and proofs, as they are to be written.
+
+    No replica is eligible by a state in ZooKeeper that is `outdated`. A leader that is elected
+    above it has proved that it has every committed record.
+    """
     context = term.context
     if not term.config.eligible_leader_replicas_enable:
         return {partition: without_elr(new) for partition, new in changes.items()}
     shrunk = [p for p, new in changes.items() if len(new.isr) < len(context.replicas(p))]
     minima = await minimum_isrs(term, shrunk)
+    before = {
+        p: replace(context.leadership[p], leader=NO_LEADER, isr=new.isr, eligible=())
+        if p in outdated
+        else context.leadership[p]
+        for p, new in changes.items()
+    }
     return {
         partition: with_elr(
-            context.leadership[partition],
+            before[partition],
             new,
             context.undamaged_replicas(partition),
             minima.get(partition, NO_MINIMUM),

@@ -12,7 +12,8 @@ from dataclasses import replace
 from barnabas_common.messages.control import HeldRole
 
 from barnabas_controller.election.decision import Decision, Elected, Unchanged
-from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
+from barnabas_controller.store.znodes import Broker
 
 
 def is_outdated(state: LeaderAndIsr, held: Mapping[int, HeldRole]) -> bool:
@@ -24,12 +25,42 @@ def is_outdated(state: LeaderAndIsr, held: Mapping[int, HeldRole]) -> bool:
     )
 
 
+def is_unconfirmed(
+    state: LeaderAndIsr, assignment: Sequence[int], brokers: Mapping[int, Broker]
+) -> bool:
+    """Whether the state may come from an older copy of ZooKeeper than a replica has seen.
+
+    It is confirmed as soon as a replica has proved that it has every committed record since the
+    first of the replicas that are ahead of ZooKeeper registered.
+    """
+    ahead = [brokers[r].epoch for r in assignment if r in brokers and brokers[r].is_ahead]
+    return bool(ahead) and not any(epoch >= min(ahead) for epoch in state.proved_at.values())
+
+
+def leader_goes_on(
+    held: Mapping[int, HeldRole], assignment: Sequence[int], online: Collection[int]
+) -> bool:
+    """Whether the leader of the newest epoch is among the replicas that refused, and online."""
+    leader = _leader_of_newest(held, assignment)
+    return leader is not None and leader in online
+
+
+def _leader_of_newest(held: Mapping[int, HeldRole], assignment: Sequence[int]) -> int | None:
+    newest = max((h.leader_epoch for h in held.values()), default=-1)
+    for replica, h in held.items():
+        leads = h.leader == replica and h.leader_epoch == newest and h.in_sync_replicas
+        if leads and replica in assignment:
+            return replica
+    return None
+
+
 def elect_above(
     state: LeaderAndIsr,
     held: Mapping[int, HeldRole],
     assignment: Sequence[int],
     online: Collection[int],
     cause: str,
+    confirmed: bool = True,
 ) -> Decision:
     """Elect under a leader epoch above all of `held`.
 
@@ -38,37 +69,53 @@ def elect_above(
     If no held role is newer than the state, its leader gets the next epoch: it has restarted, and
     cannot know which leader wrote the records of the present epoch in its log. Otherwise the leader
     of the newest epoch continues with the members of its own ISR that the state has too: another
-    one may have been taken out since because it lost records. If that leader is not online, the
-    replica with the newest log leads, by the epoch of its last record and then by its end. It is
-    alone in the ISR, because nothing shows which other logs are complete. The others catch up and
-    join.
+    one may have been taken out since because it lost records.
+
+    If that leader does not continue, no replica leads under the raised epoch, and an ordinary
+    election follows. It finds the ISR of the newest epoch if no replica led in it; otherwise the
+    leader alone, because only its log is known to be complete. If all replicas that refused have
+    restarted, no role names the leader. Then the replica with the newest log leads, by the epoch of
+    its last record and then by its end. It is alone in the ISR, and the others catch up and join;
+    if it is not online, it is awaited.
+
+    A state that is not `confirmed` is treated as an older one, whatever its epoch. The eligible
+    leader replicas of an older state are over, and so is what it says of flushes.
     """
     newest = max((h.leader_epoch for h in held.values()), default=-1)
-    if newest < state.leader_epoch:
+    if confirmed and newest < state.leader_epoch:
         return Unchanged("the leader epoch is newer than all that the replicas hold")
     live = tuple(replica for replica in assignment if replica in online)
+    outdated = not confirmed or is_outdated(state, held)
     leader: int = state.leader
     isr: Sequence[int] = state.isr
-    if is_outdated(state, held):
-        leader, isr = _by_what_is_held(state, held, live, newest)
+    if outdated:
+        leader, isr = _by_what_is_held(state, held, assignment, newest)
+        leader = leader if leader in live else NO_LEADER
     elected = state.with_leader(leader, [replica for replica in isr if replica in assignment])
-    return Elected(replace(elected, leader_epoch=newest + 1), live, cause)
+    epoch = max(newest, state.leader_epoch) + 1
+    durable = elected.durable and not outdated
+    return Elected(replace(elected, leader_epoch=epoch, durable=durable), live, cause, outdated)
 
 
 def _by_what_is_held(
-    state: LeaderAndIsr, held: Mapping[int, HeldRole], live: Sequence[int], newest: int
+    state: LeaderAndIsr, held: Mapping[int, HeldRole], assignment: Sequence[int], newest: int
 ) -> tuple[int, Sequence[int]]:
-    """The leader and the ISR; those of the state if no replica that refused is online."""
-    present = {replica: held[replica] for replica in live if replica in held}
-    for replica, h in present.items():
-        if (h.leader_epoch, h.leader) == (newest, replica) and h.in_sync_replicas:
-            return replica, [m for m in h.in_sync_replicas if m == replica or m in state.isr]
-    if not present:
+    """The leader and the ISR; the leader may be one that is not online."""
+    leader = _leader_of_newest(held, assignment)
+    if leader is not None:
+        isr = held[leader].in_sync_replicas
+        return leader, [m for m in isr if m == leader or m in state.isr]
+    for h in (h for h in held.values() if h.leader_epoch == newest):
+        last = [h.leader] if h.leader != NO_LEADER else h.in_sync_replicas
+        if any(replica in assignment for replica in last):
+            return NO_LEADER, last
+    logs = [replica for replica in held if replica in assignment]
+    if not logs:
         return state.leader, state.isr
 
     def newest_log(replica: int) -> tuple[int, int, bool]:
-        h = present[replica]
+        h = held[replica]
         return h.log_epoch, h.log_end_offset, replica == state.leader
 
-    best = max(present, key=newest_log)
+    best = max(logs, key=newest_log)
     return best, (best,)

@@ -5,7 +5,7 @@ election. If a replica holds a newer leader epoch, its partition gets a state wi
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 
 from barnabas_common.errors.error_code import ErrorCode
@@ -21,7 +21,11 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.election.decision import Decision, Elected
-from barnabas_controller.eligibility.raised_epoch import elect_above, is_outdated
+from barnabas_controller.eligibility.raised_epoch import (
+    elect_above,
+    is_outdated,
+    leader_goes_on,
+)
 from barnabas_controller.errors import ControllerEpochBehind
 from barnabas_controller.partitions.leadership import change_leadership
 from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
@@ -34,10 +38,20 @@ SETTLE_SECONDS = 0.5
 
 
 class EpochRefusals:
-    """Collects the refusals of one controller term and acts on them."""
+    """Collects the refusals of one controller term and acts on them.
 
-    def __init__(self, term: ControllerTerm, partitions: PartitionStateMachine) -> None:
+    `ask_all(partitions)` is called if the leader of the newest epoch has not refused, so that the
+    other replicas must answer before an election.
+    """
+
+    def __init__(
+        self,
+        term: ControllerTerm,
+        partitions: PartitionStateMachine,
+        ask_all: Callable[[list[TopicPartition]], None],
+    ) -> None:
         self._term = term
+        self._ask_all = ask_all
         self._context = term.context
         self._partitions = partitions
         self._held = self._context.held_roles
@@ -92,7 +106,26 @@ class EpochRefusals:
             )
 
     async def _raise(self, partitions: list[TopicPartition]) -> None:
-        """Hold elections under epochs above those that the replicas hold."""
+        """Hold elections where the refusals decide; elsewhere more replicas must answer first."""
+        context = self._context
+        here = [p for p in partitions if p in self._held and p not in context.unconfirmed]
+        undecided = [p for p in here if p in context.leadership and not self._decides(p)]
+        await self.elect_above([p for p in here if p not in undecided])
+        self._ask_all(undecided)
+
+    def _decides(self, partition: TopicPartition) -> bool:
+        context, held = self._context, self._held[partition]
+        return not is_outdated(context.leadership[partition], held) or leader_goes_on(
+            held, context.replicas(partition), context.online_replicas(partition)
+        )
+
+    async def elect_above(
+        self, partitions: list[TopicPartition], unconfirmed: Container[TopicPartition] = ()
+    ) -> None:
+        """Hold elections under epochs above those that the replicas hold.
+
+        `unconfirmed` are those of the partitions whose state is not to be relied on.
+        """
         held = {partition: self._held.pop(partition, {}) for partition in partitions}
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
@@ -102,7 +135,8 @@ class EpochRefusals:
                 held[partition],
                 context.replicas(partition),
                 context.online_replicas(partition),
-                _cause(state, held[partition]),
+                _cause(state, held[partition], confirmed=partition not in unconfirmed),
+                confirmed=partition not in unconfirmed,
             )
 
         context = self._context
@@ -120,8 +154,9 @@ class EpochRefusals:
                 batch.leader_and_isr(
                     decision.recipients, partition, decision.state, cause=decision.reason
                 )
-                if context.is_online(decision.state.leader, partition):
-                    self._partitions.change([partition], PartitionState.ONLINE)
+                is_led = context.is_online(decision.state.leader, partition)
+                target = PartitionState.ONLINE if is_led else PartitionState.OFFLINE
+                self._partitions.change([partition], target)
         self._term.send(batch)
         await self._partitions.elect_where_missing("a leader epoch was raised")
 
@@ -142,12 +177,14 @@ async def _raise(error: ControllerEpochBehind) -> None:
     raise error
 
 
-def _cause(state: LeaderAndIsr, held: dict[int, HeldRole]) -> str:
+def _cause(state: LeaderAndIsr, held: Mapping[int, HeldRole], confirmed: bool) -> str:
     """The cause of the election: which brokers refused the state, and what that means."""
-    newest = {broker_id: h.leader_epoch for broker_id, h in sorted(held.items())}
-    told = ", ".join(f"broker {broker_id} holds {epoch}" for broker_id, epoch in newest.items())
+    told = ", ".join(f"broker {b} holds {h.leader_epoch}" for b, h in sorted(held.items()))
+    refused = f"leader epoch {state.leader_epoch} was refused, {told}" if told else ""
     if is_outdated(state, held):
         why = "the state in ZooKeeper is older than the replicas"
+    elif not confirmed:
+        why = "the state in ZooKeeper may be older than the replicas"
     else:
         why = "its log has records of that epoch, and it has not led in it since it started"
-    return f"leader epoch {state.leader_epoch} was refused, {told}: {why}"
+    return f"{refused}: {why}" if refused else why

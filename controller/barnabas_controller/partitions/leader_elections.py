@@ -24,6 +24,7 @@ from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.election.decision import Decision, Refused
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
+from barnabas_controller.partitions.unconfirmed_states import UnconfirmedStates
 from barnabas_controller.store.leader_and_isr import NO_LEADER
 from barnabas_controller.store.znode_json import JsonReader
 from barnabas_controller.store.znodes import PREFERRED_REPLICA_ELECTION
@@ -43,10 +44,16 @@ NOT_AVAILABLE = {
 class LeaderElections:
     """Handles both requests; `PartitionStateMachine` holds the elections."""
 
-    def __init__(self, term: ControllerTerm, partitions: PartitionStateMachine) -> None:
+    def __init__(
+        self,
+        term: ControllerTerm,
+        partitions: PartitionStateMachine,
+        unconfirmed: UnconfirmedStates,
+    ) -> None:
         self._term = term
         self._context = term.context
         self._partitions = partitions
+        self._unconfirmed = unconfirmed
         self._watch = term.watch("preferred replica election requested", self.on_znode_changed)
 
     # ---- by request
@@ -77,6 +84,7 @@ class LeaderElections:
         if kind == PREFERRED:
             outcome = await self._partitions.elect_preferred(electable, cause)
         else:
+            await self._unconfirmed.elect_now(electable)
             outcome = await self._partitions.elect(electable, cause, even_unclean=True)
         for partition in electable:
             if self._needs_election(kind, partition):
@@ -105,7 +113,9 @@ class LeaderElections:
         leader = NO_LEADER if state is None else state.leader
         if kind == PREFERRED:
             return leader != self._context.replicas(partition)[0]
-        return not self._context.is_online(leader, partition)
+        return partition in self._context.unconfirmed or not self._context.is_online(
+            leader, partition
+        )
 
     # ---- by znode
 

@@ -55,8 +55,10 @@ def _decide_all(
     elected: dict[TopicPartition, Elected] = {}
     for partition in partitions:
         state = term.context.leadership.get(partition)
-        if partition in term.context.held_roles:
-            decision: Decision = Refused(_SETTLING)
+        if partition in term.context.unconfirmed:
+            decision: Decision = Refused(_unconfirmed(term, partition))
+        elif partition in term.context.held_roles:
+            decision = Refused(_SETTLING)
         else:
             decision = Refused(_UNKNOWN) if state is None else decide(partition, state)
         if isinstance(decision, Elected):
@@ -66,6 +68,15 @@ def _decide_all(
     return elected
 
 
+def _unconfirmed(term: ControllerTerm, partition: TopicPartition) -> str:
+    answered = term.context.unconfirmed[partition]
+    missing = [r for r in term.context.replicas(partition) if r not in answered]
+    return (
+        "its state may come from an older copy of ZooKeeper; an election follows when the replicas"
+        f" on {missing} have answered"
+    )
+
+
 async def _write(
     term: ControllerTerm,
     elected: dict[TopicPartition, Elected],
@@ -73,7 +84,11 @@ async def _write(
 ) -> list[TopicPartition]:
     """Write the decisions; return the partitions whose state was changed from outside."""
     conflicts = []
-    states = await with_elrs(term, {p: e.state for p, e in elected.items()})
+    states = await with_elrs(
+        term,
+        {p: e.state for p, e in elected.items()},
+        outdated=[p for p, e in elected.items() if e.from_outdated],
+    )
     results = await term.fenced.update_states(states)
     leadership = term.context.leadership
     for partition, result in results.items():

@@ -56,6 +56,8 @@ class PartitionStateMachine:
         if state is None:
             if partition not in context.invalid_states:
                 states[partition] = PartitionState.NEW
+        elif partition in context.unconfirmed:
+            states[partition] = PartitionState.OFFLINE
         elif context.is_online(state.leader, partition):
             states[partition] = PartitionState.ONLINE
         else:

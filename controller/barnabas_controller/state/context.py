@@ -43,7 +43,9 @@ class ControllerContext:
     since when a broker has no registration. `given_up` are the absent brokers that were awaited
     long enough (`absence.py`). `refused` is what the last refused election of a partition was
     decided from. `held_roles` says what replicas hold that refused a role, by broker id, until a
-    leader is elected above it (`epoch_refusals.py`).
+    leader is elected above it (`epoch_refusals.py`). `unconfirmed` are the partitions whose states
+    may come from an older copy of ZooKeeper, with the replicas that have answered since
+    (`unconfirmed_states.py`).
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -66,6 +68,7 @@ class ControllerContext:
     given_up: set[int] = field(default_factory=set)
     refused: dict[TopicPartition, tuple[object, ...]] = field(default_factory=dict)
     held_roles: dict[TopicPartition, dict[int, HeldRole]] = field(default_factory=dict)
+    unconfirmed: dict[TopicPartition, set[int]] = field(default_factory=dict)
 
     # Brokers
 
@@ -149,6 +152,7 @@ class ControllerContext:
             self.awaiting.pop(partition, None)
             self.refused.pop(partition, None)
             self.held_roles.pop(partition, None)
+            self.unconfirmed.pop(partition, None)
         self.assignments.pop(topic, None)
         self.topic_ids.pop(topic, None)
         self.topics_to_delete.pop(topic, None)

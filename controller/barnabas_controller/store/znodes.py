@@ -104,7 +104,8 @@ class Broker:
 
     `unbroken_since` is the broker epoch, possibly of an earlier incarnation, since which its logs
     have lost nothing; UNBROKEN_SINCE_REGISTRATION stands for the present epoch. `is_new` says that
-    a log directory has nothing of an earlier incarnation.
+    a log directory has nothing of an earlier incarnation. `is_ahead` says that its logs are newer
+    than what ZooKeeper had at its start: ZooKeeper was restored from an older copy.
     """
 
     broker_id: int
@@ -113,6 +114,7 @@ class Broker:
     epoch: int = -1
     unbroken_since: int = UNBROKEN_SINCE_REGISTRATION
     is_new: bool = False
+    is_ahead: bool = False
 
     @property
     def lost_nothing_since(self) -> int:
@@ -149,6 +151,8 @@ def encode_broker(broker: Broker, timestamp_ms: int) -> bytes:
         content["unbroken_since"] = broker.unbroken_since
     if broker.is_new:
         content["is_new"] = True
+    if broker.is_ahead:
+        content["is_ahead"] = True
     return encode(content)
 
 
@@ -170,6 +174,7 @@ def decode_broker(broker_id: int, data: bytes, epoch: int = -1) -> Broker:
         epoch,
         content.long("unbroken_since", default=UNBROKEN_SINCE_REGISTRATION),
         content.boolean("is_new", default=False),
+        content.boolean("is_ahead", default=False),
     )
 
 

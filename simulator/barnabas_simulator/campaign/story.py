@@ -42,6 +42,7 @@ MAIN_EVENTS = frozenset(
         EventKind.REPLICA_LOST,
         EventKind.REPLICA_DELETED,
         EventKind.EPOCH_RAISED,
+        EventKind.STATE_UNCONFIRMED,
     }
 )
 

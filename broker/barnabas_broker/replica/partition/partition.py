@@ -49,6 +49,7 @@ class Partition:
         self.leader_id = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
+        self.isr_of_role: tuple[int, ...] = ()
         self.leadership: Leadership | None = None
         self._last_refused = (NO_EPOCH, NO_EPOCH)
         self._partition_epoch = 0
@@ -147,6 +148,7 @@ class Partition:
         self.leader_epoch = partition_state.leader_epoch
         self._partition_epoch = partition_state.partition_epoch
         self.replicas = tuple(partition_state.replicas)
+        self.isr_of_role = tuple(partition_state.in_sync_replicas)
 
     # ---- for produce, fetch and offsets
 

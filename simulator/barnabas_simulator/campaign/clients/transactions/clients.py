@@ -81,10 +81,14 @@ class OrderProducer(TransactionalClient):
     _number = 0
 
     async def _work(self, producer: RecordingProducer) -> None:
-        while not self._run.stop.is_set():
+        """Until the faults are over, and one more transaction has been committed since."""
+        is_over = False
+        while not is_over:
+            is_last = self._run.stop.is_set()
             with suppress(Aborted):
                 try:
                     await self._transaction(producer)
+                    is_over = is_last
                 except BarnabasError as error:
                     if error.fatal or isinstance(error, ClosedError):
                         raise

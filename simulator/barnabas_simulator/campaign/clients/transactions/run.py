@@ -29,7 +29,7 @@ MOST_RECORDS = 4  # of a transaction
 class TransactionRun:
     """`errors` counts what clients were told, by kind; `operations` is their history.
 
-    `stop` is set when no transaction begins any more, except the copies of what is left.
+    `stop` is set when each producer commits its last transaction; only copies come after it.
     """
 
     cluster: SimulatedCluster

@@ -75,7 +75,7 @@ class TransactionalWork:
         }[fault.kind]()
 
     async def finish(self) -> None:
-        """Begin no more transactions, and wait for the end of those that are open."""
+        """Wait until each producer has committed one more transaction, its last."""
         self._run.stop.set()
         for name in self._run.options.order_producer_names:
             await self._processes[name].finished()
