@@ -43,6 +43,8 @@ def test_with_acks_1_only_what_a_later_leader_began_below_is_lost() -> None:
     assert "b'p/0' at 0" in below.wrong[0]
     since = low_acks("1", [A, B], {C: (2, 2)})  # no leader has followed since
     assert "is lost" in since.wrong[0]
+    passed_over = low_acks("1", [A, B], {C: (1, 1)})  # the leader of epoch 2 never had epoch 1
+    assert (passed_over.wrong, passed_over.lost["1"]) == ([], 1)
 
 
 def test_with_acks_all_nothing_is_lost_and_with_acks_0_anything() -> None:

@@ -76,5 +76,10 @@ def _judge(what: str, own: Sent, records: Records, epochs: Epochs, judged: Judge
 
 
 def _may_be_lost(offset: int, epoch: int, epochs: Epochs) -> bool:
-    """Whether a later leader began at the record's offset, or below."""
-    return any(later > epoch and start <= offset for later, start in epochs)
+    """Whether a later leader began at the record's offset, or below.
+
+    Or it began above, and has an earlier leader's records there: it never followed the leader that
+    acknowledged this one.
+    """
+    began = [one for one, start in epochs if start <= offset]
+    return any(later > epoch for later in began) or max(began, default=epoch) < epoch
