@@ -7,10 +7,14 @@ With `--numprocesses` and `--dist loadscope`, the tests of a file share a proces
 share a cluster. Those of `kafka_tools` share one process, because they use most of the machine.
 Those of `docker` and `spark` share another: Spark gives a Python worker 10 s to start, which was
 too little twice while containers ran beside it. Labs share nothing.
+
+With `--cases N`, a test that has more cases runs with its first N. `make check` does that; all
+cases run in `make test`.
 """
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Generator
 from pathlib import PurePath
 from typing import Any
@@ -56,6 +60,24 @@ def pytest_make_collect_report(
         report.outcome = "failed"
         report.longrepr = f"skipped, but BARNABAS_REQUIRE_ALL=1: {report.longrepr}"
     return report
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cases", type=int, metavar="N", help="only the first N cases of each test")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    most = config.getoption("--cases")
+    if most is None:
+        return
+    cases = Counter[str]()
+    kept, left_out = [], []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        cases[test] += 1
+        (kept if cases[test] <= most else left_out).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)
 
 
 _SHARED_BY_FOLDER = {"kafka_tools": "kafka_tools", "docker": "heavy", "spark": "heavy"}

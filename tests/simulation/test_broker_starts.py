@@ -102,6 +102,7 @@ def test_a_broker_stops_in_the_reverse_order_of_its_start() -> None:
     run(story())
 
 
+@pytest.mark.lengthy
 def test_no_broker_denies_a_topic_after_all_have_restarted() -> None:
     """From its first answer on, and while the new controller elects leaders."""
 

@@ -257,6 +257,7 @@ def test_the_wish_to_delete_an_unknown_topic_is_removed() -> None:
     run_world(test)
 
 
+@pytest.mark.lengthy
 def test_a_thousand_partitions_come_alive_and_change_leaders() -> None:
     async def test(world: ControlWorld) -> None:
         await world.start_brokers(9, 1, 2)

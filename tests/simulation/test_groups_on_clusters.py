@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from barnabas import Admin, Consumer, Producer
 from barnabas.group.explaining import About
 from barnabas_common.topic_partition import TopicPartition
@@ -339,6 +340,7 @@ def test_a_producer_sends_to_a_partition_that_it_does_not_know_yet() -> None:
     story(scenario)
 
 
+@pytest.mark.lengthy
 def test_a_group_of_fifty_settles_within_two_seconds_of_a_heartbeat() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
         async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:

@@ -249,11 +249,13 @@ async def window(seed: int, config: Mapping[str, str], min_isr: int) -> set[byte
     return acknowledged - await stage.consume()
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("seed", SEEDS)
 def test_before_the_last_member_has_flushed_those_who_just_left_are_eligible(seed: int) -> None:
     assert not run(window(seed, {}, 2), seed=seed, max_time=MAX_SECONDS)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("config", "min_isr"), [(NO_ELIGIBLE, 2), ({}, 1)])
 def test_flushing_alone_leaves_a_window(config: Mapping[str, str], min_isr: int) -> None:
     """So does a minimum ISR of 1: no replica is eligible, as the high watermark may have moved."""

@@ -38,6 +38,7 @@ async def prepare(cluster: SimulatedCluster, name: str = "p") -> PreparedTransac
     return prepared
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("commit", [True, False])
 def test_it_outlasts_every_timeout_and_a_coordinator_and_is_ended_from_elsewhere(
     commit: bool,

@@ -37,6 +37,7 @@ async def killed(sink: Sink, batch: Batch, seconds: float) -> bool:
     return True
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("seed", range(4))
 def test_every_batch_is_there_once_wherever_the_application_dies(seed: int) -> None:
     async def story(sink: Sink) -> None:

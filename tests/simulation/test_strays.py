@@ -168,6 +168,7 @@ def of_cluster(moving: MovingPartition, broker_id: int) -> list[EventKind]:
     return [event.kind for event in told if event.topic_partition == MOVING]
 
 
+@pytest.mark.lengthy
 def test_a_broker_that_was_dead_when_it_was_left_says_so_and_may_be_chosen_again() -> None:
     async def story() -> None:
         moving = MovingPartition(1, [1, 2, 3])

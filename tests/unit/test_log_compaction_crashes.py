@@ -8,6 +8,7 @@ import asyncio
 import random
 from contextlib import suppress
 
+import pytest
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
 
@@ -91,6 +92,7 @@ async def one_life(seed: int, deadline: int, power_loss: bool) -> bool:
     return was_killed
 
 
+@pytest.mark.lengthy
 async def test_a_death_at_any_change_of_the_disk() -> None:
     """Every second death is a power loss, and each has its own place and seed."""
     deadline = 0
@@ -118,6 +120,7 @@ async def one_failure(seed: int, deadline: int) -> bool:
     return has_failed
 
 
+@pytest.mark.lengthy
 async def test_any_change_of_the_disk_may_fail_and_nothing_is_lost() -> None:
     deadline = 0
     while await one_failure(deadline % 7, deadline):

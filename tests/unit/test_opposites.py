@@ -77,6 +77,7 @@ PURE = "replica/leader/high_watermark.py"
 WITNESS = "unit/test_high_watermark.py::test_it_never_goes_back"
 
 
+@pytest.mark.lengthy
 def test_an_edit_that_changes_nothing_that_matters_is_not_noticed(packages: Path) -> None:
     harmless = opposite(
         "a rule", PURE, "progress.end_offset, *", "*[progress.end_offset], *", WITNESS
@@ -86,6 +87,7 @@ def test_an_edit_that_changes_nothing_that_matters_is_not_noticed(packages: Path
     assert verdict.passed and not verdict.is_caught
 
 
+@pytest.mark.lengthy
 def test_code_that_does_not_work_is_not_taken_for_an_opposite(packages: Path) -> None:
     for new in ("progress.no_such_offset, *", "no_such_name, *"):
         broken = opposite("a rule", PURE, "progress.end_offset, *", new, WITNESS)
