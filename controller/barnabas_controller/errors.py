@@ -8,13 +8,11 @@ class ControllerMoved(BarnabasError):
 
 
 class ControllerEpochBehind(BarnabasError):
-    """A broker has accepted a higher controller epoch than that of this controller, `own`."""
+    """`/controller_epoch` was set back: a higher epoch than this controller's is in use."""
 
-    def __init__(self, broker_id: int, epoch: int, own: int) -> None:
+    def __init__(self, why: str, epoch: int) -> None:
         self.epoch = epoch
-        super().__init__(
-            f"broker {broker_id} has accepted controller epoch {epoch}, which is above {own} here"
-        )
+        super().__init__(why)
 
 
 class MalformedZnode(BarnabasError, ValueError):

@@ -13,7 +13,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.active_controller import ActiveController
 from barnabas_controller.detection.failure_detector import PeerObservation
-from barnabas_controller.partitions.state_reading import read_states
+from barnabas_controller.partitions.state_reading import check_controller_epoch, read_states
 from barnabas_controller.state.context import ControllerContext
 from barnabas_controller.store.znodes import Broker
 
@@ -90,6 +90,7 @@ async def _initialize_context(
         if context.assignment(partition).is_being_reassigned:
             context.reassigning[partition] = None
     states = await read_states(term, context.partitions())
+    await check_controller_epoch(term, context.partitions())
     context.leadership = {partition: written.state for partition, written in states.items()}
     for broker in context.brokers.values():
         term.channels.add(broker, had_stream=_had_stream(predecessor, broker))

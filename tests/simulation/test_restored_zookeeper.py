@@ -7,6 +7,7 @@ epochs.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 from barnabas import Admin, ConfigResource
@@ -40,6 +41,14 @@ class Scene:
 
     def leader(self) -> int:
         return state.partition_states(self.cluster)[TP].state.leader
+
+    def leader_in_fact(self) -> int:
+        """The broker that leads by its own account."""
+        return next(
+            broker.broker_id
+            for broker in self.cluster.brokers().values()
+            if (found := broker.replica_manager.partitions.get(TP)) and found.leadership
+        )
 
     async def whole(self) -> None:
         """Wait until the three replicas are in sync and agree about the leader."""
@@ -218,6 +227,9 @@ def test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accep
             cluster.kill(broker_id)
         await asyncio.sleep(10)
         cluster.zookeeper.put(znodes.CONTROLLER_EPOCH, b"1")
+        for partition, known in state.partition_states(cluster).items():
+            older = replace(known.state, controller_epoch=1)
+            cluster.zookeeper.put(znodes.state_path(partition), znodes.encode_state(older))
         for broker_id in others:
             cluster.start_broker(broker_id)
         await cluster.serving()
@@ -229,6 +241,29 @@ def test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accep
 
     in_a_cluster(test)
     assert deletes or failed
+
+
+def test_a_controller_epoch_written_back_that_no_broker_remembers_is_raised_above_the_states() -> (
+    None
+):
+    """All brokers have restarted since; the states say under which epochs they were written."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        for _ in range(3):
+            await restart_controller(scene)
+            await scene.whole()
+        for broker_id in cluster.broker_ids:
+            cluster.kill(broker_id)
+        cluster.zookeeper.put(znodes.CONTROLLER_EPOCH, b"1")
+        for broker_id in cluster.broker_ids:
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        await scene.check()
+        (event,) = scene.events(EventKind.EPOCH_RAISED)[:1]
+        assert "most states were written under later controller epochs" in event.cause
+
+    in_a_cluster(test)
 
 
 # ---- an older copy restored

@@ -41,7 +41,11 @@ def held_role(
     partition: Partition | None,
     log: UnifiedLog | None,
 ) -> HeldRole | None:
-    """The role and the log that this broker holds; None if the role was only repeated."""
+    """The role and the log that this broker holds; None if the role was only repeated.
+
+    It was not only repeated if this leader waits for a state that another tool has written since:
+    its ISR changes are refused by the state's version until the controller raises the epoch.
+    """
     role_epoch = NO_EPOCH if partition is None else partition.leader_epoch
     log_epoch = NO_EPOCH if log is None else log.latest_epoch()
     log_epoch = NO_EPOCH if log_epoch is None else log_epoch
@@ -52,6 +56,7 @@ def held_role(
         and is_current
         and (role_epoch, partition.leader_id)
         == (partition_state.leader_epoch, partition_state.leader)
+        and not _is_behind(partition, partition_state)
     ):
         return None
     held = HeldRole(partition_state.topic, partition_state.partition, leader_epoch)
@@ -64,3 +69,12 @@ def held_role(
     if log is not None:
         held.log_epoch, held.log_end_offset = log_epoch, log.log_end_offset
     return held
+
+
+def _is_behind(partition: Partition, partition_state: LeaderAndIsrPartition) -> bool:
+    leadership = partition.leadership
+    return (
+        leadership is not None
+        and leadership.is_behind
+        and partition_state.partition_epoch > leadership.partition_epoch
+    )

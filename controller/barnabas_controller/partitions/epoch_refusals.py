@@ -66,7 +66,9 @@ class EpochRefusals:
             and not self._epoch_behind
         ):
             self._epoch_behind = True
-            error = ControllerEpochBehind(broker_id, response.controller_epoch, own)
+            epoch = response.controller_epoch
+            why = f"broker {broker_id} has accepted controller epoch {epoch}, above {own} here"
+            error = ControllerEpochBehind(why, epoch)
             self._term.enqueue("the controller epoch is behind", partial(_raise, error))
         refused = response.held if isinstance(response, LeaderAndIsrResponse) else []
         if refused and isinstance(request, LeaderAndIsrRequest):

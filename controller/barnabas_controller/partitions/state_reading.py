@@ -13,7 +13,7 @@ from functools import partial
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.controller_term import ControllerTerm
-from barnabas_controller.errors import MalformedZnode
+from barnabas_controller.errors import ControllerEpochBehind, MalformedZnode
 from barnabas_controller.store import znodes
 from barnabas_controller.store.leader_and_isr import (
     NO_LEADER,
@@ -26,6 +26,9 @@ from barnabas_controller.zookeeper.requests import in_chunks
 from barnabas_controller.zookeeper.session import Watch, WatchEvent
 
 logger = logging.getLogger(__name__)
+
+# No cluster has had so many controllers; a state that says so was damaged.
+_ABSURD_EPOCH = 2**30
 
 
 def why_invalid(
@@ -63,6 +66,31 @@ async def read_states(
     """The valid states; `context.invalid_states` has the reason for each of the others."""
     found = await in_chunks(partial(_read, term), list(partitions))
     return {p: written for p, written in zip(partitions, found, strict=True) if written}
+
+
+async def check_controller_epoch(
+    term: ControllerTerm, partitions: Sequence[TopicPartition]
+) -> None:
+    """Raise ControllerEpochBehind if most states were written under a later controller epoch.
+
+    Then it is `/controller_epoch` that was set back, and no broker remembers: all have restarted.
+    """
+    if len(term.context.invalid_states) * 2 <= len(partitions):
+        return
+    own, found = term.fenced.epoch.number, await in_chunks(partial(_epoch, term), list(partitions))
+    later = [epoch for epoch in found if own < epoch < _ABSURD_EPOCH]
+    if len(later) * 2 > len(partitions):
+        why = f"most states were written under later controller epochs than {own}, up to"
+        raise ControllerEpochBehind(f"{why} {max(later)}", max(later))
+
+
+async def _epoch(term: ControllerTerm, partition: TopicPartition) -> int:
+    """The controller epoch that wrote the state; -1 if it has none."""
+    try:
+        written = await term.store.written_state(partition)
+    except MalformedZnode:
+        return -1
+    return -1 if written is None else written.state.controller_epoch
 
 
 async def _read(

@@ -54,6 +54,7 @@ class Store:
     def __init__(self, session: Session, events: EventLog | None = None) -> None:
         self.session = session
         self.events = EventLog() if events is None else events
+        self._reported: dict[str, int] = {}
 
     async def create_persistent_paths(self) -> None:
         """Create the fixed top of the tree; znodes that exist stay as they are, with one exception.
@@ -203,12 +204,17 @@ class Store:
         watch: Watch | None = None,
         absent: T | None = None,
     ) -> T | None:
-        """The decoded data of a znode; `absent` if there is no znode, None if it is malformed."""
+        """The decoded data of a znode; `absent` if there is no znode, None if it is malformed.
+
+        Malformed data are reported once: some znodes are read again until they are repaired.
+        """
         found = await self.get(path, watch)
         try:
             return absent if found is None else decode(*found)
         except MalformedZnode as error:
-            self.report(error)
+            if found is not None and self._reported.get(path) != found[1].mzxid:
+                self._reported[path] = found[1].mzxid
+                self.report(error)
             return None
 
     def report(self, error: MalformedZnode, partition: TopicPartition | None = None) -> None:

@@ -57,7 +57,8 @@ class Leadership:
     """The leader's state for one epoch. `previous` is set if this broker led just before.
 
     `isr` has the ISR that the controller last confirmed, and the change that is proposed now.
-    `partition_epoch` is the version of the state znode that this leader acts on.
+    `partition_epoch` is the version of the state znode that this leader acts on. `is_behind` says
+    that the last answer to a proposal has shown that the version is another by now.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Leadership:
         self.epoch = partition_state.leader_epoch
         self.partition_epoch = partition_state.partition_epoch
         self.isr = InSyncReplicas(tuple(partition_state.in_sync_replicas))
+        self.is_behind = False
         self.replicas = tuple(partition_state.replicas)
         self.epoch_start_offset = log.log_end_offset
         self._began = environment.now()
@@ -374,7 +376,7 @@ class Leadership:
         self.isr, self.partition_epoch = after_answer(
             self.isr, self.epoch, self.partition_epoch, answer
         )
-        is_behind = self.isr is proposal.isr
+        is_behind = self.is_behind = self.isr is proposal.isr
         if answer.error_code:
             meaning = ": this leader is behind" if is_behind else ""
             code = ErrorCode(answer.error_code).name
