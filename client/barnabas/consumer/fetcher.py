@@ -31,6 +31,7 @@ from barnabas.consumer.subscription_state import (
     SubscriptionState,
     TopicPartitionState,
     fetch_step,
+    is_of_deposed_leader,
 )
 
 logger = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class _Asked(NamedTuple):
     version: int
     offset: int
     broker_id: int
+    leader_epoch: int
 
 
 class _Plan(NamedTuple):
@@ -97,7 +99,10 @@ class Fetcher:
         if state.version != asked.version or state.fetch_offset != asked.offset:
             return  # an old leader may answer after the new one
         step = fetch_step(answer, self.positions.policy)
-        if step is FetchStep.ACCEPT:
+        if is_of_deposed_leader(state, answer, asked.leader_epoch):
+            self.cluster.request_refresh()
+            self.pause(state)
+        elif step is FetchStep.ACCEPT:
             self._accept(asked, answer)
         elif step is FetchStep.RESET:
             self._reset(asked)
@@ -208,7 +213,7 @@ class BrokerFetcher:
                 held_back = True
             else:
                 tp = state.topic_partition
-                asked[tp] = _Asked(state, state.version, state.fetch_offset, self._broker_id)
+                asked[tp] = _Asked(state, state.version, state.fetch_offset, self._broker_id, epoch)
                 partitions.append(self._question(state, epoch))
         if not partitions:
             return None, pause

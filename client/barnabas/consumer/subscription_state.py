@@ -17,6 +17,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas.cluster.metadata import ClusterMetadata
 
 UNKNOWN = -1
+_MOST_DEPOSED = 10  # answers of a deposed leader in a row, some seconds
 RESET_TIMESTAMPS = {"latest": LATEST_TIMESTAMP, "earliest": EARLIEST_TIMESTAMP}
 
 
@@ -147,6 +148,23 @@ def fetch_step(answer: FetchedPartition, policy: str) -> FetchStep:
     if code == ErrorCode.CORRUPT_MESSAGE:
         return FetchStep.RAISE
     return FetchStep.RETRY if error_for(code).retriable else FetchStep.RAISE
+
+
+def is_of_deposed_leader(
+    state: TopicPartitionState, answer: FetchedPartition, leader_epoch: int
+) -> bool:
+    """Whether the offset is out of range only for a leader that has been replaced.
+
+    The record before it is of a later leader epoch than the one under which was asked: the leader
+    does not have it, because it does not know yet that there is another one. A reset would read
+    records again, or skip some. (Kafka asks no leader of an older epoch: KIP-320.) After several
+    such answers in a row it is the offset that is not of this log.
+    """
+    return (
+        answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        and leader_epoch < state.fetched_epoch
+        and state.failures < _MOST_DEPOSED
+    )
 
 
 def apply_epoch_end(
