@@ -180,8 +180,8 @@ PARTITIONS = Section(
         opposite(
             "... if no member has been registered for `eligible.leader.replicas.wait.ms`",
             _ELIGIBLE,
-            "    if set(state.isr) <= set(eligibility.given_up):\n",
-            "    if set(state.isr) <= set(eligibility.absent):\n",
+            "    if {*eligibility.given_up, *failed}.issuperset(state.isr) and not awaited:\n",
+            "    if {*eligibility.absent, *failed}.issuperset(state.isr) and not awaited:\n",
             "unit/test_absent_members.py::test_before_the_refusal_names_who_will_lead",
         ),
         opposite(

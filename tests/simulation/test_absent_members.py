@@ -112,6 +112,32 @@ def test_an_eligible_replica_leads_once_the_wait_is_over(is_paused: bool) -> Non
     play(story)
 
 
+def test_a_last_member_whose_log_is_lost_is_replaced_when_the_others_are_back() -> None:
+    """While they were away it was elected, because no better candidate was there, and refused."""
+
+    async def story(stage: Stage) -> None:
+        cluster, others = stage.cluster, (stage.follower, stage.second)
+        await asyncio.sleep(6.0)  # a checkpoint names the log
+        for broker_id in (*others, stage.leader):
+            cluster.kill(broker_id)
+        disk = cluster.disks[stage.leader]
+        disk.remove_tree(f"/data/{TP}")
+        disk.sync_directory("/data")
+        await stage.until(lambda: not any(map(stage.is_registered, others)))
+        stage.rejoin_leader()
+        cluster.start_broker(stage.leader)
+        await asyncio.sleep(WAIT + 2 * SESSION)
+        for broker_id in others:
+            cluster.start_broker(broker_id)
+        assert await stage.until_replaced() in others
+        await send(cluster, TP, [b"later"])
+        await stage.until_isr(stage.leader, *others)
+        kept = {value for _, value in await read_back(cluster)}
+        assert {*ACKNOWLEDGED, b"later"} <= kept
+
+    play(story)
+
+
 def test_a_suspicion_is_not_the_end_of_a_session() -> None:
     """The process is dead, and its session lasts for longer than the wait."""
 

@@ -55,7 +55,7 @@ def test_before_the_refusal_names_who_will_lead() -> None:
     ("found", "isr"),
     [
         (replace(ABSENT, absent=(), suspected=(4,)), (4,)),  # a suspicion may be wrong
-        (replace(ABSENT, absent=()), (4,)),  # its disk failed, or it is shutting down
+        (replace(ABSENT, absent=()), (4,)),  # it is shutting down
         (replace(ABSENT, given_up=(4,)), (4, 6)),  # 6 is registered
         (replace(ABSENT, replacements=(), given_up=(4,)), (4,)),  # the minimum is unknown
     ],
@@ -65,6 +65,22 @@ def test_no_one_leads_in_the_place_of_a_member_that_may_return(
 ) -> None:
     decision = decide(found, isr=isr)
     assert isinstance(decision, Refused) and decision.otherwise == NO_LEADER
+
+
+def test_a_member_that_cannot_use_its_log_is_awaited_and_then_replaced() -> None:
+    """Its disk has failed, or its log is lost: its broker is registered, and will stay so."""
+    found = replace(ABSENT, absent=(), failed=(4,), awaited=(4,))
+    waiting = decide(found)
+    assert isinstance(waiting, Refused)
+    assert (waiting.awaits, waiting.otherwise) == ((4,), 5)
+    assert "[4] cannot" in waiting.why
+    decision = decide(replace(found, awaited=()))
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (5, (5,))
+    with_an_absent_one = replace(found, absent=(6,), awaited=(4, 6))
+    assert isinstance(decide(with_an_absent_one, isr=(4, 6)), Refused)
+    both_over = replace(with_an_absent_one, given_up=(6,), awaited=())
+    assert isinstance(decide(both_over, isr=(4, 6)), Elected)
 
 
 def test_of_several_members_the_last_one_ends_the_wait() -> None:

@@ -265,6 +265,7 @@ class Roles:
             logger.error("%s: cannot open the log: %s", key, error)
             if isinstance(error, LostLogError):
                 self._report_lost(key, partition_state)
+                return ErrorCode.CORRUPT_MESSAGE
             return error.code
         if found is not None and log is not found:
             self._context.environment.events.record(

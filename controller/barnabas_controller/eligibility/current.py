@@ -72,6 +72,7 @@ def current_eligibility(
         unreachable=tuple(term.channels.unreachable(replicas)),
         absent=tuple(r for r in replicas if r in context.absent),
         given_up=tuple(r for r in replicas if r in context.given_up),
+        failed=tuple(r for r in replicas if partition in context.failed_replicas.get(r, ())),
     )
 
 

@@ -40,8 +40,8 @@ def eligible_offline(
     that a power loss leaves no partition permanently without a leader.
 
     If no member of the ISR is online, an eligible leader replica leads if all members have
-    registered again and lost records, if unclean elections are allowed, or if no member has
-    registered again for a limited time.
+    registered again and lost records, if unclean elections are allowed, or if for a limited time no
+    member has registered again and could use its log.
     """
     live = tuple(replica for replica in assignment if replica in online)
     members = [replica for replica in live if replica in state.isr]
@@ -62,8 +62,9 @@ def eligible_offline(
     if not members and eligible and (unclean_allowed or all_lost):
         why = f"{cause}; no member of the ISR is online"
         return _elect_eligible_leader_replica(state, live, eligible[0], why)
-    if not members and eligibility.replacements and set(state.isr) <= set(eligibility.absent):
-        return _replace_absent_members(state, live, cause, eligibility)
+    unusable = {*eligibility.absent, *eligibility.failed}
+    if not members and eligibility.replacements and unusable.issuperset(state.isr):
+        return _replace_members(state, live, cause, eligibility)
     candidates = [replica for replica in online if replica not in lost]
     decision = elect_offline(state, assignment, candidates, unclean_allowed, cause + _lost(lost))
     return replace(decision, recipients=live) if isinstance(decision, Elected) else decision
@@ -90,24 +91,29 @@ def _elect_without_complete_member(
     return Elected(state.with_leader(leader, (leader,)), live, reason)
 
 
-def _replace_absent_members(
+def _replace_members(
     state: LeaderAndIsr, live: tuple[int, ...], cause: str, eligibility: LeaderEligibility
 ) -> Elected | Refused:
-    """Decide for a partition whose members of the ISR are all unregistered (KIP-966).
+    """Decide for a partition whose members of the ISR are unregistered (KIP-966), or cannot use
+    their logs.
 
     Records that only they have were not acknowledged with `acks=all`: the ISR is under its minimum.
     The members are awaited nevertheless: if they do not lead, records with `acks=1` are lost.
     """
-    if set(state.isr) <= set(eligibility.given_up):
-        why = f"{cause}; no member of the ISR {list(state.isr)} is registered"
-        return _elect_eligible_leader_replica(state, live, eligibility.replacements[0], why)
     leader = eligibility.replacements[0]
+    failed = [member for member in state.isr if member in eligibility.failed]
+    awaited = [member for member in failed if member in eligibility.awaited]
+    what = f"can use its log; {failed} cannot" if failed else "is registered"
+    if {*eligibility.given_up, *failed}.issuperset(state.isr) and not awaited:
+        why = f"{cause}; no member of the ISR {list(state.isr)} {what}"
+        return _elect_eligible_leader_replica(state, live, leader, why)
+    does = "can use its log" if failed else "registers again"
     why = (
-        f"no member of the ISR {list(state.isr)} is registered; broker {leader}, which left the "
-        "ISR with every committed record, leads if none of them registers again within "
-        "eligible.leader.replicas.wait.ms"
+        f"no member of the ISR {list(state.isr)} {what}; broker {leader}, which left the ISR with"
+        f" every committed record, leads if none of them {does} within"
+        " eligible.leader.replicas.wait.ms"
     )
-    return Refused(why, cause=cause, otherwise=leader)
+    return Refused(why, tuple(awaited), cause, otherwise=leader)
 
 
 def _elect_eligible_leader_replica(

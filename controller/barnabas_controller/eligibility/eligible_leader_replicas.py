@@ -30,9 +30,10 @@ class LeaderEligibility:
     `new_disks` also lost flushed ones: the disk was replaced, or a log is missing or damaged.
     `eligible_leader_replicas` are the eligible replicas that are online and lost nothing, in
     assignment order. `replacements` are those of them that may lead although no member of the ISR
-    is registered. `awaited` are the offline replicas that may be better candidates than members
-    that lost records. `suspected`, `unreachable` and `absent` are the brokers in these states, the
-    last without a registration. `given_up` are the absent brokers that were awaited long enough.
+    is registered and can use its log. `awaited` are the offline replicas that may be better
+    candidates than members that lost records. `suspected`, `unreachable` and `absent` are the
+    brokers in these states, the last without a registration. `given_up` are the absent brokers that
+    were awaited long enough. `failed` are the brokers that cannot use their log of the partition.
     """
 
     lost: tuple[int, ...] = ()
@@ -44,6 +45,7 @@ class LeaderEligibility:
     unreachable: tuple[int, ...] = ()
     absent: tuple[int, ...] = ()
     given_up: tuple[int, ...] = ()
+    failed: tuple[int, ...] = ()
 
 
 EVERY_MEMBER_ELIGIBLE = LeaderEligibility()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from barnabas_common.topic_name import INTERNAL_TOPICS
 from barnabas_common.topic_partition import TopicPartition
@@ -19,16 +19,25 @@ from barnabas_simulator.zookeeper.tree import Tree
 @dataclass(frozen=True)
 class PartitionState:
     """A partition's state znode, and its assigned replicas. `replacements`: registered eligible
-    replicas that may lead once no member of the ISR has been registered for some time."""
+    replicas that may lead once no member of the ISR has been registered for some time. `lost`: the
+    brokers that know that their log of it is lost or damaged."""
 
     state: LeaderAndIsr
     replicas: tuple[int, ...]
     replacements: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
 
 
 def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, PartitionState]:
     """Return every partition that has a state znode, without those whose znodes are damaged."""
-    return states_in(cluster.zookeeper.tree, registered(cluster))
+    found = states_in(cluster.zookeeper.tree, registered(cluster))
+    brokers = list(cluster.brokers().values())
+    return {
+        partition: replace(
+            one, lost=tuple(b.broker_id for b in brokers if partition in b.log_manager.lost)
+        )
+        for partition, one in found.items()
+    }
 
 
 def states_in(

@@ -9,9 +9,9 @@ from barnabas_simulator.campaign.state import PartitionState
 
 def can_progress(core: Collection[int], partitions: Iterable[PartitionState], min_isr: int) -> bool:
     """Whether `core` holds `min_isr` replicas of each partition, and one of them may lead: it is in
-    the ISR, or eligible while no member is registered."""
+    the ISR and has not lost its log, or it is eligible while no member is registered."""
     return all(
-        any(replica in core for replica in (*found.state.isr, *found.replacements))
+        any(r in core and r not in found.lost for r in (*found.state.isr, *found.replacements))
         and len(set(found.replicas) & set(core)) >= min(min_isr, len(found.replicas))
         for found in partitions
     )
