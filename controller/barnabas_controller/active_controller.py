@@ -23,7 +23,11 @@ from barnabas_controller.partitions.leader_elections import LeaderElections
 from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
 from barnabas_controller.partitions.preferred_rebalance import PreferredRebalance
 from barnabas_controller.partitions.replica_state_machine import ReplicaStateMachine
-from barnabas_controller.partitions.unconfirmed_states import UnconfirmedStates
+from barnabas_controller.partitions.unconfirmed_states import (
+    LeaderEpochOf,
+    UnconfirmedStates,
+    no_leader_epoch,
+)
 from barnabas_controller.reassignment.reassignment_requests import ReassignmentRequests
 from barnabas_controller.reassignment.reassignments import Reassignments
 from barnabas_controller.state.context import ControllerContext
@@ -51,6 +55,7 @@ class ActiveController:
         store: FencedStore,
         events: EventLog,
         enqueue: Callable[["ActiveController", str, Callable[[], Awaitable[None]]], None],
+        leader_epoch_of: LeaderEpochOf = no_leader_epoch,
     ) -> None:
         channels = ControllerChannelManager(
             runtime,
@@ -75,7 +80,9 @@ class ActiveController:
         self.epoch_refusals = EpochRefusals(
             term, self.partitions, lambda undecided: self.unconfirmed.ask_all(undecided)
         )
-        self.unconfirmed = UnconfirmedStates(term, self.partitions, self.epoch_refusals)
+        self.unconfirmed = UnconfirmedStates(
+            term, self.partitions, self.epoch_refusals, leader_epoch_of
+        )
         self.deletion = TopicDeletionManager(term, self.partitions, self.replicas)
         self.topics = TopicChanges(term, self.partitions, self.replicas)
         self.reassignments = Reassignments(term, self.partitions, self.replicas, self.deletion)

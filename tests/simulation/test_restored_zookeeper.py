@@ -167,6 +167,38 @@ def test_a_state_written_back_is_elected_above_what_the_replicas_hold(seed: int)
     in_a_cluster(test, seed)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_state_written_back_whose_leader_is_gone_is_not_elected_from(seed: int) -> None:
+    """Two elections from it would reach the leader epoch that replicas hold, with another leader.
+    The new controller's broker was told of that epoch."""
+
+    async def test(scene: Scene) -> None:
+        cluster, path = scene.cluster, znodes.state_path(TP)
+        first = replace(state.partition_states(cluster)[TP].state)
+        for _ in range(2):
+            await scene.restart_leader()
+        newest = state.partition_states(cluster)[TP].state
+        older = replace(newest, leader_epoch=first.leader_epoch)
+        cluster.zookeeper.put(path, znodes.encode_state(older))
+        cluster.kill(newest.leader)
+        if controller(cluster) == newest.leader:
+            await asyncio.sleep(1)
+        else:
+            cluster.zookeeper.delete(znodes.CONTROLLER)
+        await asyncio.sleep(20)
+        cluster.start_broker(newest.leader)
+        await scene.check()
+        leaders: dict[int, set[int]] = {}
+        for event in scene.events(EventKind.BECAME_LEADER):
+            if event.topic_partition == TP:
+                epoch = event.details["leader_epoch"]
+                assert isinstance(epoch, int)
+                leaders.setdefault(epoch, set()).add(event.broker_id)
+        assert all(len(found) == 1 for found in leaders.values()), leaders
+
+    in_a_cluster(test, seed)
+
+
 @pytest.mark.parametrize("leaves", ["the leader in ZooKeeper", "the leader in fact"])
 def test_an_election_while_the_refusals_settle_names_no_second_leader_for_an_epoch(
     leaves: str,

@@ -142,6 +142,12 @@ class MetadataCache:
         """The state of a partition; None if it is unknown."""
         return self._topics.get(topic, {}).get(partition)
 
+    def leader_epoch(self, partition: TopicPartition, topic_id: str) -> int:
+        """The leader epoch that was sent last, of the topic with this id; -1 without any."""
+        found = self.partition(*partition)
+        is_other = found is not None and found.topic_id != topic_id
+        return -1 if found is None or is_other else found.leader_epoch
+
     # ---- waiting
 
     async def wait_for(self, predicate: Callable[[], bool], timeout: float) -> bool:

@@ -2,8 +2,9 @@
 
 A restored ZooKeeper has the ISRs of an earlier time. A member of such an ISR may have left it
 since, and may lack committed records. Brokers notice at their start that they are ahead of
-ZooKeeper, and say so in their registrations; or a replica refuses its role, because it holds a
-newer one. The controller then sends each replica the state as it is, and holds no election. A
+ZooKeeper, and say so in their registrations. A single state may have been written back by hand: a
+replica then refuses its role, because it holds a newer one, or the broker of the new controller was
+told of a newer one. The controller sends each replica the state as it is, and holds no election. A
 replica whose log is as new or newer refuses its role and says what it holds. When all replicas have
 answered, the newest log decides (`raised_epoch.py`).
 
@@ -13,7 +14,7 @@ on a replica that has answered. An administrator can request an unclean election
 leader of the state leads in its epoch already, it decides alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from barnabas_common.errors.error_code import ErrorCode
@@ -34,38 +35,57 @@ from barnabas_controller.eligibility.raised_epoch import is_unconfirmed
 from barnabas_controller.partitions.epoch_refusals import EpochRefusals
 from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
 from barnabas_controller.state.states import PartitionState
+from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+
+LeaderEpochOf = Callable[[TopicPartition, str], int]
+
+
+def no_leader_epoch(_partition: TopicPartition, _topic_id: str) -> int:
+    """A `LeaderEpochOf` of a broker that was told of no partition."""
+    return -1
 
 
 class UnconfirmedStates:
     """Finds such partitions, counts the answers of one controller term, and has them elected."""
 
     def __init__(
-        self, term: ControllerTerm, partitions: PartitionStateMachine, refusals: EpochRefusals
+        self,
+        term: ControllerTerm,
+        partitions: PartitionStateMachine,
+        refusals: EpochRefusals,
+        leader_epoch_of: LeaderEpochOf,
     ) -> None:
         self._term = term
         self._partitions = partitions
         self._context = term.context
         self._refusals = refusals
+        self._leader_epoch_of = leader_epoch_of
 
     def find(self) -> list[TopicPartition]:
-        """Hold back the elections of the partitions whose replicas are ahead, and return them.
+        """Hold back the elections of the partitions with such states, and return them.
 
         They wait for answers to the states as they are; so call it before the states are sent.
         """
         context = self._context
-        if not any(broker.is_ahead for broker in context.brokers.values()):
-            return []
-        if not self._term.config.eligible_leader_replicas_enable:
-            return []  # states have no proofs, so none would be confirmed
         found = [
             partition
             for partition, state in context.leadership.items()
             if partition not in context.unconfirmed
             and not context.is_being_deleted(partition.topic)
-            and is_unconfirmed(state, context.replicas(partition), context.brokers)
+            and self._may_be_older(partition, state)
         ]
         self._hold_back(found)
         return found
+
+    def _may_be_older(self, partition: TopicPartition, state: LeaderAndIsr) -> bool:
+        """By what this broker was told before it became controller, or by what replicas say."""
+        context = self._context
+        topic_id = context.topic_ids.get(partition.topic, "")
+        if self._leader_epoch_of(partition, topic_id) > state.leader_epoch:
+            return True
+        # Without eligible leader replicas states have no proofs, so none would be confirmed.
+        has_proofs = self._term.config.eligible_leader_replicas_enable
+        return has_proofs and is_unconfirmed(state, context.replicas(partition), context.brokers)
 
     def ask_all(self, partitions: list[TopicPartition]) -> None:
         """Hold back their elections, and send all their replicas the states as they are."""
