@@ -5,7 +5,7 @@ What a fault has damaged it mends at its end, unless a broker has written the zn
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from barnabas_common.topic_partition import TopicPartition
@@ -34,7 +34,9 @@ class ZnodeFaults:
         good = None if path is None else self._data(path)
         if path is None or good is None or path in self.damaged:
             return None
-        kinds = NO_EPOCHS if path == znodes.CONTROLLER_EPOCH else NONSENSE
+        kinds: Sequence[bytes] = NO_EPOCHS if path == znodes.CONTROLLER_EPOCH else NONSENSE
+        if Znode(fault.target) is Znode.TOPIC_CONFIG:  # where no data are no overrides
+            kinds = [data for data in kinds if data]
         bad = chance.choice(kinds)
         self.damaged[path] = None
         self._cluster.zookeeper.put(path, bad)
