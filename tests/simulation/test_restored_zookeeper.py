@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 from barnabas import Admin, ConfigResource
+from barnabas.explain import About
 from barnabas_common.events import Event, EventKind
 from barnabas_controller.store import znodes
 from barnabas_controller.store.fenced_store import FencedStore
@@ -445,6 +446,8 @@ def test_an_unclean_election_does_not_wait_for_a_replica_that_may_have_more() ->
         refused = scene.events(EventKind.ELECTION_REFUSED)[-1].cause
         assert f"the replicas on [{absent}]" in refused, refused
         async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            explained = (await admin.explain(*TP)).of(About.LEADER)[0]
+            assert "no broker leads: its state may come from an older copy" in explained
             results = await admin.elect_leaders("unclean", [TP])
         assert results == {TP: None}
         await scene.produce()

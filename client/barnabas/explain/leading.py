@@ -18,6 +18,8 @@ def leading(view: PartitionView) -> list[Sentence]:
         return [*_no_leader(view), *_before(past, view.leader_epoch + 1)]
     election = election_of(past, view.leader_id, view.leader_epoch)
     if election is None:
+        if held_back := _held_back(view):
+            return held_back
         text = (
             f"broker {view.leader_id} leads in epoch {view.leader_epoch};"
             " the cause is no longer known"
@@ -41,6 +43,18 @@ def leading(view: PartitionView) -> list[Sentence]:
         )
         sentences.append(Sentence(About.LEADER, text, election.time_ms))
     return [*sentences, *_before(past, election.leader_epoch)]
+
+
+def _held_back(view: PartitionView) -> list[Sentence]:
+    """Of a state that names a leader, while no replica leads and elections are refused."""
+    refusals = view.partition_events(EventKind.ELECTION_REFUSED)
+    if view.leader is not None or not refusals:
+        return []
+    text = (
+        f"ZooKeeper names broker {view.leader_id} in epoch {view.leader_epoch}, but no broker"
+        f" leads: {refusals[-1].cause}"
+    )
+    return [Sentence(About.LEADER, text, refusals[-1].time_ms)]
 
 
 def _now(view: PartitionView, election: Decision) -> str:

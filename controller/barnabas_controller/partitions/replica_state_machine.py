@@ -109,7 +109,7 @@ class ReplicaStateMachine:
         known = [p for p in partitions if p in context.leadership]
         outcome = await change_leadership(self._term, known, decide)
         for partition, decision in outcome.items():
-            if isinstance(decision, Refused):
+            if isinstance(decision, Refused) and partition not in context.unconfirmed:
                 logger.error("%s: %d stays in the ISR: %s", partition, broker_id, decision.reason)
             if isinstance(decision, Elected) and not context.is_being_deleted(partition.topic):
                 batch.leader_and_isr(
