@@ -63,6 +63,16 @@ def test_the_isr_of_a_newest_epoch_without_a_leader_decides() -> None:
     assert (state.leader, state.leader_epoch, state.isr) == (-1, 7, (2, 3))
 
 
+def test_the_leader_of_the_newest_epoch_is_not_preferred_if_it_has_lost_records() -> None:
+    """It has restarted after a power loss; a member of its ISR has more."""
+    lost = (2, held(6, log=6, end=111)), (1, held(6, leader=2, log=6, end=113))
+    assert (elected(*lost).leader, elected(*lost).isr) == (1, (1,))
+    complete = (2, held(6, log=6, end=113)), (1, held(6, leader=2, log=6, end=112))
+    assert (elected(*complete).leader, elected(*complete).isr) == (2, (2,))
+    without_a_leader = (2, held(6, log=6, end=4)), (1, held(6, isr=(2,), log=6, end=5))
+    assert elected(*without_a_leader).leader == 1
+
+
 def test_a_leader_that_is_no_replica_any_more_is_not_awaited() -> None:
     state = elected((1, held(6, leader=9, log=6, end=9)), (3, held(6, leader=9, log=6, end=8)))
     assert (state.leader, state.leader_epoch, state.isr) == (1, 7, (1,))

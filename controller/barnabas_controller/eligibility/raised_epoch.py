@@ -71,12 +71,12 @@ def elect_above(
     of the newest epoch continues with the members of its own ISR that the state has too: another
     one may have been taken out since because it lost records.
 
-    If that leader does not continue, no replica leads under the raised epoch, and an ordinary
+    If that leader has not refused, no replica leads under the raised epoch, and an ordinary
     election follows. It finds the ISR of the newest epoch if no replica led in it; otherwise the
-    leader alone, because only its log is known to be complete. If all replicas that refused have
-    restarted, no role names the leader. Then the replica with the newest log leads, by the epoch of
-    its last record and then by its end. It is alone in the ISR, and the others catch up and join;
-    if it is not online, it is awaited.
+    leader alone, because only its log is known to be complete. If it has refused and has restarted,
+    it may have lost records, and if all have restarted, no role names it. Then the replica with the
+    newest log leads, by the epoch of its last record and then by its end. It is alone in the ISR,
+    and the others catch up and join; if it is not online, it is awaited.
 
     A state that is not `confirmed` is treated as an older one, whatever its epoch. The eligible
     leader replicas of an older state are over, and so is what it says of flushes.
@@ -107,7 +107,8 @@ def _by_what_is_held(
         return leader, [m for m in isr if m == leader or m in state.isr]
     for h in (h for h in held.values() if h.leader_epoch == newest):
         last = [h.leader] if h.leader != NO_LEADER else h.in_sync_replicas
-        if any(replica in assignment for replica in last):
+        missing = [replica for replica in last if replica in assignment and replica not in held]
+        if missing:
             return NO_LEADER, last
     logs = [replica for replica in held if replica in assignment]
     if not logs:
