@@ -1,7 +1,7 @@
 """The parts of the active controller, wired together for one controller term."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventLog
@@ -81,7 +81,11 @@ class ActiveController:
             term, self.partitions, lambda undecided: self.unconfirmed.ask_all(undecided)
         )
         self.unconfirmed = UnconfirmedStates(
-            term, self.partitions, self.epoch_refusals, leader_epoch_of
+            term,
+            self.partitions,
+            self.epoch_refusals,
+            leader_epoch_of,
+            self._on_confirmed,
         )
         self.deletion = TopicDeletionManager(term, self.partitions, self.replicas)
         self.topics = TopicChanges(term, self.partitions, self.replicas)
@@ -126,6 +130,7 @@ class ActiveController:
             context.leadership[partition] = written.state
             if context.assignment(partition).is_being_reassigned:
                 context.reassigning[partition] = None
+        self.unconfirmed.find()
         written_at = {partition: written.zxid for partition, written in states.items()}
         await self.partitions.handle_unclean_shutdown(written_at, cause)
         for partition in states:
@@ -144,6 +149,14 @@ class ActiveController:
         self.term.update_metadata(context.registered_brokers(), list(states))
         for partition in states:
             if partition in context.reassigning:
+                await self.reassignments.go_on(partition, context.assignment(partition), cause)
+
+    async def _on_confirmed(self, partitions: Iterable[TopicPartition]) -> None:
+        """Resume the reassignments that waited for an election."""
+        context = self.term.context
+        for partition in partitions:
+            if partition in context.reassigning:
+                cause = "its replicas have said what they hold"
                 await self.reassignments.go_on(partition, context.assignment(partition), cause)
 
     async def close(self) -> None:

@@ -82,8 +82,8 @@ PARTITIONS = Section(
         opposite(
             "No other election is held while such refusals settle",
             "partitions/leadership.py",
-            "        elif partition in term.context.held_roles:\n",
-            "        elif False:\n",
+            "        if partition in term.context.held_roles:\n",
+            "        if False:\n",
             "simulation/test_restored_zookeeper.py::test_an_election_while_the_refusals_settle_names_no_second_leader_for_an_epoch",
         ),
         opposite(
@@ -96,8 +96,8 @@ PARTITIONS = Section(
         opposite(
             "... replicas that stay away are not awaited",
             "partitions/unconfirmed_states.py",
-            "            if not m or (partition in given_up and",
-            "            if not m or partition in given_up or (partition in given_up and",
+            "len(replicas) < minima.get(partition, NO_MINIMUM).size",
+            "bool(replicas)",
             "simulation/test_restored_zookeeper.py::test_an_unclean_election_does_not_wait_for_a_replica_that_may_have_more",
         ),
         opposite(

@@ -30,7 +30,7 @@ def test_the_znode_does_not_pass_a_directory_that_could_not_be_stamped() -> None
             assert broker.membership.store is not None
             path = znodes.log_dir_stamp_path(1)
             found = await broker.membership.store.get(path)
-            return znodes.decode_log_dir_stamp(path, found[0]) if found else 0
+            return znodes.decode_log_dir_stamp(path, found[0]).stamp if found else 0
 
         disk.write_file = write_file  # type: ignore[method-assign]
         await asyncio.sleep(60)

@@ -216,7 +216,7 @@ def test_an_election_while_the_refusals_settle_names_no_second_leader_for_an_epo
         cluster.zookeeper.put(path, old)
         cluster.zookeeper.delete(znodes.CONTROLLER)
         async with asyncio.timeout(SECONDS_TO_HEAL):
-            while len(scene.events(EventKind.REQUEST_FENCED)) < 3:
+            while not scene.events(EventKind.STATE_UNCONFIRMED):
                 await asyncio.sleep(0.01)
         leaving = before if leaves == "the leader in ZooKeeper" else led.leader
         await stop(scene, leaving)

@@ -73,7 +73,7 @@ def test_a_member_that_cannot_use_its_log_is_awaited_and_then_replaced() -> None
     waiting = decide(found)
     assert isinstance(waiting, Refused)
     assert (waiting.awaits, waiting.otherwise) == ((4,), 5)
-    assert "[4] cannot" in waiting.why
+    assert "[4] cannot use their logs" in waiting.why
     decision = decide(replace(found, awaited=()))
     assert isinstance(decision, Elected)
     assert (decision.state.leader, decision.state.isr) == (5, (5,))

@@ -21,13 +21,8 @@ def test_a_leader_needs_an_epoch_without_records_and_a_follower_one_that_is_not_
     world = LogWorld()
     log = world.open()
     world.append(log, b"a", epoch=3)
-    assert (
-        is_below_log(role(leader_epoch), needs_new_epoch=True, partition=None, log=log) is to_lead
-    )
-    assert (
-        is_below_log(role(leader_epoch), needs_new_epoch=False, partition=None, log=log)
-        is to_follow
-    )
+    assert is_below_log(role(leader_epoch), leads=True, partition=None, log=log) is to_lead
+    assert is_below_log(role(leader_epoch), leads=False, partition=None, log=log) is to_follow
 
 
 def test_an_epoch_without_records_may_be_led_in_again() -> None:
@@ -35,9 +30,9 @@ def test_an_epoch_without_records_may_be_led_in_again() -> None:
     log = world.open()
     world.append(log, b"a", epoch=3)
     log.assign_epoch(5, log.log_end_offset)
-    assert not is_below_log(role(5), needs_new_epoch=True, partition=None, log=log)
-    assert is_below_log(role(4), needs_new_epoch=True, partition=None, log=log)
+    assert not is_below_log(role(5), leads=True, partition=None, log=log)
+    assert is_below_log(role(4), leads=True, partition=None, log=log)
 
 
 def test_an_empty_log_refuses_nothing() -> None:
-    assert not is_below_log(role(0), needs_new_epoch=True, partition=None, log=LogWorld().open())
+    assert not is_below_log(role(0), leads=True, partition=None, log=LogWorld().open())

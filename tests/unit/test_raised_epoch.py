@@ -7,7 +7,7 @@ from barnabas_common.messages.control import HeldRole
 from barnabas_controller.election.decision import Elected, Unchanged
 from barnabas_controller.eligibility.raised_epoch import elect_above, is_unconfirmed
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
-from barnabas_controller.store.znodes import Broker
+from barnabas_controller.store.znodes import AHEAD_SINCE_REGISTRATION, Broker
 
 STATE = LeaderAndIsr(1, leader_epoch=3, isr=(1, 2, 3), controller_epoch=1, partition_epoch=5)
 ALL = (1, 2, 3)
@@ -112,7 +112,10 @@ def test_what_is_older_than_the_state_changes_nothing() -> None:
 
 
 def brokers(*epochs: int, ahead: tuple[int, ...]) -> dict[int, Broker]:
-    found = [Broker(n, (), epoch=e, is_ahead=n in ahead) for n, e in enumerate(epochs, start=1)]
+    found = [
+        Broker(n, (), epoch=e, ahead_since=AHEAD_SINCE_REGISTRATION if n in ahead else None)
+        for n, e in enumerate(epochs, start=1)
+    ]
     return {broker.broker_id: broker for broker in found}
 
 
@@ -123,6 +126,9 @@ def test_a_state_is_unconfirmed_until_a_replica_has_proved_its_log_since_the_res
     assert not is_unconfirmed(proved_before, (1,), brokers(50, 51, 52, ahead=(2, 3)))
     proved_since = replace(STATE, proved_at={1: 40, 2: 51})
     assert not is_unconfirmed(proved_since, ALL, brokers(50, 51, 52, ahead=(2, 3)))
+    registered_again = {2: Broker(2, (), epoch=90, ahead_since=51)}
+    assert not is_unconfirmed(proved_since, ALL, registered_again), "a later registration"
+    assert is_unconfirmed(proved_before, ALL, registered_again)
     # One that has come before the first of them may not know what they know.
     proved_alone = replace(STATE, proved_at={1: 50})
     assert is_unconfirmed(proved_alone, ALL, brokers(50, 51, 52, ahead=(2, 3)))

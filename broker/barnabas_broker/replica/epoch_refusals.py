@@ -15,22 +15,20 @@ from barnabas_broker.replica.partition.partition import Partition
 
 def is_below_log(
     partition_state: LeaderAndIsrPartition,
-    needs_new_epoch: bool,
+    leads: bool,
     partition: Partition | None,
     log: UnifiedLog,
 ) -> bool:
     """Whether the log has a newer leader epoch than the role.
 
-    With `needs_new_epoch`, also whether it has records of the same epoch. A leader needs a new one:
-    it has not led in that epoch since it started, because its own roles are excluded first, so
-    another leader may have written them. A follower needs one if its logs are newer than ZooKeeper:
-    the refusal tells the controller what it has.
+    For a leader, also whether the log has records of the same epoch. This process has not led in
+    that epoch, because its own roles are excluded first, so another leader may have written them.
     """
     newest = log.leader_epochs.entries[-1:]
     if not newest or (partition is not None and partition.leader_epoch >= newest[0].epoch):
         return False
     epoch, start_offset = newest[0]
-    if needs_new_epoch and partition_state.leader_epoch == epoch:
+    if leads and partition_state.leader_epoch == epoch:
         return start_offset < log.log_end_offset
     return partition_state.leader_epoch < epoch
 
@@ -41,7 +39,8 @@ def held_role(
     partition: Partition | None,
     log: UnifiedLog | None,
 ) -> HeldRole | None:
-    """The role and the log that this broker holds; None if the role was only repeated.
+    """The role and the log that this broker holds; None if the role was only repeated, and the
+    controller has not asked for them.
 
     It was not only repeated if this leader waits for a state that another tool has written since:
     its ISR changes are refused by the state's version until the controller raises the epoch.
@@ -54,6 +53,7 @@ def held_role(
     if (
         partition is not None
         and is_current
+        and not partition_state.tell_only
         and (role_epoch, partition.leader_id)
         == (partition_state.leader_epoch, partition_state.leader)
         and not _is_behind(partition, partition_state)

@@ -71,7 +71,6 @@ class ReplicaContext:
     `broker_epoch` is -1 until the broker is registered. `topic_config` reads a topic's overrides.
     `ask_for_roles` has the controller send all LeaderAndIsr requests of this broker again;
     `replica_lost` has this broker registered again, as one that has lost records.
-    `is_ahead` says whether this broker's logs are newer than what ZooKeeper had at its start.
     `isr_writer` writes ISR changes while the controller cannot be reached; without it they wait.
     `ask_transaction_coordinator` asks whether partitions are part of a transaction.
     """
@@ -86,7 +85,6 @@ class ReplicaContext:
     events: EventLog = field(default_factory=EventLog)
     ask_for_roles: Callable[[], None] = lambda: None
     replica_lost: Callable[[str], None] = lambda _why: None
-    is_ahead: Callable[[], bool] = lambda: False
     isr_writer: IsrWriter | None = None
     ask_transaction_coordinator: AskCoordinator = no_coordinator
 
@@ -388,7 +386,6 @@ class ReplicaManager:
             ),
             vanished=self._vanished,
             replica_lost=self._context.replica_lost,
-            is_ahead=self._context.is_ahead,
             fence=self._fence,
             damaged=self._damaged,
             pauses=self._context.runtime.pauses,

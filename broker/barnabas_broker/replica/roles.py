@@ -50,8 +50,7 @@ NO_CAUSE = "the controller requested it"
 class RolesContext:
     """The parts that a change of role touches.
 
-    `replica_lost` has the broker registered again, as one that has lost records. `is_ahead` says
-    whether its logs are newer than what ZooKeeper had at its start.
+    `replica_lost` has the broker registered again, as one that has lost records.
     """
 
     config: Config
@@ -62,7 +61,6 @@ class RolesContext:
     damaged: DamagedReplicas
     vanished: VanishedReplicas
     replica_lost: Callable[[str], None]
-    is_ahead: Callable[[], bool]
     pauses: Pauses | None = None
 
 
@@ -155,15 +153,17 @@ class Roles:
 
     def _check(self, partition_state: LeaderAndIsrPartition) -> ErrorCode:
         """Return NONE if a role can be taken, else why not. As in Kafka, its epoch must be new."""
-        partition = self._partitions.get(
-            TopicPartition(partition_state.topic, partition_state.partition)
-        )
+        key = TopicPartition(partition_state.topic, partition_state.partition)
+        partition = self._partitions.get(key)
         if self._context.environment.broker_id not in partition_state.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if partition is not None and partition.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if partition_state.tell_only:  # a log that is lost tells nothing
+            is_lost = key in self._context.log_manager.lost
+            return ErrorCode.CORRUPT_MESSAGE if is_lost else ErrorCode.STALE_CONTROLLER_EPOCH
         if partition is None:
             return ErrorCode.NONE
-        if partition.offline:
-            return ErrorCode.KAFKA_STORAGE_ERROR
         if not same_topic(partition.topic_id, partition_state.topic_id):
             names = partition.topic_partition, partition_state.topic_id, partition.topic_id
             logger.error("%s: the controller sent topic id %s, the log here has %s", *names)
@@ -304,7 +304,7 @@ class Roles:
             # Its directory failed while other logs were opened.
             return ErrorCode.KAFKA_STORAGE_ERROR
         leads = partition_state.leader == context.environment.broker_id
-        if is_below_log(partition_state, leads or context.is_ahead(), partition, log):
+        if is_below_log(partition_state, leads, partition, log):
             newest = log.latest_epoch() or 0
             self._report_fenced(partition_state, newest, f"the log here has records of {newest}")
             return ErrorCode.STALE_CONTROLLER_EPOCH

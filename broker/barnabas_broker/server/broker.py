@@ -103,6 +103,7 @@ class Broker:
             self.broker_id,
             self.config[keys.LOG_DIR_STAMP_INTERVAL_MS] / 1000,
             self.events,
+            lambda: self.membership.ahead_since,
         )
         self._verifications = self._verification_channel()
         self.replica_manager = ReplicaManager(self._replica_context())
@@ -162,9 +163,9 @@ class Broker:
         opened.push_async_callback(self.config_changes.close)
         await self.membership.join(self._registration())
         await self.log_manager.write_history(self.membership.unbroken_since)
+        await self._producer_ids.take_first_block()
         opened.push_async_callback(self.log_dir_stamps.close)
         await self.log_dir_stamps.start()
-        await self._producer_ids.take_first_block()
         logger.info("broker %d serves", self.broker_id)
 
     async def stop(self) -> None:
@@ -233,7 +234,7 @@ class Broker:
             rack=self.config[keys.BROKER_RACK],
             unbroken_since=history.unbroken_since or znodes.UNBROKEN_SINCE_REGISTRATION,
             is_new=history.is_new,
-            is_ahead=self.log_dir_stamps.is_ahead,
+            ahead_since=self.log_dir_stamps.ahead_since,
         )
 
     def _replica_context(self) -> ReplicaContext:
@@ -248,7 +249,6 @@ class Broker:
             events=self.events,
             ask_for_roles=self.membership.ask_for_roles,
             replica_lost=self.membership.reregister_after_loss,
-            is_ahead=lambda: self.log_dir_stamps.is_ahead,
             isr_writer=ZooKeeperIsrWriter(
                 lambda: self.membership.store, self._leader_facts(), self.events
             ),

@@ -21,6 +21,7 @@ from barnabas_common.runtime import TaskScope
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.store import znodes
 from barnabas_controller.store.store import Store
+from barnabas_controller.store.znodes import AHEAD_SINCE_REGISTRATION, LogDirStamp
 from barnabas_controller.zookeeper.session import SessionExpired
 
 from barnabas_broker.log.manager.log_directory import before_its_logs
@@ -44,8 +45,9 @@ def are_ahead(stamps: Mapping[str, int], registered: int | None) -> bool:
 class LogDirStamps:
     """Compares the stamps at a start, then renews them until `close`. `interval` in seconds.
 
-    `is_ahead` says that this broker has written to its directories after the state that ZooKeeper
-    had at its start: the states of its partitions may be older than its logs.
+    `ahead_since` is what the broker registers: the broker epoch since which it is known that its
+    directories are newer than a restored ZooKeeper. Partition states from before that may be older
+    than its logs. `registered_ahead_since` returns it once the broker has registered.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class LogDirStamps:
         broker_id: int,
         interval: float,
         events: EventLog,
+        registered_ahead_since: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._log_manager = log_manager
         self._store = store
@@ -62,19 +65,28 @@ class LogDirStamps:
         self._interval = interval
         self._events = events
         self._stamp = 0
-        self.is_ahead = False
+        self._registered_ahead_since = registered_ahead_since
+        self.ahead_since: int | None = None
         self._tasks = TaskScope("log directory stamps")
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether ZooKeeper was restored since this broker ran last."""
+        return self.ahead_since == AHEAD_SINCE_REGISTRATION
 
     async def compare(self) -> None:
         """Mark the directories that are older copies. Call this before the logs are opened."""
         store = self._store()
-        registered = await self._registered(store) if store is not None else None
+        found = await self._registered(store) if store is not None else None
+        registered = None if found is None else found.stamp
         stamps = self._read()
         outdated = outdated_directories(stamps, registered)
         for directory in self._log_manager.directories:
             directory.is_outdated = directory.path in outdated
         self._stamp = max([registered or 0, *stamps.values()])
-        self.is_ahead = are_ahead(stamps, registered)
+        self.ahead_since = None if found is None else found.ahead_since
+        if are_ahead(stamps, registered):
+            self.ahead_since = AHEAD_SINCE_REGISTRATION
         for path in outdated:
             self._events.record(
                 EventKind.LOG_DIRECTORY_OUTDATED,
@@ -102,7 +114,7 @@ class LogDirStamps:
                 found[directory.path] = directory.read_stamp()
         return {path: stamp for path, stamp in found.items() if stamp is not None}
 
-    async def _registered(self, store: Store) -> int | None:
+    async def _registered(self, store: Store) -> LogDirStamp | None:
         found = await store.get(self._path)
         if found is None:
             return None
@@ -129,7 +141,8 @@ class LogDirStamps:
         if self._has_failed_directory():
             return
         with contextlib.suppress(SessionExpired):
-            await store.put(self._path, znodes.encode_log_dir_stamp(stamp))
+            written = LogDirStamp(stamp, self._registered_ahead_since())
+            await store.put(self._path, znodes.encode_log_dir_stamp(written))
             self._stamp = stamp
 
     def _has_failed_directory(self) -> bool:

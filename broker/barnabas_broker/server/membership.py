@@ -24,7 +24,10 @@ from barnabas_controller.errors import DuplicateBrokerId
 from barnabas_controller.partitions.unconfirmed_states import LeaderEpochOf, no_leader_epoch
 from barnabas_controller.store import znodes
 from barnabas_controller.store.store import Store
-from barnabas_controller.store.znodes import UNBROKEN_SINCE_REGISTRATION
+from barnabas_controller.store.znodes import (
+    AHEAD_SINCE_REGISTRATION,
+    UNBROKEN_SINCE_REGISTRATION,
+)
 from barnabas_controller.zookeeper.session import (
     EXPIRED_AT_SERVER,
     Connect,
@@ -113,6 +116,11 @@ class Membership:
     def unbroken_since(self) -> int:
         """The broker epoch since which this broker's logs have lost nothing, once registered."""
         return self._broker.unbroken_since if self._broker is not None else -1
+
+    @property
+    def ahead_since(self) -> int | None:
+        """Since which broker epoch this broker's logs are newer than a restored ZooKeeper."""
+        return self._broker.ahead_since if self._broker is not None else None
 
     async def cut_off(self) -> None:
         """Wait until ZooKeeper has not served this broker for a session timeout, or is behind."""
@@ -242,6 +250,8 @@ class Membership:
         if broker.unbroken_since > self.broker_epoch:
             broker = await self._forget_history()
         self._count_as_unbroken(broker)
+        if self._broker.ahead_since == AHEAD_SINCE_REGISTRATION:
+            self._broker = replace(self._broker, ahead_since=self.broker_epoch)
         self.registered.set()
         self._tasks.spawn(self._keep_registered(self.store), "keep registered")
         self.controller = Controller(
@@ -301,8 +311,6 @@ class Membership:
             previous = self._session.session_id if self._session else 0
             if self._session is not None:
                 self._last_zxid = max(self._last_zxid, self._session.last_zxid)
-            if self._broker is not None:  # an older ZooKeeper than the lost session's is refused
-                self._broker = replace(self._broker, is_ahead=False)
             self.store = None
             self._registration_changed.set()  # ends the watch of the lost session
             await self._stop_controller()

@@ -101,6 +101,7 @@ class Fetcher:
         step = fetch_step(answer, self.positions.policy)
         if is_of_deposed_leader(state, answer, asked.leader_epoch):
             self.cluster.request_refresh()
+            state.deposed += 1
             self.pause(state)
         elif step is FetchStep.ACCEPT:
             self._accept(asked, answer)

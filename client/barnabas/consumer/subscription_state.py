@@ -17,7 +17,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas.cluster.metadata import ClusterMetadata
 
 UNKNOWN = -1
-_MOST_DEPOSED = 10  # answers of a deposed leader in a row, some seconds
+_MOST_DEPOSED = 10  # answers of a deposed leader about one position: some seconds
 RESET_TIMESTAMPS = {"latest": LATEST_TIMESTAMP, "earliest": EARLIEST_TIMESTAMP}
 
 
@@ -43,8 +43,8 @@ class TopicPartitionState:
     been raised.
     """
 
-    __slots__ = ("awaits_committed", "blocked", "buffered", "checked_epoch", "failures",
-                 "fetch_offset", "fetched_epoch", "high_watermark", "log_start_offset",
+    __slots__ = ("awaits_committed", "blocked", "buffered", "checked_epoch", "deposed",
+                 "failures", "fetch_offset", "fetched_epoch", "high_watermark", "log_start_offset",
                  "not_before", "paused", "position", "position_epoch", "reset_to",
                  "topic_partition", "version")  # fmt: skip
 
@@ -60,7 +60,7 @@ class TopicPartitionState:
         self.buffered = 0
         self.version = 0
         self.blocked = False
-        self.failures = 0
+        self.failures = self.deposed = 0
         self.not_before = 0.0
         self.awaits_committed = False
         self.paused = False
@@ -76,6 +76,7 @@ class TopicPartitionState:
         self.position = self.fetch_offset = offset
         self.fetched_epoch = self.checked_epoch = self.position_epoch = -1
         self.reset_to = None
+        self.deposed = 0
         self.buffered = 0
         self.blocked = False
         self.not_before = 0.0
@@ -163,7 +164,7 @@ def is_of_deposed_leader(
     return (
         answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         and leader_epoch < state.fetched_epoch
-        and state.failures < _MOST_DEPOSED
+        and state.deposed < _MOST_DEPOSED
     )
 
 

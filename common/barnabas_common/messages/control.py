@@ -32,7 +32,8 @@ class LeaderAndIsrPartition:
 
     `partition_epoch` is the version of the state znode. `is_new` allows the broker to create an
     empty log. `cause` is for humans: the reason for the decision or, after `SENT_AGAIN`, the reason
-    for which an earlier decision is repeated. Only `explain` reads it.
+    for which an earlier decision is repeated. Only `explain` reads it. With `tell_only` the broker
+    takes no role, and answers what it holds: the state may be older than that.
     """
 
     topic: str
@@ -49,6 +50,7 @@ class LeaderAndIsrPartition:
     is_new: bool = False
     leader_recovery_state: int = 0
     cause: str = ""
+    tell_only: bool = False
 
 
 @dataclass(slots=True)

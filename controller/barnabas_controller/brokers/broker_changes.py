@@ -141,7 +141,7 @@ class BrokerChanges:
         others = [b for b in context.registered_brokers() if b not in broker_ids]
         self._term.update_metadata(others)
         self._term.send_all_metadata(broker_ids)
-        self._unconfirmed.send_states(unconfirmed)
+        self._unconfirmed.ask(unconfirmed)
         here = context.replicas_on(broker_ids)
         staying = [r for r in here if not context.is_being_deleted(r.partition.topic)]
         await self._replicas.change(staying, ReplicaState.ONLINE, cause)
@@ -171,7 +171,7 @@ class BrokerChanges:
         await_registration(self._term, broker_ids, self._on_given_up)
 
     async def _on_given_up(self, cause: str) -> None:
-        await self._unconfirmed.give_up(cause)
+        await self._unconfirmed.elect_where_answered()
         await self._partitions.elect_where_missing(cause)
 
     async def _on_endpoints_changed(self, brokers: list[Broker]) -> None:
@@ -276,6 +276,7 @@ class BrokerChanges:
         for code, replicas in lost.items():
             if replicas:
                 await self._on_replicas_offline(replicas, FAILED[code].format(broker_id))
+                await self._unconfirmed.elect_where_answered()
         if found:
             cause = f"replicas on broker {broker_id} are available again"
             await self._replicas.change(found, ReplicaState.ONLINE, cause)

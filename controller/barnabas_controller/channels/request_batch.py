@@ -89,6 +89,7 @@ class RequestBatch:
             is_new=is_new,
             leader_recovery_state=state.recovery_state,
             cause=cause,
+            tell_only=partition in self._context.unconfirmed,
         )
 
     def update_metadata(

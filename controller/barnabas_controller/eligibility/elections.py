@@ -103,15 +103,19 @@ def _replace_members(
     leader = eligibility.replacements[0]
     failed = [member for member in state.isr if member in eligibility.failed]
     awaited = [member for member in failed if member in eligibility.awaited]
-    what = f"can use its log; {failed} cannot" if failed else "is registered"
+    gone = [member for member in state.isr if member not in failed]
+    if failed:
+        why = f"of the ISR {list(state.isr)} {failed} cannot use their logs"
+        why += f", and {gone} are not registered" if gone else ""
+        unless = "that does not change"
+    else:
+        why = f"no member of the ISR {list(state.isr)} is registered"
+        unless = "none of them registers again"
     if {*eligibility.given_up, *failed}.issuperset(state.isr) and not awaited:
-        why = f"{cause}; no member of the ISR {list(state.isr)} {what}"
-        return _elect_eligible_leader_replica(state, live, leader, why)
-    does = "can use its log" if failed else "registers again"
-    why = (
-        f"no member of the ISR {list(state.isr)} {what}; broker {leader}, which left the ISR with"
-        f" every committed record, leads if none of them {does} within"
-        " eligible.leader.replicas.wait.ms"
+        return _elect_eligible_leader_replica(state, live, leader, f"{cause}; {why}")
+    why += (
+        f"; broker {leader}, which left the ISR with every committed record, leads if {unless}"
+        " within eligible.leader.replicas.wait.ms"
     )
     return Refused(why, tuple(awaited), cause, otherwise=leader)
 

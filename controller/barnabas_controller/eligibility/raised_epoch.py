@@ -33,7 +33,8 @@ def is_unconfirmed(
     It is confirmed as soon as a replica has proved that it has every committed record since the
     first of the replicas that are ahead of ZooKeeper registered.
     """
-    ahead = [brokers[r].epoch for r in assignment if r in brokers and brokers[r].is_ahead]
+    known = [brokers[r].ahead_of_zookeeper_since for r in assignment if r in brokers]
+    ahead = [epoch for epoch in known if epoch is not None]
     return bool(ahead) and not any(epoch >= min(ahead) for epoch in state.proved_at.values())
 
 

@@ -55,10 +55,8 @@ def _decide_all(
     elected: dict[TopicPartition, Elected] = {}
     for partition in partitions:
         state = term.context.leadership.get(partition)
-        if partition in term.context.unconfirmed:
-            decision: Decision = Refused(_unconfirmed(term, partition))
-        elif partition in term.context.held_roles:
-            decision = Refused(_SETTLING)
+        if partition in term.context.held_roles:
+            decision: Decision = Refused(_waiting(term, partition))
         else:
             decision = Refused(_UNKNOWN) if state is None else decide(partition, state)
         if isinstance(decision, Elected):
@@ -68,9 +66,11 @@ def _decide_all(
     return elected
 
 
-def _unconfirmed(term: ControllerTerm, partition: TopicPartition) -> str:
-    answered = term.context.unconfirmed[partition]
-    missing = [r for r in term.context.replicas(partition) if r not in answered]
+def _waiting(term: ControllerTerm, partition: TopicPartition) -> str:
+    asked = term.context.unconfirmed.get(partition)
+    if asked is None:
+        return _SETTLING
+    missing = [r for r in term.context.replicas(partition) if r not in asked.answered]
     return (
         "its state may come from an older copy of ZooKeeper; an election follows when the replicas"
         f" on {missing} have answered"

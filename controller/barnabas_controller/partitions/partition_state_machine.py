@@ -231,9 +231,14 @@ class PartitionStateMachine:
             online = self._context.online_replicas(partition)
             if state is not None and not any(replica in state.isr for replica in online):
                 topics[partition.topic] = None
-        configs = await self._term.store.topic_configs(list(topics))
-        default = self._term.config.unclean_leader_election_enable
-        return {
-            topic: default if value is None else value.strip().lower() == "true"
-            for topic, value in ((t, config.get(UNCLEAN_KEY)) for t, config in configs.items())
-        }
+        return await unclean_allowed(self._term, topics)
+
+
+async def unclean_allowed(term: ControllerTerm, topics: Iterable[str]) -> Mapping[str, bool]:
+    """By topic, whether unclean elections are allowed; not those with malformed settings."""
+    configs = await term.store.topic_configs(list(dict.fromkeys(topics)))
+    default = term.config.unclean_leader_election_enable
+    return {
+        topic: default if value is None else value.strip().lower() == "true"
+        for topic, value in ((t, config.get(UNCLEAN_KEY)) for t, config in configs.items())
+    }

@@ -4,26 +4,23 @@ A restored ZooKeeper has the ISRs of an earlier time. A member of such an ISR ma
 since, and may lack committed records. Brokers notice at their start that they are ahead of
 ZooKeeper, and say so in their registrations. A single state may have been written back by hand: a
 replica then refuses its role, because it holds a newer one, or the broker of the new controller was
-told of a newer one. The controller sends each replica the state as it is, and holds no election. A
-replica whose log is as new or newer refuses its role and says what it holds. When all replicas have
-answered, the newest log decides (`raised_epoch.py`).
+told of a newer one. The controller holds no election by such a state. It sends LeaderAndIsr with
+`tell_only`, and the replicas answer with their roles and logs. Then the leader of the newest epoch
+goes on, or the newest log leads (`raised_epoch.py`).
 
-The answers of some replicas are enough if the others have not registered for
-`eligible.leader.replicas.wait.ms` and are fewer than the minimum ISR: each committed record is then
-on a replica that has answered. An administrator can request an unclean election before. If the
-leader of the state leads in its epoch already, it decides alone.
+All replicas must have answered. The answers of some are enough if the others have not registered,
+or cannot use their logs, or have not answered for `eligible.leader.replicas.wait.ms`, and are fewer
+than the minimum ISR: each acknowledged record is then on a replica that has answered. Their number
+does not matter if the topic allows unclean elections, or an administrator requests one.
 """
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
-from barnabas_common.messages.control import (
-    HeldRole,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-)
+from barnabas_common.messages.control import LeaderAndIsrRequest, LeaderAndIsrResponse
 from barnabas_common.runtime import Message
 from barnabas_common.topic_partition import TopicPartition
 
@@ -33,7 +30,11 @@ from barnabas_controller.eligibility.current import minimum_isrs
 from barnabas_controller.eligibility.min_isr import NO_MINIMUM
 from barnabas_controller.eligibility.raised_epoch import is_unconfirmed
 from barnabas_controller.partitions.epoch_refusals import EpochRefusals
-from barnabas_controller.partitions.partition_state_machine import PartitionStateMachine
+from barnabas_controller.partitions.partition_state_machine import (
+    PartitionStateMachine,
+    unclean_allowed,
+)
+from barnabas_controller.state.context import Asked
 from barnabas_controller.state.states import PartitionState
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
@@ -46,7 +47,10 @@ def no_leader_epoch(_partition: TopicPartition, _topic_id: str) -> int:
 
 
 class UnconfirmedStates:
-    """Finds such partitions, counts the answers of one controller term, and has them elected."""
+    """Finds such partitions, counts the answers of one controller term, and has them elected.
+
+    `elected(partitions)` is awaited after the elections.
+    """
 
     def __init__(
         self,
@@ -54,17 +58,19 @@ class UnconfirmedStates:
         partitions: PartitionStateMachine,
         refusals: EpochRefusals,
         leader_epoch_of: LeaderEpochOf,
+        elected: Callable[[Iterable[TopicPartition]], Awaitable[None]],
     ) -> None:
         self._term = term
         self._partitions = partitions
         self._context = term.context
         self._refusals = refusals
         self._leader_epoch_of = leader_epoch_of
+        self._elected = elected
 
     def find(self) -> list[TopicPartition]:
         """Hold back the elections of the partitions with such states, and return them.
 
-        They wait for answers to the states as they are; so call it before the states are sent.
+        Call it before the states are sent: the replicas are then asked instead.
         """
         context = self._context
         found = [
@@ -88,12 +94,12 @@ class UnconfirmedStates:
         return has_proofs and is_unconfirmed(state, context.replicas(partition), context.brokers)
 
     def ask_all(self, partitions: list[TopicPartition]) -> None:
-        """Hold back their elections, and send all their replicas the states as they are."""
+        """Hold back their elections, and ask all their replicas."""
         self._hold_back(partitions)
-        self.send_states(partitions)
+        self.ask(partitions)
 
-    def send_states(self, partitions: list[TopicPartition]) -> None:
-        """Send the replicas that are online the states of their partitions, to be answered."""
+    def ask(self, partitions: list[TopicPartition]) -> None:
+        """Ask the replicas that are online."""
         batch = self._term.batch()
         for partition in partitions:
             online = self._context.online_replicas(partition)
@@ -102,14 +108,32 @@ class UnconfirmedStates:
         self._term.send(batch)
 
     def _hold_back(self, partitions: list[TopicPartition]) -> None:
+        context, now = self._context, self._term.runtime.clock.monotonic()
         for partition in partitions:
-            self._context.unconfirmed[partition] = set()
-            self._context.held_roles.setdefault(partition, {})
-        known = [p for p in partitions if p in self._context.partition_states]
+            context.unconfirmed[partition] = Asked(now)
+            context.held_roles.setdefault(partition, {})
+            state = context.leadership[partition]
+            self._term.events.record(
+                EventKind.STATE_UNCONFIRMED,
+                "it may come from an older copy of ZooKeeper: its replicas are asked what they"
+                " hold, and no leader is elected by it",
+                partition,
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                isr=state.isr,
+            )
+        known = [p for p in partitions if p in context.partition_states]
         self._partitions.change(known, PartitionState.OFFLINE)
+        if partitions:
+            asyncio.get_running_loop().call_later(
+                self._term.config.eligible_leader_replicas_wait,
+                self._term.enqueue,
+                "the wait for answers is over",
+                self.elect_where_answered,
+            )
 
     def on_response(self, broker_id: int, request: ControlRequest, response: Message) -> None:
-        """Enqueue the answer of a replica; called with every response, after `EpochRefusals`."""
+        """Enqueue the answers of a broker; called with every response."""
         if (
             self._context.unconfirmed
             and isinstance(request, LeaderAndIsrRequest)
@@ -122,31 +146,26 @@ class UnconfirmedStates:
     async def _on_answered(
         self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
     ) -> None:
+        """Count what a replica holds; one that cannot use its log tells nothing."""
         broker = self._context.brokers.get(broker_id)
         if broker is None or broker.epoch != request.broker_epoch:
             return
-        refused = {TopicPartition(h.topic, h.partition) for h in response.held}
-        led: list[TopicPartition] = []
-        for answer in response.partitions:
-            partition = TopicPartition(answer.topic, answer.partition)
-            answered = self._context.unconfirmed.get(partition)
+        asked = {TopicPartition(p.topic, p.partition): p for p in request.partitions}
+        for role in response.held:
+            partition = TopicPartition(role.topic, role.partition)
             state = self._context.leadership.get(partition)
-            if answered is None or state is None:
+            found = self._context.unconfirmed.get(partition)
+            question = asked.get(partition)
+            if found is None or state is None or question is None or not question.tell_only:
                 continue
-            answered.add(broker_id)
-            has_role = answer.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
-            held = self._context.held_roles[partition]
-            is_outdated = any(h.leader_epoch > state.leader_epoch for h in held.values())
-            leads = has_role and partition not in refused and state.leader == broker_id
-            if leads and not is_outdated:
-                # It did not refuse the role but has it, so it leads in this epoch.
-                role = HeldRole(*partition, state.leader_epoch, broker_id, [broker_id])
-                held[broker_id] = role
-                led.append(partition)
-        await self._elect([*led, *(p for p in await self._answered() if p not in led)])
+            same_topic = question.topic_id == self._context.topic_ids.get(partition.topic, "")
+            if same_topic and question.leader_epoch == state.leader_epoch:
+                found.answered[broker_id] = broker.epoch
+                self._context.held_roles[partition][broker_id] = role
+        await self.elect_where_answered()
 
-    async def give_up(self, cause: str) -> None:
-        """Elect where the answers suffice, because others have not registered; `cause` says who."""
+    async def elect_where_answered(self) -> None:
+        """Elect where the answers that are there are enough."""
         await self._elect(await self._answered())
 
     async def elect_now(self, partitions: Iterable[TopicPartition]) -> None:
@@ -155,32 +174,59 @@ class UnconfirmedStates:
 
     async def _answered(self) -> list[TopicPartition]:
         """The partitions of which enough replicas have answered."""
-        context = self._context
-        missing = {
-            partition: [r for r in context.replicas(partition) if r not in answered]
-            for partition, answered in context.unconfirmed.items()
-        }
-        given_up = [p for p, m in missing.items() if m and context.given_up.issuperset(m)]
+        unconfirmed = self._context.unconfirmed
+        missing = {p: self._missing(p) for p in unconfirmed}
+        given_up = [
+            partition
+            for partition, replicas in missing.items()
+            if replicas and all(self._is_given_up(r, partition) for r in replicas)
+        ]
         minima = await minimum_isrs(self._term, given_up)
+        unclean = await unclean_allowed(self._term, [p.topic for p in given_up])
         return [
             partition
-            for partition, m in missing.items()
-            if not m or (partition in given_up and len(m) < minima.get(partition, NO_MINIMUM).size)
+            for partition, replicas in missing.items()
+            if (partition in unconfirmed and not replicas)
+            or (
+                partition in given_up
+                and (
+                    unclean.get(partition.topic, False)
+                    or len(replicas) < minima.get(partition, NO_MINIMUM).size
+                )
+            )
         ]
+
+    def _missing(self, partition: TopicPartition) -> list[int]:
+        """The replicas that have not answered, or have failed since."""
+        context, answered = self._context, self._context.unconfirmed[partition].answered
+        return [
+            replica
+            for replica in context.replicas(partition)
+            if not context.is_alive(replica)
+            or answered.get(replica) != context.brokers[replica].epoch
+        ]
+
+    def _is_given_up(self, replica: int, partition: TopicPartition) -> bool:
+        context = self._context
+        waited = self._term.runtime.clock.monotonic() - context.unconfirmed[partition].since
+        return (
+            replica in context.given_up
+            or partition in context.failed_replicas.get(replica, ())
+            # Timers of uvloop count milliseconds, and may fire a little early.
+            or (replica in context.brokers and waited > self._wait - 0.01)
+        )
+
+    @property
+    def _wait(self) -> float:
+        return self._term.config.eligible_leader_replicas_wait
 
     async def _elect(self, partitions: list[TopicPartition]) -> None:
         context = self._context
         for partition in partitions:
-            answered = context.unconfirmed.pop(partition)
-            state = context.leadership[partition]
-            self._term.events.record(
-                EventKind.STATE_UNCONFIRMED,
-                "it may come from an older copy of ZooKeeper, so the logs decide, and not its ISR",
-                partition,
-                leader=state.leader,
-                leader_epoch=state.leader_epoch,
-                isr=state.isr,
-                answered=sorted(answered),
-            )
+            missing = self._missing(partition)
+            held = context.held_roles[partition]
+            context.held_roles[partition] = {b: h for b, h in held.items() if b not in missing}
+            del context.unconfirmed[partition]
         if partitions:
             await self._refusals.elect_above(partitions, unconfirmed=partitions)
+            await self._elected(partitions)

@@ -26,6 +26,15 @@ class Replica(NamedTuple):
 
 
 @dataclass
+class Asked:
+    """Since when the replicas of a partition are asked what they hold, in seconds, and the broker
+    epochs of those that have answered, by broker id."""
+
+    since: float
+    answered: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
 class ControllerContext:
     """The cluster in one controller term; dicts to None are ordered sets, times are in seconds.
 
@@ -44,8 +53,8 @@ class ControllerContext:
     long enough (`absence.py`). `refused` is what the last refused election of a partition was
     decided from. `held_roles` says what replicas hold that refused a role, by broker id, until a
     leader is elected above it (`epoch_refusals.py`). `unconfirmed` are the partitions whose states
-    may come from an older copy of ZooKeeper, with the replicas that have answered since
-    (`unconfirmed_states.py`).
+    may come from an older copy of ZooKeeper, with the answers of the replicas that are
+    asked (`unconfirmed_states.py`).
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -68,7 +77,7 @@ class ControllerContext:
     given_up: set[int] = field(default_factory=set)
     refused: dict[TopicPartition, tuple[object, ...]] = field(default_factory=dict)
     held_roles: dict[TopicPartition, dict[int, HeldRole]] = field(default_factory=dict)
-    unconfirmed: dict[TopicPartition, set[int]] = field(default_factory=dict)
+    unconfirmed: dict[TopicPartition, Asked] = field(default_factory=dict)
 
     # Brokers
 

@@ -31,6 +31,7 @@ LOG_DIR_EVENTS = "/log_dir_event_notification"
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 
 UNBROKEN_SINCE_REGISTRATION = -1
+AHEAD_SINCE_REGISTRATION = -1
 
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 LOG_DIR_STAMPS = "/barnabas/log_dir_stamps"  # not Kafka's; one child for each broker
@@ -104,8 +105,9 @@ class Broker:
 
     `unbroken_since` is the broker epoch, possibly of an earlier incarnation, since which its logs
     have lost nothing; UNBROKEN_SINCE_REGISTRATION stands for the present epoch. `is_new` says that
-    a log directory has nothing of an earlier incarnation. `is_ahead` says that its logs are newer
-    than what ZooKeeper had at its start: ZooKeeper was restored from an older copy.
+    a log directory has nothing of an earlier incarnation. `ahead_since` is the broker epoch with
+    which it first registered after ZooKeeper had been restored from an older copy than its logs;
+    AHEAD_SINCE_REGISTRATION stands for the present epoch, None for no such restore.
     """
 
     broker_id: int
@@ -114,12 +116,17 @@ class Broker:
     epoch: int = -1
     unbroken_since: int = UNBROKEN_SINCE_REGISTRATION
     is_new: bool = False
-    is_ahead: bool = False
+    ahead_since: int | None = None
 
     @property
     def lost_nothing_since(self) -> int:
         """The broker epoch since which its logs have lost nothing."""
         return self.epoch if self.unbroken_since < 0 else self.unbroken_since
+
+    @property
+    def ahead_of_zookeeper_since(self) -> int | None:
+        """The broker epoch of its first registration in a restored ZooKeeper."""
+        return self.epoch if self.ahead_since == AHEAD_SINCE_REGISTRATION else self.ahead_since
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """The endpoint of this listener, if the broker has it."""
@@ -151,8 +158,8 @@ def encode_broker(broker: Broker, timestamp_ms: int) -> bytes:
         content["unbroken_since"] = broker.unbroken_since
     if broker.is_new:
         content["is_new"] = True
-    if broker.is_ahead:
-        content["is_ahead"] = True
+    if broker.ahead_since is not None:
+        content["ahead_since"] = broker.ahead_since
     return encode(content)
 
 
@@ -174,7 +181,7 @@ def decode_broker(broker_id: int, data: bytes, epoch: int = -1) -> Broker:
         epoch,
         content.long("unbroken_since", default=UNBROKEN_SINCE_REGISTRATION),
         content.boolean("is_new", default=False),
-        content.boolean("is_ahead", default=False),
+        content.long("ahead_since") if content.has("ahead_since") else None,
     )
 
 
@@ -368,13 +375,25 @@ def log_dir_stamp_path(broker_id: int) -> str:
     return f"{LOG_DIR_STAMPS}/{broker_id}"
 
 
-def encode_log_dir_stamp(stamp: int) -> bytes:
-    """The number that the broker last wrote into its log directories (`log_dir_stamps.py`)."""
-    return encode({"version": 1, "stamp": stamp})
+class LogDirStamp(NamedTuple):
+    """The number that a broker last wrote into its log directories (`log_dir_stamps.py`), and since
+    which broker epoch they are newer than a restored ZooKeeper, if they are."""
+
+    stamp: int
+    ahead_since: int | None = None
 
 
-def decode_log_dir_stamp(path: str, data: bytes) -> int:
-    return JsonReader(path, data).integer("stamp")
+def encode_log_dir_stamp(stamp: LogDirStamp) -> bytes:
+    content = {"version": 1, "stamp": stamp.stamp}
+    if stamp.ahead_since is not None:
+        content["ahead_since"] = stamp.ahead_since
+    return encode(content)
+
+
+def decode_log_dir_stamp(path: str, data: bytes) -> LogDirStamp:
+    content = JsonReader(path, data)
+    ahead_since = content.long("ahead_since") if content.has("ahead_since") else None
+    return LogDirStamp(content.integer("stamp"), ahead_since)
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:

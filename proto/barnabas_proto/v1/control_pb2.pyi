@@ -68,7 +68,7 @@ class PartitionError(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., error_code: _Optional[int] = ...) -> None: ...
 
 class LeaderAndIsrPartition(_message.Message):
-    __slots__ = ("topic", "partition", "topic_id", "controller_epoch", "leader", "leader_epoch", "partition_epoch", "in_sync_replicas", "replicas", "adding_replicas", "removing_replicas", "is_new", "leader_recovery_state", "cause")
+    __slots__ = ("topic", "partition", "topic_id", "controller_epoch", "leader", "leader_epoch", "partition_epoch", "in_sync_replicas", "replicas", "adding_replicas", "removing_replicas", "is_new", "leader_recovery_state", "cause", "tell_only")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +83,7 @@ class LeaderAndIsrPartition(_message.Message):
     IS_NEW_FIELD_NUMBER: _ClassVar[int]
     LEADER_RECOVERY_STATE_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
+    TELL_ONLY_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     topic_id: str
@@ -97,7 +98,8 @@ class LeaderAndIsrPartition(_message.Message):
     is_new: bool
     leader_recovery_state: int
     cause: str
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., controller_epoch: _Optional[int] = ..., leader: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., replicas: _Optional[_Iterable[int]] = ..., adding_replicas: _Optional[_Iterable[int]] = ..., removing_replicas: _Optional[_Iterable[int]] = ..., is_new: bool = ..., leader_recovery_state: _Optional[int] = ..., cause: _Optional[str] = ...) -> None: ...
+    tell_only: bool
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., controller_epoch: _Optional[int] = ..., leader: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., replicas: _Optional[_Iterable[int]] = ..., adding_replicas: _Optional[_Iterable[int]] = ..., removing_replicas: _Optional[_Iterable[int]] = ..., is_new: bool = ..., leader_recovery_state: _Optional[int] = ..., cause: _Optional[str] = ..., tell_only: bool = ...) -> None: ...
 
 class LeaderAndIsrRequest(_message.Message):
     __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_leaders")

@@ -1,0 +1,188 @@
+"""States from an older copy of ZooKeeper: who is asked, who is awaited, and for how long.
+
+A replica left the ISR after the copy was taken, or never did; something else is wrong too. Nothing
+acknowledged is lost, and the partition gets a leader as soon as that is certain.
+"""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from barnabas import Admin, ConfigResource
+from barnabas_controller.store import znodes
+from barnabas_simulator.campaign import state
+from barnabas_simulator.zookeeper.server import ZooKeeperCopy
+
+from tests.simulation.test_restored_zookeeper import Scene, controller, data, in_a_cluster
+from tests.support.whole_cluster import TP
+
+# Longer than two intervals of the stamps: each broker is ahead of the copy then.
+AHEAD_SECONDS = 20.0
+GONE_SECONDS = 15.0
+STATE, TOPIC = znodes.state_path(TP), znodes.topic_path(TP.topic)
+
+
+async def copied(scene: Scene, absent: int | None = None) -> ZooKeeperCopy:
+    """Take a copy; records are acknowledged after it, without one of the replicas."""
+    copy = scene.cluster.zookeeper.copy()
+    await asyncio.sleep(AHEAD_SECONDS)
+    if absent is not None:
+        scene.cluster.kill(absent)
+        await asyncio.sleep(GONE_SECONDS)
+    await scene.produce()
+    return copy
+
+
+async def restore(scene: Scene, copy: ZooKeeperCopy) -> None:
+    """Restore the copy; no broker runs then."""
+    cluster = scene.cluster
+    cluster.zookeeper.stop()
+    cluster.zookeeper.restore(copy)
+    cluster.zookeeper.start()
+    for broker_id in list(cluster.running_brokers):
+        cluster.kill(broker_id)
+
+
+@pytest.mark.parametrize("how", ["restarts", "loses its session"])
+@pytest.mark.parametrize("absent", [1, 2, 3])
+def test_a_broker_stays_ahead_until_the_states_are_confirmed(absent: int, how: str) -> None:
+    """It is the first to start, and lacks records; it must not forget that others may have more."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        await restore(scene, await copied(scene, absent))
+        cluster.start_broker(absent)
+        await asyncio.sleep(5)
+        if how == "restarts":
+            cluster.kill(absent)
+            cluster.start_broker(absent)
+        else:
+            cluster.expire_session(absent)
+        await asyncio.sleep(15)
+        for broker_id in cluster.broker_ids:
+            if broker_id != absent:
+                cluster.start_broker(broker_id)
+        await cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+def test_a_replica_whose_log_is_lost_has_told_nothing() -> None:
+    """Of the two with the records one has lost its folder, and the other is away."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        await restore(scene, await copied(scene, absent=3))
+        cluster.disks[1].remove_tree(f"/data/{TP}")
+        cluster.disks[1].sync_directory("/data")
+        for broker_id in (1, 3):
+            cluster.start_broker(broker_id)
+        await asyncio.sleep(60)
+        cluster.start_broker(2)
+        await asyncio.sleep(30)  # the state in the copy says already that all are in sync
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+@pytest.mark.parametrize("absent", [1, 2, 3])
+def test_a_state_that_was_malformed_is_confirmed_when_it_is_mended(absent: int) -> None:
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        old = data(cluster, STATE)
+        await restore(scene, await copied(scene, absent))
+        cluster.zookeeper.put(STATE, b"nonsense")
+        for broker_id in cluster.broker_ids:
+            cluster.start_broker(broker_id)
+        await asyncio.sleep(20)
+        cluster.zookeeper.put(STATE, old)
+        await asyncio.sleep(5)
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+def test_the_answer_of_a_replica_that_is_gone_does_not_count() -> None:
+    """It has the newest log. The others have everything that was acknowledged."""
+
+    async def test(scene: Scene) -> None:
+        cluster, leader = scene.cluster, scene.leader()
+        first, second = (b for b in cluster.broker_ids if b != leader)
+        await restore(scene, await copied(scene))
+        cluster.start_broker(first)
+        await asyncio.sleep(8)
+        cluster.start_broker(leader)
+        await asyncio.sleep(5)
+        cluster.kill(leader)
+        await asyncio.sleep(1)
+        cluster.start_broker(second)
+        await asyncio.sleep(120)
+        await scene.produce()
+        cluster.start_broker(leader)
+        await cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+def test_a_registered_replica_that_cannot_be_asked_is_awaited_for_a_limited_time() -> None:
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        await restore(scene, await copied(scene))
+        cluster.start_broker(1)
+        await asyncio.sleep(8)
+        assert controller(cluster) == 1
+        cluster.network.cut(cluster.host(1), cluster.host(2))
+        cluster.network.cut(cluster.host(2), cluster.host(1))
+        cluster.start_broker(2)
+        cluster.start_broker(3)
+        await asyncio.sleep(90)
+        await scene.produce()
+        cluster.network.heal(cluster.host(1), cluster.host(2))
+        cluster.network.heal(cluster.host(2), cluster.host(1))
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+def test_a_topic_with_unclean_elections_does_not_wait_for_who_stays_away() -> None:
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        settings = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.incremental_alter_configs(ConfigResource.topic(TP.topic), settings)
+        absent = next(b for b in cluster.broker_ids if b != scene.leader())
+        await restore(scene, await copied(scene))
+        for broker_id in cluster.broker_ids:
+            if broker_id != absent:
+                cluster.start_broker(broker_id)
+        await asyncio.sleep(60)
+        await scene.produce()
+        cluster.start_broker(absent)
+        await cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+def test_a_reassignment_goes_on_when_the_replicas_have_answered() -> None:
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        first = state.partition_states(cluster)[TP].state
+        for _ in range(2):
+            await scene.restart_leader()
+        newest = state.partition_states(cluster)[TP].state
+        third = next(b for b in newest.isr if b != newest.leader)
+        node = json.loads(data(cluster, TOPIC))
+        node["removing_replicas"] = {"0": [third]}
+        older = replace(newest, leader_epoch=first.leader_epoch)
+        cluster.zookeeper.put(TOPIC, json.dumps(node).encode())
+        cluster.zookeeper.put(STATE, znodes.encode_state(older))
+        cluster.zookeeper.delete(znodes.CONTROLLER)
+        await asyncio.sleep(60)
+        assert json.loads(data(cluster, TOPIC))["removing_replicas"] == {}
+        assert third not in state.partition_states(cluster)[TP].replicas
+
+    in_a_cluster(test)
