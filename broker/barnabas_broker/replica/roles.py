@@ -160,7 +160,7 @@ class Roles:
         if partition is not None and partition.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if partition_state.tell_only:  # a log that is lost tells nothing
-            is_lost = key in self._context.log_manager.lost
+            is_lost = self._context.log_manager.lost.refuse(key)
             return ErrorCode.CORRUPT_MESSAGE if is_lost else ErrorCode.STALE_CONTROLLER_EPOCH
         if partition is None:
             return ErrorCode.NONE

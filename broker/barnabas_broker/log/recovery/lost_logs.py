@@ -55,6 +55,12 @@ class LostLogs:
             self.refused[topic_partition] = None
             raise LostLogError(f"{topic_partition}: {self.describe()[topic_partition]}")
 
+    def refuse(self, topic_partition: TopicPartition) -> bool:
+        """Whether the log is lost; its role is requested again when the log is not needed."""
+        if topic_partition in self._lost:
+            self.refused[topic_partition] = None
+        return topic_partition in self._lost
+
     def add_damaged(self, topic_partition: TopicPartition, lost: LostLog) -> None:
         """Add a log that would lose committed records if it were opened."""
         self._lost[topic_partition] = lost
