@@ -126,7 +126,7 @@ def test_another_topic_of_the_same_name_is_not_taken_for_this_one() -> None:
         world.kill(2)
         await world.start(2)
         # The topic of now is later than a log that was found. In its ISR nothing may be set aside.
-        outcome = (ErrorCode.NONE, [ErrorCode.KAFKA_STORAGE_ERROR])
+        outcome = (ErrorCode.NONE, [ErrorCode.CORRUPT_MESSAGE])
         assert await order(world, impostor) == outcome
         assert world.incarnations[2].logs.get(TP) is not None
 
