@@ -113,7 +113,7 @@ async def with_elrs(
     """The states with their eligible leader replicas and proofs, as they are to be written.
 
     No replica is eligible by a state in ZooKeeper that is `outdated`. A leader that is elected
-    above it has proved that it has every committed record.
+    above it has proved that it has every committed record, also if it led before.
     """
     context = term.context
     if not term.config.eligible_leader_replicas_enable:
