@@ -43,6 +43,14 @@ def test_a_member_that_was_taken_out_since_does_not_come_back_with_the_leader() 
     assert (decision.state.leader, decision.state.isr) == (2, (2,))
 
 
+def test_a_member_that_lost_records_meanwhile_does_not_come_back_with_the_leader() -> None:
+    """Its removal from the ISR was held back while the replicas were asked."""
+    reports = {2: held(7, leader=2, isr=(1, 2, 3)), 1: held(6, log=6, end=5)}
+    decision = elect_above(STATE, reports, ALL, ALL, "because", confirmed=False, lost=(1,))
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (2, (2, 3))
+
+
 def test_a_leader_of_an_older_epoch_than_another_holds_does_not_decide() -> None:
     deposed = held(5, leader=2, isr=(2, 3), log=5, end=90)
     state = elected((2, deposed), (3, held(6, leader=1, log=6, end=50)))

@@ -62,15 +62,17 @@ def elect_above(
     online: Collection[int],
     cause: str,
     confirmed: bool = True,
+    lost: Collection[int] = (),
 ) -> Decision:
     """Elect under a leader epoch above all of `held`.
 
-    `held` has, by broker id, what each replica held when it refused its role.
+    `held` has, by broker id, what each replica held when it refused its role; `lost` are the
+    members of the ISR that lost records since they were in sync.
 
     If no held role is newer than the state, its leader gets the next epoch: it has restarted, and
     cannot know which leader wrote the records of the present epoch in its log. Otherwise the leader
-    of the newest epoch continues with the members of its own ISR that the state has too: another
-    one may have been taken out since because it lost records.
+    of the newest epoch continues with the members of its own ISR that the state has too, without
+    the `lost` ones: another one may have been taken out since because it lost records.
 
     If that leader has not refused, no replica leads under the raised epoch, and an ordinary
     election follows. It finds the ISR of the newest epoch if no replica led in it; otherwise the
@@ -91,6 +93,7 @@ def elect_above(
     isr: Sequence[int] = state.isr
     if outdated:
         leader, isr = _by_what_is_held(state, held, assignment, newest)
+        isr = [member for member in isr if member == leader or member not in lost] or isr
         leader = leader if leader in live else NO_LEADER
     elected = state.with_leader(leader, [replica for replica in isr if replica in assignment])
     epoch = max(newest, state.leader_epoch) + 1

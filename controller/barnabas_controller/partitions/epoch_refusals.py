@@ -21,6 +21,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.election.decision import Decision, Elected
+from barnabas_controller.eligibility.eligible_leader_replicas import lost_members
 from barnabas_controller.eligibility.raised_epoch import (
     elect_above,
     is_outdated,
@@ -139,6 +140,7 @@ class EpochRefusals:
                 context.online_replicas(partition),
                 _cause(state, held[partition], confirmed=partition not in unconfirmed),
                 confirmed=partition not in unconfirmed,
+                lost=lost_members(state, context.brokers),
             )
 
         context = self._context
