@@ -147,16 +147,15 @@ class ActiveController:
             ]
         )
         self.term.update_metadata(context.registered_brokers(), list(states))
-        for partition in states:
-            if partition in context.reassigning:
-                await self.reassignments.go_on(partition, context.assignment(partition), cause)
+        await self._resume_reassignments(states, cause)
 
     async def _on_confirmed(self, partitions: Iterable[TopicPartition]) -> None:
-        """Resume the reassignments that waited for an election."""
+        await self._resume_reassignments(partitions, "its replicas have said what they hold")
+
+    async def _resume_reassignments(self, partitions: Iterable[TopicPartition], cause: str) -> None:
         context = self.term.context
         for partition in partitions:
             if partition in context.reassigning:
-                cause = "its replicas have said what they hold"
                 await self.reassignments.go_on(partition, context.assignment(partition), cause)
 
     async def close(self) -> None:

@@ -84,7 +84,7 @@ PARTITIONS = Section(
             "partitions/leadership.py",
             "        if partition in term.context.held_roles:\n",
             "        if False:\n",
-            "simulation/test_restored_zookeeper.py::test_an_election_while_the_refusals_settle_names_no_second_leader_for_an_epoch",
+            "simulation/test_states_written_back.py::test_an_election_while_the_refusals_settle_names_no_second_leader_for_an_epoch",
         ),
         opposite(
             "A state that may come from an older copy of ZooKeeper",
@@ -96,9 +96,9 @@ PARTITIONS = Section(
         opposite(
             "... replicas that stay away are not awaited",
             "partitions/unconfirmed_states.py",
-            "len(replicas) < minima.get(partition, NO_MINIMUM).size",
-            "bool(replicas)",
-            "simulation/test_restored_zookeeper.py::test_an_unclean_election_does_not_wait_for_a_replica_that_may_have_more",
+            "len(missing[partition]) < minima.get(partition, NO_MINIMUM).size",
+            "bool(missing)",
+            "simulation/test_unconfirmed_states.py::test_an_unclean_election_does_not_wait_for_a_replica_that_may_have_more",
         ),
         opposite(
             "Read, decide, write at the version read",

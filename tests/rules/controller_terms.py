@@ -128,7 +128,7 @@ FAILOVER = Section(
             "partitions/epoch_refusals.py",
             "            and response.controller_epoch > own\n",
             "            and False\n",
-            "simulation/test_restored_zookeeper.py::test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accepted",
+            "simulation/test_states_written_back.py::test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accepted",
         ),
         opposite(
             "`/controller` created, changed or deleted",

@@ -9,8 +9,8 @@ from barnabas_broker.coordinator.producer_ids import ProducerIdManager
 from barnabas_common.errors import InvalidProducerEpochError
 from barnabas_simulator.cluster import SimulatedCluster
 
-from tests.simulation.test_restored_zookeeper import Scene, in_a_cluster
 from tests.support.whole_cluster import TP, read_back
+from tests.support.zookeeper_scene import Scene, in_a_cluster
 
 
 async def one_record_each(cluster: SimulatedCluster, values: list[bytes]) -> None:

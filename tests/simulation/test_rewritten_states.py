@@ -9,8 +9,8 @@ import pytest
 from barnabas_common.events import EventKind
 from barnabas_controller.store import znodes
 
-from tests.simulation.test_restored_zookeeper import Scene, controller, data, in_a_cluster
 from tests.support.whole_cluster import TP
+from tests.support.zookeeper_scene import Scene, controller, data, in_a_cluster
 
 PATH = znodes.state_path(TP)
 

@@ -10,12 +10,20 @@ from dataclasses import replace
 
 import pytest
 from barnabas import Admin, ConfigResource
+from barnabas.explain import About
+from barnabas_common.events import EventKind
 from barnabas_controller.store import znodes
 from barnabas_simulator.campaign import state
 from barnabas_simulator.zookeeper.server import ZooKeeperCopy
 
-from tests.simulation.test_restored_zookeeper import Scene, controller, data, in_a_cluster
 from tests.support.whole_cluster import TP
+from tests.support.zookeeper_scene import (
+    Scene,
+    controller,
+    data,
+    in_a_cluster,
+    restore,
+)
 
 # Longer than two intervals of the stamps: each broker is ahead of the copy then.
 AHEAD_SECONDS = 20.0
@@ -34,16 +42,6 @@ async def copied(scene: Scene, absent: int | None = None) -> ZooKeeperCopy:
     return copy
 
 
-async def restore(scene: Scene, copy: ZooKeeperCopy) -> None:
-    """Restore the copy; no broker runs then."""
-    cluster = scene.cluster
-    cluster.zookeeper.stop()
-    cluster.zookeeper.restore(copy)
-    cluster.zookeeper.start()
-    for broker_id in list(cluster.running_brokers):
-        cluster.kill(broker_id)
-
-
 @pytest.mark.parametrize("how", ["restarts", "loses its session"])
 @pytest.mark.parametrize("absent", [1, 2, 3])
 def test_a_broker_stays_ahead_until_the_states_are_confirmed(absent: int, how: str) -> None:
@@ -51,7 +49,7 @@ def test_a_broker_stays_ahead_until_the_states_are_confirmed(absent: int, how: s
 
     async def test(scene: Scene) -> None:
         cluster = scene.cluster
-        await restore(scene, await copied(scene, absent))
+        restore(scene, await copied(scene, absent))
         cluster.start_broker(absent)
         await asyncio.sleep(5)
         if how == "restarts":
@@ -74,7 +72,7 @@ def test_a_replica_whose_log_is_lost_has_told_nothing() -> None:
 
     async def test(scene: Scene) -> None:
         cluster = scene.cluster
-        await restore(scene, await copied(scene, absent=3))
+        restore(scene, await copied(scene, absent=3))
         cluster.disks[1].remove_tree(f"/data/{TP}")
         cluster.disks[1].sync_directory("/data")
         for broker_id in (1, 3):
@@ -92,7 +90,7 @@ def test_a_state_that_was_malformed_is_confirmed_when_it_is_mended(absent: int) 
     async def test(scene: Scene) -> None:
         cluster = scene.cluster
         old = data(cluster, STATE)
-        await restore(scene, await copied(scene, absent))
+        restore(scene, await copied(scene, absent))
         cluster.zookeeper.put(STATE, b"nonsense")
         for broker_id in cluster.broker_ids:
             cluster.start_broker(broker_id)
@@ -110,7 +108,7 @@ def test_the_answer_of_a_replica_that_is_gone_does_not_count() -> None:
     async def test(scene: Scene) -> None:
         cluster, leader = scene.cluster, scene.leader()
         first, second = (b for b in cluster.broker_ids if b != leader)
-        await restore(scene, await copied(scene))
+        restore(scene, await copied(scene))
         cluster.start_broker(first)
         await asyncio.sleep(8)
         cluster.start_broker(leader)
@@ -130,7 +128,7 @@ def test_the_answer_of_a_replica_that_is_gone_does_not_count() -> None:
 def test_a_registered_replica_that_cannot_be_asked_is_awaited_for_a_limited_time() -> None:
     async def test(scene: Scene) -> None:
         cluster = scene.cluster
-        await restore(scene, await copied(scene))
+        restore(scene, await copied(scene))
         cluster.start_broker(1)
         await asyncio.sleep(8)
         assert controller(cluster) == 1
@@ -154,10 +152,7 @@ def test_a_topic_with_unclean_elections_does_not_wait_for_who_stays_away() -> No
         async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
             await admin.incremental_alter_configs(ConfigResource.topic(TP.topic), settings)
         absent = next(b for b in cluster.broker_ids if b != scene.leader())
-        await restore(scene, await copied(scene))
-        for broker_id in cluster.broker_ids:
-            if broker_id != absent:
-                cluster.start_broker(broker_id)
+        await restored_without(scene, absent)
         await asyncio.sleep(60)
         await scene.produce()
         cluster.start_broker(absent)
@@ -184,5 +179,56 @@ def test_a_reassignment_goes_on_when_the_replicas_have_answered() -> None:
         await asyncio.sleep(60)
         assert json.loads(data(cluster, TOPIC))["removing_replicas"] == {}
         assert third not in state.partition_states(cluster)[TP].replicas
+
+    in_a_cluster(test)
+
+
+async def restored_without(scene: Scene, absent: int) -> None:
+    """All brokers but one are started with an older copy; the newest records are on them."""
+    restore(scene, await copied(scene))
+    for broker_id in scene.cluster.broker_ids:
+        if broker_id != absent:
+            scene.cluster.start_broker(broker_id)
+
+
+@pytest.mark.parametrize("absent", [1, 2, 3])
+def test_a_replica_that_stays_away_is_awaited_for_a_limited_time(absent: int) -> None:
+    """The others are as many as each acknowledged record was written to."""
+
+    async def test(scene: Scene) -> None:
+        await restored_without(scene, absent)
+        await asyncio.sleep(30)
+        await scene.produce()
+        scene.cluster.start_broker(absent)
+        await scene.cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+def test_an_unclean_election_does_not_wait_for_a_replica_that_may_have_more() -> None:
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.incremental_alter_configs(
+                ConfigResource.topic(TP.topic), {"min.insync.replicas": "1"}
+            )
+        absent = next(b for b in cluster.broker_ids if b != scene.leader())
+        await restored_without(scene, absent)
+        await asyncio.sleep(30)
+        for broker in cluster.brokers().values():
+            partition = broker.replica_manager.partitions.get(TP)
+            assert partition is None or partition.leadership is None, "the third may have more"
+        refused = scene.events(EventKind.ELECTION_REFUSED)[-1].cause
+        assert f"the replicas on [{absent}]" in refused, refused
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            explained = (await admin.explain(*TP)).of(About.LEADER)[0]
+            assert "no broker leads: its state may come from an older copy" in explained
+            results = await admin.elect_leaders("unclean", [TP])
+        assert results == {TP: None}
+        await scene.produce()
+        cluster.start_broker(absent)
+        await cluster.serving()
+        await scene.check()
 
     in_a_cluster(test)

@@ -73,25 +73,30 @@ class UnconfirmedStates:
         Call it before the states are sent: the replicas are then asked instead.
         """
         context = self._context
+        # Without eligible leader replicas states have no proofs, so none would be confirmed.
+        may_be_restored = self._term.config.eligible_leader_replicas_enable and any(
+            broker.ahead_since is not None for broker in context.brokers.values()
+        )
         found = [
             partition
             for partition, state in context.leadership.items()
             if partition not in context.unconfirmed
             and not context.is_being_deleted(partition.topic)
-            and self._may_be_older(partition, state)
+            and (
+                self._was_told_of_newer(partition, state)
+                or (
+                    may_be_restored
+                    and is_unconfirmed(state, context.replicas(partition), context.brokers)
+                )
+            )
         ]
         self._hold_back(found)
         return found
 
-    def _may_be_older(self, partition: TopicPartition, state: LeaderAndIsr) -> bool:
-        """By what this broker was told before it became controller, or by what replicas say."""
-        context = self._context
-        topic_id = context.topic_ids.get(partition.topic, "")
-        if self._leader_epoch_of(partition, topic_id) > state.leader_epoch:
-            return True
-        # Without eligible leader replicas states have no proofs, so none would be confirmed.
-        has_proofs = self._term.config.eligible_leader_replicas_enable
-        return has_proofs and is_unconfirmed(state, context.replicas(partition), context.brokers)
+    def _was_told_of_newer(self, partition: TopicPartition, state: LeaderAndIsr) -> bool:
+        """Whether this broker was told of a newer state before it became controller."""
+        topic_id = self._context.topic_ids.get(partition.topic, "")
+        return self._leader_epoch_of(partition, topic_id) > state.leader_epoch
 
     def ask_all(self, partitions: list[TopicPartition]) -> None:
         """Hold back their elections, and ask all their replicas."""
@@ -174,8 +179,8 @@ class UnconfirmedStates:
 
     async def _answered(self) -> list[TopicPartition]:
         """The partitions of which enough replicas have answered."""
-        unconfirmed = self._context.unconfirmed
-        missing = {p: self._missing(p) for p in unconfirmed}
+        missing = {p: self._missing(p) for p in self._context.unconfirmed}
+        complete = [partition for partition, replicas in missing.items() if not replicas]
         given_up = [
             partition
             for partition, replicas in missing.items()
@@ -183,18 +188,13 @@ class UnconfirmedStates:
         ]
         minima = await minimum_isrs(self._term, given_up)
         unclean = await unclean_allowed(self._term, [p.topic for p in given_up])
-        return [
+        enough = [
             partition
-            for partition, replicas in missing.items()
-            if (partition in unconfirmed and not replicas)
-            or (
-                partition in given_up
-                and (
-                    unclean.get(partition.topic, False)
-                    or len(replicas) < minima.get(partition, NO_MINIMUM).size
-                )
-            )
+            for partition in given_up
+            if unclean.get(partition.topic, False)
+            or len(missing[partition]) < minima.get(partition, NO_MINIMUM).size
         ]
+        return [*complete, *enough]
 
     def _missing(self, partition: TopicPartition) -> list[int]:
         """The replicas that have not answered, or have failed since."""
