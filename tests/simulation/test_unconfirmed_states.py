@@ -197,7 +197,7 @@ def test_a_replica_that_stays_away_is_awaited_for_a_limited_time(absent: int) ->
 
     async def test(scene: Scene) -> None:
         await restored_without(scene, absent)
-        await asyncio.sleep(30)
+        await asyncio.sleep(60)  # longer than `eligible.leader.replicas.wait.ms`
         await scene.produce()
         scene.cluster.start_broker(absent)
         await scene.cluster.serving()
@@ -215,7 +215,7 @@ def test_an_unclean_election_does_not_wait_for_a_replica_that_may_have_more() ->
             )
         absent = next(b for b in cluster.broker_ids if b != scene.leader())
         await restored_without(scene, absent)
-        await asyncio.sleep(30)
+        await asyncio.sleep(60)  # longer than `eligible.leader.replicas.wait.ms`
         for broker in cluster.brokers().values():
             partition = broker.replica_manager.partitions.get(TP)
             assert partition is None or partition.leadership is None, "the third may have more"
