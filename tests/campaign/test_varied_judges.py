@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from barnabas_common.topic_partition import TopicPartition
-from barnabas_simulator.campaign.clients.varied.low_acks import Sent
+from barnabas_simulator.campaign.clients.varied.low_acks import Acked, Sent
 from barnabas_simulator.campaign.clients.varied.seekers import Asked, Journal, Step
 from barnabas_simulator.campaign.judge.low_acks import Judged, judge_low_acks
 from barnabas_simulator.campaign.judge.recreated import wrong_incarnations
@@ -26,29 +26,34 @@ A, B, C = b"p/0", b"p/1", b"p/2"
 def low_acks(
     acks: str,
     records: Sequence[bytes],
-    acked: dict[bytes, tuple[int, int]] | None = None,
+    acked: dict[bytes, tuple[int, int, int]] | None = None,
     refused: Sequence[bytes] = (),
     size: int = 10,
 ) -> Judged:
     """A producer sent A, B and C; the log has epoch 0 from 0 on, and epoch 2 from 2 on."""
-    sent = Sent(acks, [A, B, C], acked or {}, set(refused), dict.fromkeys((A, B, C), size))
+    known = {label: Acked(*told) for label, told in (acked or {}).items()}
+    sent = Sent(acks, [A, B, C], known, set(refused), dict.fromkeys((A, B, C), size))
     found = {TP: list(enumerate(records))}
     return judge_low_acks({"p": {TP: sent}}, found, {TP: [(0, 0), (2, 2)]})
 
 
 def test_with_acks_1_only_what_a_later_leader_began_below_is_lost() -> None:
-    judged = low_acks("1", [A, B], {A: (0, 0), B: (1, 0), C: (2, 0)})
+    judged = low_acks("1", [A, B], {A: (0, 0, 0), B: (1, 0, 0), C: (2, 0, 0)})
     assert (judged.wrong, judged.lost["1"]) == ([], 1)
-    below = low_acks("1", [B], {A: (0, 0)})  # epoch 2 began at 2: 0 was copied
-    assert "b'p/0' at 0" in below.wrong[0]
-    since = low_acks("1", [A, B], {C: (2, 2)})  # no leader has followed since
+    below = low_acks("1", [B], {A: (0, 0, 0)})  # epoch 2 began at 2: 0 was copied
+    assert "b'p/0' is lost" in below.wrong[0]
+    since = low_acks("1", [A, B], {C: (2, 2, 2)})  # no leader has followed since
     assert "is lost" in since.wrong[0]
-    passed_over = low_acks("1", [A, B], {C: (1, 1)})  # the leader of epoch 2 never had epoch 1
+    passed_over = low_acks("1", [A, B], {C: (1, 1, 1)})  # the leader of epoch 2 never had epoch 1
     assert (passed_over.wrong, passed_over.lost["1"]) == ([], 1)
+    # Of epoch 0 or 1: epoch 0 gave its offset to B, so it was 1.
+    of_two = low_acks("1", [B], {A: (0, 0, 1)})
+    assert (of_two.wrong, of_two.lost["1"]) == ([], 1)
+    assert "is lost" in low_acks("1", [], {A: (0, 0, 1)}).wrong[0]
 
 
 def test_with_acks_all_nothing_is_lost_and_with_acks_0_anything() -> None:
-    assert "is lost" in low_acks("all", [A, B], {C: (2, 0)}).wrong[0]
+    assert "is lost" in low_acks("all", [A, B], {C: (2, 0, 0)}).wrong[0]
     judged = low_acks("0", [B])
     assert (judged.wrong, judged.lost["0"]) == ([], 2)
 
@@ -67,9 +72,9 @@ def test_what_was_refused_or_never_sent_is_not_there_and_what_is_small_is_not_re
 
 
 def test_what_was_acknowledged_lies_in_the_order_of_sending() -> None:
-    assert "order" in low_acks("1", [B, A], {A: (1, 0), B: (0, 0)}).wrong[0]
+    assert "order" in low_acks("1", [B, A], {A: (1, 0, 0), B: (0, 0, 0)}).wrong[0]
     # A copy that came late, of what another leader had acknowledged and lost, is in no order.
-    assert low_acks("1", [A, B, A], {A: (0, 0), B: (1, 0)}).wrong == []
+    assert low_acks("1", [A, B, A], {A: (0, 0, 0), B: (1, 0, 0)}).wrong == []
 
 
 def test_a_filled_value_is_its_label_and_one_that_was_changed_is_not() -> None:

@@ -33,6 +33,7 @@ from barnabas_simulator.campaign.state import partition_states
 from barnabas_simulator.campaign.story import Story
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.invariants import Invariants, InvariantViolation
+from barnabas_simulator.invariants.excuses import LOST
 from barnabas_simulator.invariants.truth import FaultBudget
 from barnabas_simulator.loop import run
 from barnabas_simulator.network import NetworkConditions
@@ -195,7 +196,7 @@ class _Schedule:
         )
         assert_varied(workload.varied, workload.times, committed, self.outcome.counts)
         promise = Promise(
-            clean_elections=not lost,
+            clean_elections=not invariants.excused[LOST],  # also what a later leader has again
             compacted=options.is_compacted,
             idempotent=options.idempotent,
         )

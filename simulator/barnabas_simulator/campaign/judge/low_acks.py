@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_simulator.campaign.clients.varied.low_acks import MAX_MESSAGE_BYTES, Sent
+from barnabas_simulator.campaign.clients.varied.low_acks import MAX_MESSAGE_BYTES, Acked, Sent
 
 Records = Sequence[tuple[int, bytes]]
 Epochs = Sequence[tuple[int, int]]
@@ -58,28 +58,30 @@ def _judge(what: str, own: Sent, records: Records, epochs: Epochs, judged: Judge
     if own.acks == "0":
         judged.lost["0"] += sum(not counts[label] for label in own.sent)
     else:
-        kept = [(label, told) for label, told in own.acked.items() if at.get(told[0]) == label]
-        gone = {label: told for label, told in own.acked.items() if at.get(told[0]) != label}
-        for label, (offset, epoch) in gone.items():
-            if offset < 0 and counts[label]:  # a retry of which the leader did not know the first
+        kept = [(label, told) for label, told in own.acked.items() if at.get(told.offset) == label]
+        gone = {label: told for label, told in own.acked.items() if at.get(told.offset) != label}
+        for label, told in gone.items():
+            if told.offset < 0 and counts[label]:  # a retry, and the first was not known any more
                 continue
-            if own.acks == "1" and _may_be_lost(offset, epoch, epochs):
+            is_replaced = told.offset in at and not counts[label]
+            if own.acks == "1" and _may_be_lost(told, epochs, is_replaced):
                 judged.lost["1"] += 1
             else:
-                wrong.append(f"{label!r} at {offset}, in epoch {epoch} or later, is lost: {epochs}")
+                wrong.append(f"{label!r} is lost: {told}, {epochs}")
         places = {label: place for place, label in enumerate(own.sent)}
         in_order = sorted(kept, key=lambda one: places[one[0]])
-        offsets = [told[0] for _, told in in_order]
+        offsets = [told.offset for _, told in in_order]
         if offsets != sorted(offsets):
             wrong.append("what was acknowledged is not in the order of sending")
     judged.wrong += [f"{what}: {finding}" for finding in wrong]
 
 
-def _may_be_lost(offset: int, epoch: int, epochs: Epochs) -> bool:
+def _may_be_lost(told: Acked, epochs: Epochs, is_replaced: bool) -> bool:
     """Whether a later leader began at the record's offset, or below.
 
     Or it began above, and has an earlier leader's records there: it never followed the leader that
-    acknowledged this one.
+    acknowledged this one. If the log has the lowest epoch there, and another record in this one's
+    place (`is_replaced`), a leader of a later epoch acknowledged it.
     """
-    began = [one for one, start in epochs if start <= offset]
-    return any(later > epoch for later in began) or max(began, default=epoch) < epoch
+    there = max((one for one, start in epochs if start <= told.offset), default=told.lowest)
+    return there != told.lowest or (is_replaced and told.lowest < told.highest)

@@ -3,6 +3,7 @@ topic: in bursts, with records of all sizes."""
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from barnabas import Admin, Producer
 from barnabas.producer.handle import DeliveryHandle
@@ -27,14 +28,22 @@ BURST_CHANCE = 0.03
 JUDGE = "telemetry-judge"
 
 
+class Acked(NamedTuple):
+    """The leader epoch in which the record was appended is one from `lowest` to `highest`."""
+
+    offset: int
+    lowest: int
+    highest: int
+
+
 @dataclass
 class Sent:
-    """What a producer sent to a partition, and what it was told. `acked`: by label the offset, and
-    the lowest leader epoch in which it can have been appended. `sizes`: of the values."""
+    """What a producer sent to a partition, and what it was told. `acked`: by label. `sizes`: of
+    the values."""
 
     acks: str
     sent: list[bytes] = field(default_factory=list)
-    acked: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    acked: dict[bytes, Acked] = field(default_factory=dict)
     refused: set[bytes] = field(default_factory=set)
     sizes: dict[bytes, int] = field(default_factory=dict)
 
@@ -162,19 +171,25 @@ class LowAcks:
     ) -> asyncio.Task[None] | None:
         sent.sent.append(label)
         sent.sizes[label] = len(value)
-        lowest = self._lowest_epoch(partition)
+        lowest = min(self._known_epochs(partition))
         try:
             handle = await producer.send(TELEMETRY, value, partition=partition.partition)
         except BarnabasError as error:  # nothing was sent
             sent.refused.add(label)
             self._run.told(name, error)
             return None
-        told = self._told(name, handle, sent, label, lowest)
+        told = self._told(name, handle, partition, label, lowest)
         return asyncio.get_running_loop().create_task(told)
 
     async def _told(
-        self, name: str, handle: DeliveryHandle, sent: Sent, label: bytes, lowest: int
+        self,
+        name: str,
+        handle: DeliveryHandle,
+        partition: TopicPartition,
+        label: bytes,
+        lowest: int,
     ) -> None:
+        sent = self.by_sender[name][partition]
         try:
             metadata = await handle
         except (MessageTooLargeError, RecordListTooLargeError):
@@ -183,12 +198,13 @@ class LowAcks:
         except BarnabasError as error:
             self._run.told(name, error)
         else:
-            sent.acked[label] = metadata.offset, lowest
+            highest = max(self._known_epochs(partition))
+            sent.acked[label] = Acked(metadata.offset, lowest, highest)
 
-    def _lowest_epoch(self, partition: TopicPartition) -> int:
-        """A record that is sent now is appended in this leader epoch or a later one."""
+    def _known_epochs(self, partition: TopicPartition) -> list[int]:
+        """The leader epochs that ZooKeeper and the brokers know now."""
         known = [one.leader_epoch for one in self._run.cluster.hosted(partition)]
-        return min([self._run.invariants.state_of(partition).leader_epoch, *known])
+        return [self._run.invariants.state_of(partition).leader_epoch, *known]
 
 
 def _is_over(task: asyncio.Task[None]) -> bool:
