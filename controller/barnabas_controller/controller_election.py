@@ -95,13 +95,15 @@ async def elect(
 ) -> ControllerEpoch:
     """Become controller; raises ControllerMoved if another broker was faster.
 
-    The new epoch exceeds both the one in `/controller_epoch` and `highest_epoch`, the highest that
-    this broker has accepted. Without the second bound all brokers would refuse the controller's
-    requests after an operator had lowered the number in the znode. Raises MalformedZnode if
-    `/controller_epoch` is not a number.
+    The new epoch exceeds the one in `/controller_epoch`, the version of that znode, and
+    `highest_epoch`, the highest that this broker has accepted. The number may have been lowered by
+    hand. Then all brokers that know a higher one would refuse the controller's requests, and states
+    that were written under one would be invalid. Each election writes the znode once, so there have
+    not been more than its version says. Raises MalformedZnode if `/controller_epoch` is not a
+    number.
     """
-    epoch, version = await _read_epoch(store)
-    epoch = max(epoch, highest_epoch)
+    number, version = await _read_epoch(store)
+    epoch = max(number, version, highest_epoch)
     operations: list[Operation] = [
         Create(znodes.CONTROLLER, znodes.encode_controller(broker_id, now_ms), ephemeral=True),
         SetData(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(epoch + 1), version),

@@ -119,9 +119,16 @@ FAILOVER = Section(
         opposite(
             "The epoch is also higher than any",
             _ELECTION,
-            "    epoch = max(epoch, highest_epoch)\n",
-            "",
+            "    epoch = max(number, version, highest_epoch)\n",
+            "    epoch = max(number, version)\n",
             "simulation/test_bad_znodes.py::test_an_epoch_that_was_set_back_does_not_stop_the_next_controller",
+        ),
+        opposite(
+            "The epoch is also higher than the version",
+            _ELECTION,
+            "    epoch = max(number, version, highest_epoch)\n",
+            "    epoch = max(number, highest_epoch)\n",
+            "simulation/test_states_written_back.py::test_a_controller_epoch_written_back_is_passed_by_the_next_election",
         ),
         opposite(
             "A controller that a broker refuses",

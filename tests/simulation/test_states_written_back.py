@@ -9,6 +9,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from barnabas import Admin
 from barnabas_common.events import EventKind
 from barnabas_controller.store import znodes
 from barnabas_controller.store.fenced_store import FencedStore
@@ -22,6 +23,7 @@ from tests.support.zookeeper_scene import (
     controller,
     data,
     in_a_cluster,
+    made_again,
     restart_controller,
     stop,
 )
@@ -106,7 +108,7 @@ def test_an_election_while_the_refusals_settle_names_no_second_leader_for_an_epo
 
 
 @pytest.mark.parametrize("deletes", [True, False], ids=["", "its deletion of /controller fails"])
-def test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accepted(
+def test_a_controller_epoch_made_again_is_raised_above_what_brokers_have_accepted(
     deletes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delete_controller = FencedStore.delete_controller
@@ -133,7 +135,7 @@ def test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accep
         for broker_id in others:
             cluster.kill(broker_id)
         await asyncio.sleep(10)
-        cluster.zookeeper.put(znodes.CONTROLLER_EPOCH, b"1")
+        made_again(cluster, znodes.CONTROLLER_EPOCH, b"1")
         for partition, known in state.partition_states(cluster).items():
             older = replace(known.state, controller_epoch=1)
             cluster.zookeeper.put(znodes.state_path(partition), znodes.encode_state(older))
@@ -150,7 +152,35 @@ def test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accep
     assert deletes or failed
 
 
-def test_a_controller_epoch_written_back_that_no_broker_remembers_is_raised_above_the_states() -> (
+def test_a_controller_epoch_written_back_is_passed_by_the_next_election() -> None:
+    """No broker remembers it, and only one partition has changed since: its state must not be
+    invalid for the controllers that follow."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("others", 3, 3)
+        await scene.whole()
+        for _ in range(3):
+            await restart_controller(scene)
+            await scene.whole()
+        for broker_id in cluster.broker_ids:
+            cluster.kill(broker_id)
+        for partition, known in state.partition_states(cluster).items():
+            if partition != TP:
+                older = replace(known.state, controller_epoch=1)
+                cluster.zookeeper.put(znodes.state_path(partition), znodes.encode_state(older))
+        cluster.zookeeper.put(znodes.CONTROLLER_EPOCH, b"1")
+        for broker_id in cluster.broker_ids:
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        await scene.check()
+        assert not scene.events(EventKind.EPOCH_RAISED)
+
+    in_a_cluster(test)
+
+
+def test_a_controller_epoch_made_again_that_no_broker_remembers_is_raised_above_the_states() -> (
     None
 ):
     """All brokers have restarted since; the states say under which epochs they were written."""
@@ -162,7 +192,7 @@ def test_a_controller_epoch_written_back_that_no_broker_remembers_is_raised_abov
             await scene.whole()
         for broker_id in cluster.broker_ids:
             cluster.kill(broker_id)
-        cluster.zookeeper.put(znodes.CONTROLLER_EPOCH, b"1")
+        made_again(cluster, znodes.CONTROLLER_EPOCH, b"1")
         for broker_id in cluster.broker_ids:
             cluster.start_broker(broker_id)
         await cluster.serving()

@@ -117,6 +117,12 @@ def data(cluster: SimulatedCluster, path: str) -> bytes:
     return node.data
 
 
+def made_again(cluster: SimulatedCluster, path: str, data: bytes) -> None:
+    """Delete the znode and create it: its version says nothing of what was there before."""
+    cluster.zookeeper.delete(path)
+    cluster.zookeeper.put(path, data)
+
+
 def controller(cluster: SimulatedCluster) -> int:
     found = state.controller(cluster)
     assert found is not None
