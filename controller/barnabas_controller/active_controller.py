@@ -24,9 +24,9 @@ from barnabas_controller.partitions.partition_state_machine import PartitionStat
 from barnabas_controller.partitions.preferred_rebalance import PreferredRebalance
 from barnabas_controller.partitions.replica_state_machine import ReplicaStateMachine
 from barnabas_controller.partitions.unconfirmed_states import (
-    LeaderEpochOf,
+    NewestState,
     UnconfirmedStates,
-    no_leader_epoch,
+    no_state,
 )
 from barnabas_controller.reassignment.reassignment_requests import ReassignmentRequests
 from barnabas_controller.reassignment.reassignments import Reassignments
@@ -55,7 +55,7 @@ class ActiveController:
         store: FencedStore,
         events: EventLog,
         enqueue: Callable[["ActiveController", str, Callable[[], Awaitable[None]]], None],
-        leader_epoch_of: LeaderEpochOf = no_leader_epoch,
+        newest_state: NewestState = no_state,
     ) -> None:
         channels = ControllerChannelManager(
             runtime,
@@ -84,7 +84,7 @@ class ActiveController:
             term,
             self.partitions,
             self.epoch_refusals,
-            leader_epoch_of,
+            newest_state,
             self._on_confirmed,
         )
         self.deletion = TopicDeletionManager(term, self.partitions, self.replicas)

@@ -44,7 +44,7 @@ from barnabas_controller.controller_election import (
 from barnabas_controller.controller_watch import ControllerWatch
 from barnabas_controller.errors import ControllerEpochBehind, ControllerMoved, MalformedZnode
 from barnabas_controller.failover import fail_over
-from barnabas_controller.partitions.unconfirmed_states import LeaderEpochOf, no_leader_epoch
+from barnabas_controller.partitions.unconfirmed_states import NewestState, no_state
 from barnabas_controller.store.fenced_store import FencedStore
 from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.session import Session, SessionExpired, State, WatchEvent
@@ -94,8 +94,8 @@ class ControllerSetup:
 
     `suspects` returns the brokers that the last known controller suspected, as broker epochs by
     broker id. `highest_epoch` returns the highest controller epoch whose requests this broker has
-    accepted; `leader_epoch_of` the leader epoch of a partition that it was told of last, of the
-    topic with this id; -1 without any.
+    accepted; `newest_state` the newest state of a partition that it was told of, of the topic with
+    this id.
     """
 
     runtime: Runtime
@@ -105,7 +105,7 @@ class ControllerSetup:
     events: EventLog = field(default_factory=EventLog)
     suspects: Callable[[], Mapping[int, int]] = dict
     highest_epoch: Callable[[], int] = lambda: 0
-    leader_epoch_of: LeaderEpochOf = no_leader_epoch
+    newest_state: NewestState = no_state
 
 
 @dataclass(frozen=True)
@@ -347,7 +347,7 @@ class Controller:
             FencedStore(self._store, epoch),
             setup.events,
             self._enqueue_for,
-            setup.leader_epoch_of,
+            setup.newest_state,
         )
         why = "there was no /controller"
         if previous >= 0:

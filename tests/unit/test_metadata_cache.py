@@ -11,6 +11,7 @@ from barnabas_common.messages.control import (
     UpdateMetadataRequest,
 )
 from barnabas_common.runtime import Address
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator import loop as virtual
 
 
@@ -109,6 +110,26 @@ def test_a_late_deletion_removes_nothing_of_the_topic_that_has_the_name_now() ->
     assert cache.deleted_by(late) == []
     cache.update(late)
     assert cache.contains("a")
+
+
+def test_a_state_newer_than_the_one_that_is_sent_is_kept_until_it_is_passed() -> None:
+    """ZooKeeper has been set back; the next controller may be on this broker."""
+    cache, key = MetadataCache(), TopicPartition("a", 0)
+    assert cache.newest_state(key, "id-of-a") is None
+    newest = state("a", 0, leader=3, epoch=7)
+    cache.update(update(newest))
+    for epoch in (2, 4):
+        cache.update(update(state("a", 0, epoch=epoch)))
+        assert cache.partitions("a")[0].leader_epoch == epoch
+        assert cache.newest_state(key, "id-of-a") == newest
+        assert cache.newest_state(key, "another") is None
+    cache.update(update(state("a", 0, epoch=8)))
+    assert cache.newest_state(key, "id-of-a") == state("a", 0, epoch=8)
+    cache.update(update(state("a", 0, epoch=1)))
+    cache.update(update(replace(state("a", 0), topic_id="another")))
+    assert cache.newest_state(key, "another") == cache.partition(*key)
+    cache.update(update(replace(state("a", 0, leader=-2), topic_id="another")))
+    assert cache.newest_state(key, "another") is None
 
 
 def test_waiting_ends_with_the_update_that_makes_it_true() -> None:

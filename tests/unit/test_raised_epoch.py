@@ -159,3 +159,18 @@ def test_an_unconfirmed_state_of_which_no_replica_has_records_stays_as_it_is() -
     without_its_leader = elect_above(STATE, {}, ALL, (2, 3), "because", confirmed=False)
     assert isinstance(without_its_leader, Elected)
     assert (without_its_leader.state.leader, without_its_leader.state.isr) == (-1, (1, 2, 3))
+
+
+@pytest.mark.parametrize("leader", [3, -1])
+def test_a_newer_role_that_only_the_controllers_broker_was_told_of_is_awaited(leader: int) -> None:
+    """The replicas that have answered were never told of epoch 7, in which 3 was the ISR."""
+    reports = {1: held(6, leader=1, isr=(1, 2), end=9), 2: held(6, leader=1, end=9)}
+    told = held(7, leader=leader, isr=(3,))
+    decision = elect_above(STATE, reports, ALL, (1, 2), "because", confirmed=False, told=told)
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (-1, (3,))
+    assert decision.state.leader_epoch == 8
+    reports[3] = held(7, end=8, log=7)  # it has restarted
+    decision = elect_above(STATE, reports, ALL, ALL, "because", confirmed=False, told=told)
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (3, (3,))

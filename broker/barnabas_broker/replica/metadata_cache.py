@@ -36,6 +36,7 @@ class MetadataCache:
         self._leaving: frozenset[int] = frozenset()
         self._topics: dict[str, dict[int, UpdateMetadataPartition]] = {}
         self._topic_ids: dict[str, str] = {}
+        self._newer: dict[TopicPartition, UpdateMetadataPartition] = {}
         self._updated: asyncio.Future[None] | None = None
 
     def update(self, request: UpdateMetadataRequest) -> None:
@@ -53,6 +54,7 @@ class MetadataCache:
             if state.leader != LEADER_DURING_DELETE:
                 if self._topic_ids.get(state.topic) != state.topic_id:
                     self._forget(state.topic)
+                self._keep_newer(state)
                 self._topics.setdefault(state.topic, {})[state.partition] = state
                 self._topic_ids[state.topic] = state.topic_id
         if self._updated is not None and not self._updated.done():
@@ -79,14 +81,25 @@ class MetadataCache:
         gone = sorted(self._topics.keys() - named)
         return [TopicPartition(topic, p) for topic in gone for p in sorted(self._topics[topic])]
 
+    def _keep_newer(self, state: UpdateMetadataPartition) -> None:
+        """Keep the present state if it is newer than the next one: ZooKeeper was set back."""
+        key = TopicPartition(state.topic, state.partition)
+        newest = self.newest_state(key, state.topic_id)
+        if newest is not None and newest.leader_epoch > state.leader_epoch:
+            self._newer[key] = newest
+        else:
+            self._newer.pop(key, None)
+
     def _remove(self, key: TopicPartition) -> None:
+        self._newer.pop(key, None)
         partitions = self._topics.get(key.topic, {})
         partitions.pop(key.partition, None)
         if not partitions:
             self._forget(key.topic)
 
     def _forget(self, topic: str) -> None:
-        self._topics.pop(topic, None)
+        for partition in self._topics.pop(topic, {}):
+            self._newer.pop(TopicPartition(topic, partition), None)
         self._topic_ids.pop(topic, None)
 
     # ---- brokers
@@ -142,11 +155,13 @@ class MetadataCache:
         """The state of a partition; None if it is unknown."""
         return self._topics.get(topic, {}).get(partition)
 
-    def leader_epoch(self, partition: TopicPartition, topic_id: str) -> int:
-        """The leader epoch that was sent last, of the topic with this id; -1 without any."""
-        found = self.partition(*partition)
-        is_other = found is not None and found.topic_id != topic_id
-        return -1 if found is None or is_other else found.leader_epoch
+    def newest_state(self, key: TopicPartition, topic_id: str) -> UpdateMetadataPartition | None:
+        """The state with the highest leader epoch that was ever sent, of the topic with this id.
+
+        It is not the present one if ZooKeeper has been set back since.
+        """
+        found = self._newer.get(key) or self.partition(*key)
+        return found if found is not None and found.topic_id == topic_id else None
 
     # ---- waiting
 

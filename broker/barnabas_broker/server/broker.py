@@ -310,7 +310,7 @@ class Broker:
             on_session=lambda store: self.config_changes.follow(store),
             suspects=lambda: self.metadata_cache.suspects,
             highest_epoch=lambda: self.replica_manager.highest_controller_epoch,
-            leader_epoch_of=self.metadata_cache.leader_epoch,
+            newest_state=self.metadata_cache.newest_state,
         )
 
     def _controller_config(self) -> ControllerConfig:

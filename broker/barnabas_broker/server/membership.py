@@ -21,7 +21,7 @@ from barnabas_controller.brokers.registration import (
 from barnabas_controller.config import ControllerConfig
 from barnabas_controller.controller import Controller, ControllerSetup
 from barnabas_controller.errors import DuplicateBrokerId
-from barnabas_controller.partitions.unconfirmed_states import LeaderEpochOf, no_leader_epoch
+from barnabas_controller.partitions.unconfirmed_states import NewestState, no_state
 from barnabas_controller.store import znodes
 from barnabas_controller.store.store import Store
 from barnabas_controller.store.znodes import (
@@ -49,8 +49,8 @@ class MembershipConfig:
 
     `on_session` is awaited with every new session, before the broker registers in it. `suspects`
     returns the broker epochs of the brokers that the controller suspects, by id. `highest_epoch`
-    returns the highest controller epoch whose requests this broker has accepted, `leader_epoch_of`
-    the leader epoch of a partition that it was told of last.
+    returns the highest controller epoch whose requests this broker has accepted, `newest_state`
+    the newest state of a partition that it was told of.
     """
 
     session_timeout_ms: int
@@ -60,7 +60,7 @@ class MembershipConfig:
     on_session: Callable[[Store], Awaitable[None]]
     highest_epoch: Callable[[], int]
     suspects: Callable[[], Mapping[int, int]] = dict
-    leader_epoch_of: LeaderEpochOf = no_leader_epoch
+    newest_state: NewestState = no_state
 
 
 class Membership:
@@ -263,7 +263,7 @@ class Membership:
                 self._events,
                 self._config.suspects,
                 self._config.highest_epoch,
-                self._config.leader_epoch_of,
+                self._config.newest_state,
             )
         )
         await self.controller.start()

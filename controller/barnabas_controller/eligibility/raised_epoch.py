@@ -6,7 +6,7 @@ a leader epoch that is over, and every replica refuses its role. The refusals sa
 holds. That is newer than the state, so the refusals decide, and not the ISR in the state.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from barnabas_common.messages.control import HeldRole
@@ -16,12 +16,12 @@ from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 from barnabas_controller.store.znodes import Broker
 
 
-def is_outdated(state: LeaderAndIsr, held: Mapping[int, HeldRole]) -> bool:
-    """Whether a replica holds a newer role, or one of the same epoch under another leader."""
+def is_outdated(state: LeaderAndIsr, held: Iterable[HeldRole]) -> bool:
+    """Whether a held role is newer, or of the same epoch under another leader."""
     return any(
         h.leader_epoch > state.leader_epoch
         or (h.leader_epoch == state.leader_epoch and h.leader not in (-1, state.leader))
-        for h in held.values()
+        for h in held
     )
 
 
@@ -42,14 +42,20 @@ def leader_goes_on(
     held: Mapping[int, HeldRole], assignment: Sequence[int], online: Collection[int]
 ) -> bool:
     """Whether the leader of the newest epoch is among the replicas that refused, and online."""
-    leader = _leader_of_newest(held, assignment)
+    leader = _leader_of(_newest_epoch(held.values()), held, assignment)
     return leader is not None and leader in online
 
 
-def _leader_of_newest(held: Mapping[int, HeldRole], assignment: Sequence[int]) -> int | None:
-    newest = max((h.leader_epoch for h in held.values()), default=-1)
+def _newest_epoch(held: Iterable[HeldRole]) -> int:
+    """The highest leader epoch of the roles; -1 without any."""
+    return max((h.leader_epoch for h in held), default=-1)
+
+
+def _leader_of(
+    leader_epoch: int, held: Mapping[int, HeldRole], assignment: Sequence[int]
+) -> int | None:
     for replica, h in held.items():
-        leads = h.leader == replica and h.leader_epoch == newest and h.in_sync_replicas
+        leads = h.leader == replica and h.leader_epoch == leader_epoch and h.in_sync_replicas
         if leads and replica in assignment:
             return replica
     return None
@@ -62,12 +68,14 @@ def elect_above(
     online: Collection[int],
     cause: str,
     confirmed: bool = True,
+    told: HeldRole | None = None,
     lost: Collection[int] = (),
 ) -> Decision:
     """Elect under a leader epoch above all of `held`.
 
-    `held` has, by broker id, what each replica held when it refused its role; `lost` are the
-    members of the ISR that lost records since they were in sync.
+    `held` has, by broker id, what each replica held when it refused its role; `told` is a role
+    newer than the state that the controller's broker was told of; `lost` are the members of the ISR that lost
+    records since they were in sync.
 
     If no held role is newer than the state, its leader gets the next epoch: it has restarted, and
     cannot know which leader wrote the records of the present epoch in its log. Otherwise the leader
@@ -84,15 +92,17 @@ def elect_above(
     A state that is not `confirmed` is treated as an older one, whatever its epoch. The eligible
     leader replicas of an older state are over, and so is what it says of flushes.
     """
-    newest = max((h.leader_epoch for h in held.values()), default=-1)
+    known = list(held.values()) if told is None else [*held.values(), told]
+    newest = _newest_epoch(known)
     if confirmed and newest < state.leader_epoch:
         return Unchanged("the leader epoch is newer than all that the replicas hold")
     live = tuple(replica for replica in assignment if replica in online)
-    outdated = not confirmed or is_outdated(state, held)
+    outdated = not confirmed or is_outdated(state, known)
     leader: int = state.leader
     isr: Sequence[int] = state.isr
     if outdated:
-        leader, isr = _by_what_is_held(state, held, assignment, newest)
+        of_newest = [h for h in known if h.leader_epoch == newest]
+        leader, isr = _by_what_is_held(state, held, assignment, of_newest)
         isr = [member for member in isr if member == leader or member not in lost] or isr
         leader = leader if leader in live else NO_LEADER
     elected = state.with_leader(leader, [replica for replica in isr if replica in assignment])
@@ -102,14 +112,20 @@ def elect_above(
 
 
 def _by_what_is_held(
-    state: LeaderAndIsr, held: Mapping[int, HeldRole], assignment: Sequence[int], newest: int
+    state: LeaderAndIsr,
+    held: Mapping[int, HeldRole],
+    assignment: Sequence[int],
+    of_newest: Sequence[HeldRole],
 ) -> tuple[int, Sequence[int]]:
-    """The leader and the ISR; the leader may be one that is not online."""
-    leader = _leader_of_newest(held, assignment)
+    """The leader and the ISR; the leader may be one that is not online.
+
+    `of_newest` has the known roles of the newest leader epoch.
+    """
+    leader = _leader_of(_newest_epoch(of_newest), held, assignment)
     if leader is not None:
         isr = held[leader].in_sync_replicas
         return leader, [m for m in isr if m == leader or m in state.isr]
-    for h in (h for h in held.values() if h.leader_epoch == newest):
+    for h in of_newest:
         last = [h.leader] if h.leader != NO_LEADER else h.in_sync_replicas
         missing = [replica for replica in last if replica in assignment and replica not in held]
         if missing:

@@ -5,8 +5,9 @@ election. If a replica holds a newer leader epoch, its partition gets a state wi
 """
 
 import asyncio
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
@@ -36,6 +37,7 @@ from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 # The time to wait for the refusals of the other replicas: together they show which one has the
 # newest log. No other election is held in this time (`leadership.py`).
 SETTLE_SECONDS = 0.5
+NONE_UNCONFIRMED: Mapping[TopicPartition, HeldRole | None] = MappingProxyType({})
 
 
 class EpochRefusals:
@@ -97,7 +99,7 @@ class EpochRefusals:
         outdated = [
             p
             for p in settled
-            if is_outdated(self._context.leadership[p], {broker_id: self._held[p][broker_id]})
+            if is_outdated(self._context.leadership[p], [self._held[p][broker_id]])
         ]
         await self._raise([p for p in settled if p not in outdated])
         if outdated:
@@ -118,16 +120,19 @@ class EpochRefusals:
 
     def _decides(self, partition: TopicPartition) -> bool:
         context, held = self._context, self._held[partition]
-        return not is_outdated(context.leadership[partition], held) or leader_goes_on(
+        return not is_outdated(context.leadership[partition], held.values()) or leader_goes_on(
             held, context.replicas(partition), context.online_replicas(partition)
         )
 
     async def elect_above(
-        self, partitions: list[TopicPartition], unconfirmed: Container[TopicPartition] = ()
+        self,
+        partitions: list[TopicPartition],
+        unconfirmed: Mapping[TopicPartition, HeldRole | None] = NONE_UNCONFIRMED,
     ) -> None:
         """Hold elections under epochs above those that the replicas hold.
 
-        `unconfirmed` are those of the partitions whose state is not to be relied on.
+        `unconfirmed` has those of the partitions whose state is not to be relied on, each with the
+        newer role that this broker was told of, if any.
         """
         held = {partition: self._held.pop(partition, {}) for partition in partitions}
 
@@ -140,6 +145,7 @@ class EpochRefusals:
                 context.online_replicas(partition),
                 _cause(state, held[partition], confirmed=partition not in unconfirmed),
                 confirmed=partition not in unconfirmed,
+                told=unconfirmed.get(partition),
                 lost=lost_members(state, context.brokers),
             )
 
@@ -185,7 +191,7 @@ def _cause(state: LeaderAndIsr, held: Mapping[int, HeldRole], confirmed: bool) -
     """The cause of the election: which brokers refused the state, and what that means."""
     told = ", ".join(f"broker {b} holds {h.leader_epoch}" for b, h in sorted(held.items()))
     refused = f"leader epoch {state.leader_epoch} was refused, {told}" if told else ""
-    if is_outdated(state, held):
+    if is_outdated(state, held.values()):
         why = "the state in ZooKeeper is older than the replicas"
     elif not confirmed:
         why = "the state in ZooKeeper may be older than the replicas"

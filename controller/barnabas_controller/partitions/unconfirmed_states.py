@@ -20,7 +20,12 @@ from functools import partial
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
-from barnabas_common.messages.control import LeaderAndIsrRequest, LeaderAndIsrResponse
+from barnabas_common.messages.control import (
+    HeldRole,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    UpdateMetadataPartition,
+)
 from barnabas_common.runtime import Message
 from barnabas_common.topic_partition import TopicPartition
 
@@ -28,7 +33,7 @@ from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.eligibility.current import minimum_isrs
 from barnabas_controller.eligibility.min_isr import NO_MINIMUM
-from barnabas_controller.eligibility.raised_epoch import is_unconfirmed
+from barnabas_controller.eligibility.raised_epoch import is_outdated, is_unconfirmed
 from barnabas_controller.partitions.epoch_refusals import EpochRefusals
 from barnabas_controller.partitions.partition_state_machine import (
     PartitionStateMachine,
@@ -38,12 +43,12 @@ from barnabas_controller.state.context import Asked
 from barnabas_controller.state.states import PartitionState
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 
-LeaderEpochOf = Callable[[TopicPartition, str], int]
+# The newest state that a broker was told of, of a partition of the topic with this id.
+NewestState = Callable[[TopicPartition, str], UpdateMetadataPartition | None]
 
 
-def no_leader_epoch(_partition: TopicPartition, _topic_id: str) -> int:
-    """A `LeaderEpochOf` of a broker that was told of no partition."""
-    return -1
+def no_state(_partition: TopicPartition, _topic_id: str) -> None:
+    """The `NewestState` of a broker that was told of no partition."""
 
 
 class UnconfirmedStates:
@@ -57,14 +62,14 @@ class UnconfirmedStates:
         term: ControllerTerm,
         partitions: PartitionStateMachine,
         refusals: EpochRefusals,
-        leader_epoch_of: LeaderEpochOf,
+        newest_state: NewestState,
         elected: Callable[[Iterable[TopicPartition]], Awaitable[None]],
     ) -> None:
         self._term = term
         self._partitions = partitions
         self._context = term.context
         self._refusals = refusals
-        self._leader_epoch_of = leader_epoch_of
+        self._newest_state = newest_state
         self._elected = elected
 
     def find(self) -> list[TopicPartition]:
@@ -83,7 +88,7 @@ class UnconfirmedStates:
             if partition not in context.unconfirmed
             and not context.is_being_deleted(partition.topic)
             and (
-                self._was_told_of_newer(partition, state)
+                self._newer_told(partition, state) is not None
                 or (
                     may_be_restored
                     and is_unconfirmed(state, context.replicas(partition), context.brokers)
@@ -93,10 +98,14 @@ class UnconfirmedStates:
         self._hold_back(found)
         return found
 
-    def _was_told_of_newer(self, partition: TopicPartition, state: LeaderAndIsr) -> bool:
-        """Whether this broker was told of a newer state before it became controller."""
+    def _newer_told(self, partition: TopicPartition, state: LeaderAndIsr) -> HeldRole | None:
+        """The newest role that this broker was told of, if the state in ZooKeeper is older."""
         topic_id = self._context.topic_ids.get(partition.topic, "")
-        return self._leader_epoch_of(partition, topic_id) > state.leader_epoch
+        told = self._newest_state(partition, topic_id)
+        if told is None:
+            return None
+        role = HeldRole(*partition, told.leader_epoch, told.leader, list(told.in_sync_replicas))
+        return role if is_outdated(state, [role]) else None
 
     def ask_all(self, partitions: list[TopicPartition]) -> None:
         """Hold back their elections, and ask all their replicas."""
@@ -228,5 +237,7 @@ class UnconfirmedStates:
             context.held_roles[partition] = {b: h for b, h in held.items() if b not in missing}
             del context.unconfirmed[partition]
         if partitions:
-            await self._refusals.elect_above(partitions, unconfirmed=partitions)
+            states = context.leadership
+            told = {p: self._newer_told(p, states[p]) for p in partitions if p in states}
+            await self._refusals.elect_above(partitions, unconfirmed=told)
             await self._elected(partitions)
