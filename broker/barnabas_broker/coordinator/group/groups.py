@@ -38,7 +38,7 @@ class Groups(OwnedPartitions[LoadedGroups]):
         self.open_groups = OpenGroups()
         self._groups: dict[str, Group] = {}
         self._partitions: dict[str, int] = {}
-        self._deleted_meanwhile: set[TopicPartition] = set()
+        self._deleted_meanwhile: dict[int, set[TopicPartition]] = {}
 
     # ---- which groups are here
 
@@ -102,13 +102,10 @@ class Groups(OwnedPartitions[LoadedGroups]):
         return self.is_load_committed(self.partition_of(group))
 
     def partitions_deleted(self, deleted: Iterable[TopicPartition]) -> None:
-        """Remember them for the groups that are still being read."""
-        if self._loading:
-            self._deleted_meanwhile.update(deleted)
-
-    def _forget_deleted(self) -> None:
-        if not self._loading:
-            self._deleted_meanwhile.clear()
+        """Remember them for the groups that are still being read, and for no later load: a topic of
+        the same name may have offsets by then."""
+        for partition in self._loading:
+            self._deleted_meanwhile.setdefault(partition, set()).update(deleted)
 
     # ---- partitions that come and go
 
@@ -117,14 +114,14 @@ class Groups(OwnedPartitions[LoadedGroups]):
 
     def _take_over(self, partition: int, loaded: LoadedGroups) -> int:
         groups = loaded.groups()
+        deleted = sorted(self._deleted_meanwhile.pop(partition, ()))
         for group in groups:
             self._add(group, partition)
-            self._on_loaded(group, sorted(self._deleted_meanwhile))
-        self._forget_deleted()
+            self._on_loaded(group, deleted)
         return len(groups)
 
     def _give_up(self, partition: int) -> int:
-        self._forget_deleted()
+        self._deleted_meanwhile.pop(partition, None)
         gone = [g for g in self.all() if self._partitions[g.group_id] == partition]
         for group in gone:
             group.state = GroupState.DEAD
