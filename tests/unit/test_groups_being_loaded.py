@@ -53,8 +53,13 @@ def test_a_deletion_counts_for_the_loads_that_it_came_in_and_for_no_later_one() 
     """With another partition still being read, it removed the offsets of the topic's successor."""
     removed: list[tuple[str, Sequence[TopicPartition]]] = []
 
-    def loaded(group: Group, deleted: Sequence[TopicPartition]) -> None:
-        removed.append((group.group_id, deleted))
+    def loaded(found: Sequence[Group], deleted: Sequence[TopicPartition]) -> None:
+        removed.extend((group.group_id, deleted) for group in found)
+
+    async def until(count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(removed) < count:
+                await asyncio.sleep(0)
 
     async def story() -> None:
         log: Any = SlowLog()
@@ -64,16 +69,13 @@ def test_a_deletion_counts_for_the_loads_that_it_came_in_and_for_no_later_one() 
             groups.became_leader(partition, 1)
         groups.partitions_deleted([DELETED])
         log.released[0].set()
-        while not removed:
-            await asyncio.sleep(0)
+        await until(1)
         # The topic exists again, and another coordinator has taken commits for it.
         groups.became_follower(PARTITIONS[0], 2)
         groups.became_leader(PARTITIONS[0], 3)
-        while len(removed) < 2:
-            await asyncio.sleep(0)
+        await until(2)
         log.released[1].set()
-        while len(removed) < 3:
-            await asyncio.sleep(0)
+        await until(3)
         await groups.close()
 
     asyncio.run(story())

@@ -160,9 +160,21 @@ class GroupCoordinator:
         """What is coordinated here, to be looked at only."""
         return self._groups
 
-    def _loaded(self, group: Group, deleted: Sequence[TopicPartition]) -> None:
+    def _loaded(self, groups: Sequence[Group], deleted: Sequence[TopicPartition]) -> None:
         if deleted:
-            self._spawn(self.offsets.remove(group, deleted, _TOPIC_DELETED))
+            self._spawn(self.offsets.partitions_deleted(groups, deleted, _TOPIC_DELETED))
+        # The coordinator before may have had no time to write the tombstones of a deleted topic.
+        cache = self._context.metadata_cache
+        committed: set[TopicPartition] = set()
+        for group in groups:
+            committed.update(group.committed.offsets, group.committed.transactional.partitions())
+        unknown = sorted(key for key in committed if cache.partition(*key) is None)
+        if unknown:
+            self._spawn(self._remove_missed(unknown))
+        for group in groups:
+            self._resume(group)
+
+    def _resume(self, group: Group) -> None:
         for member in group.members.values():
             self._rebalances.sessions.extend(group, member)
         size, limit = len(group.members), self._context.config[keys.GROUP_MAX_SIZE]
@@ -183,7 +195,8 @@ class GroupCoordinator:
         self._groups.learn_soon()
         self._groups.partitions_deleted(deleted)
         if deleted and self._groups.is_active:
-            self._spawn(self.offsets.partitions_deleted(deleted, _TOPIC_DELETED))
+            groups = self._groups.all()
+            self._spawn(self.offsets.partitions_deleted(groups, deleted, _TOPIC_DELETED))
         if missed:
             self._spawn(self._remove_missed(missed))
 

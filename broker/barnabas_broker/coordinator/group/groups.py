@@ -20,8 +20,8 @@ from barnabas_broker.coordinator.record_fields import fits
 class Groups(OwnedPartitions[LoadedGroups]):
     """By group id.
 
-    `loaded(group, deleted)` is called for each group that was read, with the partitions that were
-    deleted while it was; `forgotten(group)` for each group that goes.
+    `loaded(groups, deleted)` is called for the groups of a partition that was read, with the
+    partitions that were deleted while it was; `forgotten(group)` for each group that goes.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Groups(OwnedPartitions[LoadedGroups]):
         log: PartitionLog,
         topic: InternalTopic,
         events: EventLog,
-        loaded: Callable[[Group, Sequence[TopicPartition]], None],
+        loaded: Callable[[Sequence[Group], Sequence[TopicPartition]], None],
         forgotten: Callable[[Group], None],
     ) -> None:
         super().__init__(topic, "groups", log, events)
@@ -114,10 +114,9 @@ class Groups(OwnedPartitions[LoadedGroups]):
 
     def _take_over(self, partition: int, loaded: LoadedGroups) -> int:
         groups = loaded.groups()
-        deleted = sorted(self._deleted_meanwhile.pop(partition, ()))
         for group in groups:
             self._add(group, partition)
-            self._on_loaded(group, deleted)
+        self._on_loaded(groups, sorted(self._deleted_meanwhile.pop(partition, ())))
         return len(groups)
 
     def _give_up(self, partition: int) -> int:

@@ -3,6 +3,7 @@
 An offset can be fetched once its record is committed: a coordinator that takes over has it too.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
@@ -22,6 +23,7 @@ from barnabas_common.messages.groups import (
 )
 from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.coordinator.group.committed.committed import Commit
 from barnabas_broker.coordinator.group.committed.expiry import expired_offsets
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.group_log import GroupLog
@@ -34,6 +36,8 @@ from barnabas_broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYP
 from barnabas_broker.coordinator.record_fields import fits
 
 logger = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 1.0
 
 
 class Offsets:
@@ -189,11 +193,7 @@ class Offsets:
         if not self._groups.is_here(group):
             return ErrorCode.NOT_COORDINATOR
         committed = group.committed
-        known = [
-            key
-            for key in dict.fromkeys(keys)
-            if key in committed.offsets or committed.is_pending(key)
-        ]
+        known = committed.of(keys)
         if not known:
             return ErrorCode.NONE
         partition = self._groups.partition_of(group)
@@ -235,11 +235,33 @@ class Offsets:
             self._groups.restore(group, partition, leader_epoch)
         return error
 
-    async def partitions_deleted(self, deleted: Sequence[TopicPartition], cause: str) -> None:
-        """The offsets of a deleted topic go with it."""
-        for group in self._groups.all():
-            if self._groups.is_here(group):
-                await self.remove(group, deleted, cause)
+    async def partitions_deleted(
+        self, groups: Sequence[Group], deleted: Sequence[TopicPartition], cause: str
+    ) -> None:
+        """The offsets of a deleted topic go with it, in these groups at once: later commits are of
+        the next topic of that name. What cannot be written, for lack of replicas, is repeated."""
+        found = {
+            group: [(key, group.committed.offsets.get(key)) for key in group.committed.of(deleted)]
+            for group in groups
+        }
+        left = {group: offsets for group, offsets in found.items() if offsets}
+        while left:
+            errors = await asyncio.gather(
+                *(self._remove_unchanged(group, offsets, cause) for group, offsets in left.items())
+            )
+            pairs = zip(left.items(), errors, strict=True)
+            left = {group: offsets for (group, offsets), error in pairs if error}
+            if left:
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _remove_unchanged(
+        self, group: Group, offsets: Sequence[tuple[TopicPartition, Commit | None]], cause: str
+    ) -> ErrorCode:
+        """Remove those that no commit has replaced; NONE if the group is not here any more."""
+        known = group.committed.offsets
+        keys = [key for key, commit in offsets if commit is None or known.get(key) is commit]
+        error = await self.remove(group, keys, cause)
+        return error if self._groups.is_here(group) else ErrorCode.NONE
 
     # ---- expiry
 

@@ -37,6 +37,14 @@ class Committed:
         """Those with an offset, and those of which one is being written."""
         return sorted({*self.offsets, *self._pending, *self.transactional.partitions()})
 
+    def of(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Those of these partitions with an offset, or of which one is being written."""
+        return [
+            partition
+            for partition in dict.fromkeys(partitions)
+            if partition in self.offsets or self.is_pending(partition)
+        ]
+
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
         """Commits of these partitions are being written."""
         for partition in partitions:
