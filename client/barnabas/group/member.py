@@ -196,7 +196,7 @@ class GroupMember:
         """The application's next poll raises the error; the one after it joins again.
 
         Not if a coordinator has taken over before the member id was written: to this one the static
-        member has the id of its last process, and nobody has taken its place (beyond Kafka).
+        member has the id of its last process, and no other has taken its place (beyond Kafka).
         """
         lost_id = self._unwritten_since not in (None, self.coordinator.losses)
         if lost_id and isinstance(error, FencedInstanceIdError):
