@@ -172,8 +172,8 @@ REMOVAL_AND_RETENTION = Section(
         opposite(
             "The offsets of a deleted topic go with it",
             _COORDINATOR,
-            "        if deleted and self._groups.is_active:\n",
-            "        if False:\n",
+            "        if deleted:\n            groups = self",
+            "        if False:\n            groups = self",
             "simulation/test_group_removals.py::test_the_offsets_of_a_deleted_topic_go_with_it",
         ),
         opposite(

@@ -198,8 +198,10 @@ class GroupCoordinator:
         with the id that ZooKeeper has. The controller's message may be late.
         """
         self._groups.learn_soon()
+        if not self._groups.is_active:
+            return
         self._groups.partitions_deleted(deleted)
-        if deleted and self._groups.is_active:
+        if deleted:
             groups = self._groups.all()
             self._spawn(self.offsets.partitions_deleted(groups, deleted, _TOPIC_DELETED))
         if missed:
