@@ -55,6 +55,7 @@ def test_tombstones_that_are_refused_for_lack_of_replicas_are_written_later() ->
             cluster.kill(other)
         await asyncio.sleep(60.0)  # the ISR is this broker alone
         await admin.delete_topics([GONE.topic])
+        assert await coordinators.committed("g", GONE) == -1
         for other in others:
             cluster.start_broker(other)
         await until(lambda: all_in_sync(cluster))

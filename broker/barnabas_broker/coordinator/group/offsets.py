@@ -23,7 +23,6 @@ from barnabas_common.messages.groups import (
 )
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_broker.coordinator.group.committed.committed import Commit
 from barnabas_broker.coordinator.group.committed.expiry import expired_offsets
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.group_log import GroupLog
@@ -240,28 +239,19 @@ class Offsets:
     ) -> None:
         """The offsets of a deleted topic go with it, in these groups at once: later commits are of
         the next topic of that name. What cannot be written, for lack of replicas, is repeated."""
-        found = {
-            group: [(key, group.committed.offsets.get(key)) for key in group.committed.of(deleted)]
-            for group in groups
-        }
-        left = {group: offsets for group, offsets in found.items() if offsets}
-        while left:
-            errors = await asyncio.gather(
-                *(self._remove_unchanged(group, offsets, cause) for group, offsets in left.items())
-            )
-            pairs = zip(left.items(), errors, strict=True)
-            left = {group: offsets for (group, offsets), error in pairs if error}
-            if left:
-                await asyncio.sleep(_RETRY_SECONDS)
+        left = [group for group in groups if group.committed.doom(deleted)]
+        await asyncio.gather(*(self.remove(group, deleted, cause) for group in left))
+        while left := [g for g in left if self._groups.is_here(g) and g.committed.doomed(deleted)]:
+            await asyncio.sleep(_RETRY_SECONDS)
+            await asyncio.gather(*(self._remove_doomed(group, deleted, cause) for group in left))
 
-    async def _remove_unchanged(
-        self, group: Group, offsets: Sequence[tuple[TopicPartition, Commit | None]], cause: str
-    ) -> ErrorCode:
-        """Remove those that no commit has replaced; NONE if the group is not here any more."""
-        known = group.committed.offsets
-        keys = [key for key, commit in offsets if commit is None or known.get(key) is commit]
-        error = await self.remove(group, keys, cause)
-        return error if self._groups.is_here(group) else ErrorCode.NONE
+    async def _remove_doomed(
+        self, group: Group, deleted: Sequence[TopicPartition], cause: str
+    ) -> None:
+        """Not those of which a later commit is being written: a tombstone would follow that one."""
+        committed = group.committed
+        keys = [key for key in committed.doomed(deleted) if not committed.is_pending(key)]
+        await self.remove(group, keys, cause)
 
     # ---- expiry
 
