@@ -61,6 +61,8 @@ def test_tombstones_that_are_refused_for_lack_of_replicas_are_written_later() ->
         await until(lambda: all_in_sync(cluster))
         await asyncio.sleep(5.0)
         await created_again(admin, coordinators)
+        await moved(cluster, coordinators, [])
+        assert await coordinators.committed("g", GONE) == -1
 
     story(scenario)
 
