@@ -8,6 +8,7 @@ _OFFSETS = "coordinator/group/offsets.py"
 _COMMITTED = "coordinator/group/committed/committed.py"
 _EXPIRY = "coordinator/group/committed/expiry.py"
 _COORDINATOR = "coordinator/group/coordinator.py"
+_GROUPS = "coordinator/group/groups.py"
 _PARTITION_LOG = "coordinator/partition_log.py"
 
 COMMITS_AND_FETCHES = Section(
@@ -171,16 +172,30 @@ REMOVAL_AND_RETENTION = Section(
         opposite(
             "The offsets of a deleted topic go with it",
             _COORDINATOR,
-            "        if deleted and self._groups.is_active:\n",
-            "        if False:\n",
+            "        if deleted:\n            groups = self",
+            "        if False:\n            groups = self",
             "simulation/test_group_removals.py::test_the_offsets_of_a_deleted_topic_go_with_it",
         ),
         opposite(
             "... also when it was deleted while the coordinator was loading",
+            _GROUPS,
+            "        for partition in self._loading:\n",
+            "        for partition in ():\n",
+            "unit/test_groups_being_loaded.py::test_a_deletion_counts_for_the_loads_that_it_came_in_and_for_no_later_one",
+        ),
+        opposite(
+            "... and if the tombstones cannot be written at once. Different",
+            _OFFSETS,
+            "is_here(g) and g.committed.doomed(deleted)]",
+            "is_here(g) and False]",
+            "simulation/test_offsets_of_deleted_topics.py::test_tombstones_that_are_refused_for_lack_of_replicas_are_written_later",
+        ),
+        opposite(
+            "... or the coordinator dies before they are. Different",
             _COORDINATOR,
-            "        if deleted:\n            self._spawn(self.offsets.remove",
-            "        if False:\n            self._spawn(self.offsets.remove",
-            "simulation/test_group_removals.py::test_a_topic_that_is_deleted_while_a_coordinator_loads_takes_its_offsets_along",
+            "        if unknown:\n",
+            "        if False:\n",
+            "simulation/test_offsets_of_deleted_topics.py::test_a_coordinator_that_dies_before_the_tombstones_are_written_leaves_them_to_the_next",
         ),
         opposite(
             "DeleteGroups removes only groups without members",

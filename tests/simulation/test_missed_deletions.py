@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import pytest
 from barnabas import Admin
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
@@ -154,7 +155,8 @@ def test_a_topic_whose_znode_is_malformed_is_still_shown() -> None:
     play(test)
 
 
-def test_a_coordinator_that_missed_it_removes_the_offsets_of_the_topic() -> None:
+@pytest.mark.parametrize("created_again", [False, True])
+def test_a_coordinator_that_missed_it_removes_the_offsets_of_the_topic(created_again: bool) -> None:
     """A group of the next topic of that name began at an offset of the deleted one."""
 
     async def test(story: Story) -> None:
@@ -166,6 +168,8 @@ def test_a_coordinator_that_missed_it_removes_the_offsets_of_the_topic() -> None
         group = next(n for n in names if described[n].coordinator == story.away)
         cluster.cut(story.controller, story.away)
         await story.admin.delete_topics([TOPIC])
+        if created_again:
+            await story.create(2)
         assert await story.admin.list_group_offsets(group)
         cluster.kill(story.controller)
         async with asyncio.timeout(60):

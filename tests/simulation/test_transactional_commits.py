@@ -213,6 +213,34 @@ def test_offsets_are_not_committed_for_a_group_that_is_deleted_meanwhile(
     in_cluster(story, offsets_topic_num_partitions="4")
 
 
+@pytest.mark.parametrize("ticks", range(4))
+def test_offsets_that_follow_the_deletion_of_their_group_outlive_it(ticks: int) -> None:
+    """They were written before the tombstones: the next coordinator was without them."""
+
+    async def story(cluster: SimulatedCluster, coordinators: TransactionCoordinators) -> None:
+        one = await begin(coordinators)
+        await add_offsets(coordinators, one)
+        assert await commit_offset(coordinators, one, 7) == E.NONE
+        groups = cluster.broker(await coordinators.find("g")).groups
+        deletion = asyncio.create_task(groups.admin.delete("g", "admin"))
+        while groups._groups.get("g") is not None:
+            await asyncio.sleep(0)
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        offsets = [TxnOffsetCommitPartition(*FIRST, 8)]
+        request = TxnOffsetCommitRequest("copy", "g", *one.producer, partitions=offsets)
+        answer = await groups.txn_offsets.commit(request)
+        assert (answer.partitions[0].error_code, (await deletion).error_code) == (E.NONE, E.NONE)
+        await one.end(commit=True)
+        await coordinators.settled("copy")
+        assert await coordinators.committed("g", FIRST) == 8
+        cluster.kill(await coordinators.find("g"))
+        await asyncio.sleep(15.0)
+        assert await coordinators.committed("g", FIRST) == 8
+
+    in_cluster(story, offsets_topic_num_partitions="4")
+
+
 def test_offsets_are_not_committed_for_a_topic_that_is_deleted_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -80,7 +80,10 @@ def test_topics_that_do_not_exist_are_forgotten_if_all_are_named() -> None:
 def test_partitions_of_an_earlier_topic_of_that_name_are_forgotten() -> None:
     cache = MetadataCache()
     cache.update(update(state("a", 0), state("a", 1)))
-    cache.update(update(replace(state("a", 0), topic_id="another")))
+    another = update(replace(state("a", 0), topic_id="another"), state("b", 0))
+    assert cache.replaced_by(another) == {"another": [("a", 0), ("a", 1)]}
+    cache.update(another)
+    assert not cache.replaced_by(another)
     assert [state.partition for state in cache.partitions("a")] == [0]
     assert cache.topic_id("a") == "another"
 

@@ -11,10 +11,11 @@ async def handle_update_metadata(
 ) -> UpdateMetadataResponse:
     cache = parts.metadata_cache
     deleted, missed = cache.deleted_by(request), cache.missed_by(request)
+    replaced = cache.replaced_by(request)
     response = parts.replica_manager.update_metadata(request)
     if not response.error_code:
         parts.transactions.metadata_updated()
-        parts.groups.metadata_updated(deleted, missed)
+        parts.groups.metadata_updated(deleted, missed, replaced)
     epoch = cache.suspects.get(parts.broker_id)
     if not response.error_code and epoch is not None:
         why = f"controller {request.controller_id} suspects this broker to be dead"

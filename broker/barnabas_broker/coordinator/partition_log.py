@@ -63,9 +63,12 @@ _REFUSED = Written(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 @dataclass(slots=True)
 class _Append:
+    """`alone`, if it is given, writes the records in a batch of their own."""
+
     leader_epoch: int
     records: Sequence[KeyValue]
     written: asyncio.Future[Written]
+    alone: Callable[[], Awaitable[ProducedPartition]] | None = None
 
     @property
     def size(self) -> int:
@@ -117,12 +120,16 @@ class PartitionLog:
         """
         loop = asyncio.get_running_loop()
         append = _Append(leader_epoch, records, loop.create_future())
-        waiting = self._waiting.setdefault(key, [])
-        waiting.append(append)
+        waiting = self._enqueue(key, append)
         if len(waiting) == 1:
             pause = _LONGEST_WAIT_SECONDS if key in self._in_flight else 0.0
             loop.call_later(pause, self._start, key, waiting)
         return append.written
+
+    def _enqueue(self, key: TopicPartition, append: _Append) -> list[_Append]:
+        waiting = self._waiting.setdefault(key, [])
+        waiting.append(append)
+        return waiting
 
     async def append_in_transaction(
         self,
@@ -135,7 +142,8 @@ class PartitionLog:
         """Append the records in a batch of their own, as a part of the producer's transaction.
 
         The coordinator of the transaction is asked first. `refusal` then says whether they may
-        still be written; nothing comes between its answer and the append.
+        still be written; nothing comes between its answer and the append. What was appended before
+        that, and waits to share a batch, is before them in the log.
         """
         transactional_id, producer_id, producer_epoch = transaction
         now_ms = self._clock.wall_ms()
@@ -143,16 +151,18 @@ class PartitionLog:
         item = ProducePartition(key.topic, key.partition, bytes(batch))
         request = ProduceRequest(ACKS_ALL, self._timeout_ms, [item], transactional_id)
         verified = await self._produces.verification.verify(request)
-        try:
-            self._reads.log_range(key, leader_epoch)
-        except KafkaError:
-            return _REFUSED
-        if error := refusal():
-            return Written(-1, error)
-        response = await self._produces.produce(request, AppendOrigin.COORDINATOR, verified)
-        assert response is not None
-        (result,) = response.partitions
-        return Written(result.base_offset, ErrorCode(result.error_code))
+
+        async def write() -> ProducedPartition:
+            if error := refusal():
+                return ProducedPartition(*key, error)
+            response = await self._produces.produce(request, AppendOrigin.COORDINATOR, verified)
+            assert response is not None
+            return response.partitions[0]
+
+        written: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
+        waiting = self._enqueue(key, _Append(leader_epoch, records, written, write))
+        self._start(key, waiting)
+        return await written
 
     def _start(self, key: TopicPartition, appends: list[_Append]) -> None:
         """Write what has come, unless that has happened; batches are appended in their order."""
@@ -185,7 +195,8 @@ class PartitionLog:
         current = [append for append in appends if self._leads(key, append)]
         if not current:
             return
-        result = await self._produce(key, current)
+        alone = current[0].alone
+        result = await (self._produce(key, current) if alone is None else alone())
         first = result.base_offset
         for append in current:
             append.answer(Written(first, ErrorCode(result.error_code)))
@@ -274,11 +285,12 @@ def _records(data: bytes, position: int) -> list[Record]:
 
 
 def _in_batches(appends: Sequence[_Append]) -> Iterator[list[_Append]]:
-    """Neighbours together, up to a size; one that is larger is alone, and fails alone."""
+    """Neighbours together, up to a size; one that is larger is alone, and fails alone. So is the
+    last one, if it belongs to a transaction."""
     batch: list[_Append] = []
     size = 0
     for append in appends:
-        if batch and size + append.size > _SHARED_BATCH_BYTES:
+        if batch and (append.alone or size + append.size > _SHARED_BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(append)

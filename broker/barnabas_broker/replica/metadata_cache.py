@@ -73,6 +73,16 @@ class MetadataCache:
             and same_topic(self._topic_ids.get(state.topic), state.topic_id)
         ]
 
+    def replaced_by(self, request: UpdateMetadataRequest) -> dict[str, list[TopicPartition]]:
+        """The partitions of topics whose name another topic has by this request, by its id."""
+        replaced: dict[str, list[TopicPartition]] = {}
+        topic_ids = {state.topic: state.topic_id for state in request.partitions}
+        for topic, topic_id in topic_ids.items():
+            if not same_topic(self._topic_ids.get(topic), topic_id):
+                known = sorted(self._topics[topic])
+                replaced[topic_id] = [TopicPartition(topic, number) for number in known]
+        return replaced
+
     def missed_by(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
         """The partitions of topics that do not exist by a request that names all, sorted."""
         if not request.names_all_topics:

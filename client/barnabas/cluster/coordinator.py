@@ -47,7 +47,7 @@ class Coordinator:
     """The coordinator of one key, as far as it is known.
 
     `name` says in messages what the key is of. `last_failure`: why the coordinator is not known, or
-    why the last attempt to ask it failed.
+    why the last attempt to ask it failed. `losses`: how often one that was known no longer was.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class Coordinator:
         self.name = f"{_KINDS.get(key_type, 'transactional id')} {key!r}"
         self.last_failure: BarnabasError | None = None
         self.broker_id = -1
+        self.losses = 0
         self._key = key
         self._key_type = key_type
         self._address: Address | None = None
@@ -77,6 +78,7 @@ class Coordinator:
         if self._address is not None:
             logger.info("%s: coordinator %d: %s", self.name, self.broker_id, why)
             self._previous = self._address
+            self.losses += 1
         self.last_failure = why
         self._address = None
 

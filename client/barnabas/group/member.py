@@ -92,6 +92,8 @@ class GroupMember:
         self._last = _LastAssignment()
         self._led: Assigned | None = None
         self._rejoin_after = ""
+        # The coordinator's `losses` when it gave the member id, until the id is surely written.
+        self._unwritten_since: int | None = None
         self._failures = 0
         self._wakeup = asyncio.Event()
         self._tasks = TaskScope(f"group {config.group_id}", on_failure=self.broke)
@@ -181,6 +183,7 @@ class GroupMember:
         member_id = "" if step is Reaction.FORGET_MEMBER else self.generation.member_id
         logger.info("group %s: %s: joins again", self.config.group_id, why)
         self.generation = Generation(member_id=member_id)
+        self._unwritten_since = None
         self._led = None
         self._rejoin_after = ""
         self.why = why
@@ -190,7 +193,15 @@ class GroupMember:
         self._change(_S.REVOKING)
 
     def fail(self, error: BarnabasError) -> None:
-        """The application's next poll raises the error; the one after it joins again."""
+        """The application's next poll raises the error; the one after it joins again.
+
+        Not if a coordinator has taken over before the member id was written: to this one the static
+        member has the id of its last process, and no other has taken its place (beyond Kafka).
+        """
+        lost_id = self._unwritten_since not in (None, self.coordinator.losses)
+        if lost_id and isinstance(error, FencedInstanceIdError):
+            self.forget(Reaction.FORGET_MEMBER, str(error))
+            return
         self.failure = error
         self.generation = Generation(member_id=self.generation.member_id)
         self._led = None
@@ -263,6 +274,8 @@ class GroupMember:
         response: JoinGroupResponse = await self.coordinator.call(request, self.config.join_timeout)
         step = reaction(JOIN, response.error_code)
         if step is Reaction.GO_ON:
+            if response.member_id != self.generation.member_id:
+                self._unwritten_since = self.coordinator.losses
             self.generation = Generation(
                 response.generation_id, response.member_id, response.protocol_name
             )
@@ -320,6 +333,7 @@ class GroupMember:
         if step is not Reaction.GO_ON:
             await self._react(step, response.error_code, "SyncGroup")
             return
+        self._unwritten_since = None
         if response.protocol_name not in ("", self.generation.protocol):
             raise InconsistentGroupProtocolError(f"assigned by {response.protocol_name!r}")
         try:

@@ -1,9 +1,10 @@
 """The group coordinator of one broker: its parts, and the requests of members."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from barnabas_common.errors.error_code import ErrorCode
@@ -56,7 +57,7 @@ _TOPIC_DELETED = "the topic was deleted"
 class CoordinatorContext:
     """The surroundings of a coordinator.
 
-    `read_shape` reads the znode of an internal topic. `may_exist` asks ZooKeeper about a partition
+    `read_shape` reads the znode of a topic. `may_exist` asks ZooKeeper about a partition
     that is not in the metadata; also True without an answer.
     """
 
@@ -160,9 +161,21 @@ class GroupCoordinator:
         """What is coordinated here, to be looked at only."""
         return self._groups
 
-    def _loaded(self, group: Group, deleted: Sequence[TopicPartition]) -> None:
+    def _loaded(self, groups: Sequence[Group], deleted: Sequence[TopicPartition]) -> None:
         if deleted:
-            self._spawn(self.offsets.remove(group, deleted, _TOPIC_DELETED))
+            self._spawn(self.offsets.partitions_deleted(groups, deleted, _TOPIC_DELETED))
+        # The coordinator before may have had no time to write the tombstones of a deleted topic.
+        cache = self._context.metadata_cache
+        committed: set[TopicPartition] = set()
+        for group in groups:
+            committed.update(group.committed.offsets, group.committed.transactional.partitions())
+        unknown = sorted(key for key in committed if cache.partition(*key) is None)
+        if unknown:
+            self._spawn(self._remove_missed(unknown))
+        for group in groups:
+            self._resume(group)
+
+    def _resume(self, group: Group) -> None:
         for member in group.members.values():
             self._rebalances.sessions.extend(group, member)
         size, limit = len(group.members), self._context.config[keys.GROUP_MAX_SIZE]
@@ -173,24 +186,39 @@ class GroupCoordinator:
         self._rebalances.forget(group, ErrorCode.NOT_COORDINATOR)
 
     def metadata_updated(
-        self, deleted: list[TopicPartition], missed: Sequence[TopicPartition] = ()
+        self,
+        deleted: list[TopicPartition],
+        missed: Sequence[TopicPartition] = (),
+        replaced: Mapping[str, list[TopicPartition]] = MappingProxyType({}),
     ) -> None:
         """Offsets of `deleted` topics are removed in the background.
 
         So are those of the topics that the controller does not know any more, whose deletion this
-        broker has `missed`, if ZooKeeper does not have them: its message may be late.
+        broker has `missed`, if ZooKeeper does not have them; and of those `replaced` by a topic
+        with the id that ZooKeeper has. The controller's message may be late.
         """
         self._groups.learn_soon()
+        if not self._groups.is_active:
+            return
         self._groups.partitions_deleted(deleted)
-        if deleted and self._groups.is_active:
-            self._spawn(self.offsets.partitions_deleted(deleted, _TOPIC_DELETED))
+        if deleted:
+            groups = self._groups.all()
+            self._spawn(self.offsets.partitions_deleted(groups, deleted, _TOPIC_DELETED))
         if missed:
             self._spawn(self._remove_missed(missed))
+        if replaced:
+            self._spawn(self._remove_replaced(replaced))
 
     async def _remove_missed(self, missed: Sequence[TopicPartition]) -> None:
         for _, found in groupby(missed, key=lambda partition: partition.topic):
             partitions = list(found)
             if not await self._context.may_exist(partitions[0]):
+                self.metadata_updated(partitions)
+
+    async def _remove_replaced(self, replaced: Mapping[str, list[TopicPartition]]) -> None:
+        for topic_id, partitions in replaced.items():
+            shape = await self._context.read_shape(partitions[0].topic)
+            if shape is not None and shape.topic_id == topic_id:
                 self.metadata_updated(partitions)
 
     def _spawn(self, removal: Coroutine[Any, Any, object]) -> None:

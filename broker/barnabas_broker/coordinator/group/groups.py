@@ -20,8 +20,8 @@ from barnabas_broker.coordinator.record_fields import fits
 class Groups(OwnedPartitions[LoadedGroups]):
     """By group id.
 
-    `loaded(group, deleted)` is called for each group that was read, with the partitions that were
-    deleted while it was; `forgotten(group)` for each group that goes.
+    `loaded(groups, deleted)` is called for the groups of a partition that was read, with the
+    partitions that were deleted while it was; `forgotten(group)` for each group that goes.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Groups(OwnedPartitions[LoadedGroups]):
         log: PartitionLog,
         topic: InternalTopic,
         events: EventLog,
-        loaded: Callable[[Group, Sequence[TopicPartition]], None],
+        loaded: Callable[[Sequence[Group], Sequence[TopicPartition]], None],
         forgotten: Callable[[Group], None],
     ) -> None:
         super().__init__(topic, "groups", log, events)
@@ -38,7 +38,7 @@ class Groups(OwnedPartitions[LoadedGroups]):
         self.open_groups = OpenGroups()
         self._groups: dict[str, Group] = {}
         self._partitions: dict[str, int] = {}
-        self._deleted_meanwhile: set[TopicPartition] = set()
+        self._deleted_meanwhile: dict[int, set[TopicPartition]] = {}
 
     # ---- which groups are here
 
@@ -102,13 +102,10 @@ class Groups(OwnedPartitions[LoadedGroups]):
         return self.is_load_committed(self.partition_of(group))
 
     def partitions_deleted(self, deleted: Iterable[TopicPartition]) -> None:
-        """Remember them for the groups that are still being read."""
-        if self._loading:
-            self._deleted_meanwhile.update(deleted)
-
-    def _forget_deleted(self) -> None:
-        if not self._loading:
-            self._deleted_meanwhile.clear()
+        """Remember them for the groups that are still being read, and for no later load: a topic of
+        the same name may have offsets by then."""
+        for partition in self._loading:
+            self._deleted_meanwhile.setdefault(partition, set()).update(deleted)
 
     # ---- partitions that come and go
 
@@ -119,12 +116,11 @@ class Groups(OwnedPartitions[LoadedGroups]):
         groups = loaded.groups()
         for group in groups:
             self._add(group, partition)
-            self._on_loaded(group, sorted(self._deleted_meanwhile))
-        self._forget_deleted()
+        self._on_loaded(groups, sorted(self._deleted_meanwhile.pop(partition, ())))
         return len(groups)
 
     def _give_up(self, partition: int) -> int:
-        self._forget_deleted()
+        self._deleted_meanwhile.pop(partition, None)
         gone = [g for g in self.all() if self._partitions[g.group_id] == partition]
         for group in gone:
             group.state = GroupState.DEAD

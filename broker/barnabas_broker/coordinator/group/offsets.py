@@ -3,6 +3,7 @@
 An offset can be fetched once its record is committed: a coordinator that takes over has it too.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
@@ -34,6 +35,8 @@ from barnabas_broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYP
 from barnabas_broker.coordinator.record_fields import fits
 
 logger = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 1.0
 
 
 class Offsets:
@@ -189,11 +192,7 @@ class Offsets:
         if not self._groups.is_here(group):
             return ErrorCode.NOT_COORDINATOR
         committed = group.committed
-        known = [
-            key
-            for key in dict.fromkeys(keys)
-            if key in committed.offsets or committed.is_pending(key)
-        ]
+        known = committed.of(keys)
         if not known:
             return ErrorCode.NONE
         partition = self._groups.partition_of(group)
@@ -235,11 +234,24 @@ class Offsets:
             self._groups.restore(group, partition, leader_epoch)
         return error
 
-    async def partitions_deleted(self, deleted: Sequence[TopicPartition], cause: str) -> None:
-        """The offsets of a deleted topic go with it."""
-        for group in self._groups.all():
-            if self._groups.is_here(group):
-                await self.remove(group, deleted, cause)
+    async def partitions_deleted(
+        self, groups: Sequence[Group], deleted: Sequence[TopicPartition], cause: str
+    ) -> None:
+        """The offsets of a deleted topic go with it, in these groups at once: later commits are of
+        the next topic of that name. What cannot be written, for lack of replicas, is repeated."""
+        left = [group for group in groups if group.committed.doom(deleted)]
+        await asyncio.gather(*(self.remove(group, deleted, cause) for group in left))
+        while left := [g for g in left if self._groups.is_here(g) and g.committed.doomed(deleted)]:
+            await asyncio.sleep(_RETRY_SECONDS)
+            await asyncio.gather(*(self._remove_doomed(group, deleted, cause) for group in left))
+
+    async def _remove_doomed(
+        self, group: Group, deleted: Sequence[TopicPartition], cause: str
+    ) -> None:
+        """Not those of which a later commit is being written: a tombstone would follow that one."""
+        committed = group.committed
+        keys = [key for key in committed.doomed(deleted) if not committed.is_pending(key)]
+        await self.remove(group, keys, cause)
 
     # ---- expiry
 
