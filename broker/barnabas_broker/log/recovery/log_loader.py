@@ -37,6 +37,7 @@ from barnabas_broker.log.recovery.stored_epochs import (
     forget_epochs,
     read_epochs,
 )
+from barnabas_broker.log.recovery.stored_transactions import check_transactions
 from barnabas_broker.log.segment.batch_scan import DamagedBatch, TornBatch, verified_batches
 from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET
 from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
@@ -181,8 +182,7 @@ def _load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
         start = checkpoint.log_start_offset
         segments = [new_segment(folder.disk, folder.path, start, folder.config)]
     _set_ends(segments)
-    for segment in segments:
-        segment.check_transactions()
+    check_transactions(segments)
     log_end_offset = segments[-1].next_offset
     log_start_offset = max(checkpoint.log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(log_end_offset)
