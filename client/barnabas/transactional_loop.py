@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from inspect import isawaitable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from barnabas_common.errors import (
@@ -32,7 +32,7 @@ from barnabas_common.messages.groups import KAFKA_STORAGE
 from barnabas_common.record.record import Headers
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.cluster.options import check_timeout
+from barnabas.cluster.options import check_callable, check_timeout
 from barnabas.consumer import CommitFailedError, Consumer, ConsumerRecord, OffsetAndMetadata
 from barnabas.producer import Producer
 
@@ -88,10 +88,22 @@ async def exactly_once(
         results: list[ProducerRecord] = []
         for record in records:
             result = transform(record)
-            results.extend(await result if isawaitable(result) else result)
+            results.extend(checked_results(await result if isawaitable(result) else result))
         return results
 
+    check_callable("transform", transform)
     return await run(consumer, producer, transform_all, idle_ms)
+
+
+def checked_results(results: object) -> list[ProducerRecord]:
+    """What `transform` returned; raises `InvalidArgumentError` unless it is several records."""
+    found: list[Any] = list(results) if isinstance(results, Iterable) else [results]
+    for result in found:
+        if not isinstance(result, tuple) or not 2 <= len(result) <= len(ProducerRecord._fields):
+            raise InvalidArgumentError(
+                f"transform returns several ProducerRecord(...), not {results!r:.200}"
+            )
+    return found
 
 
 async def run(
@@ -99,6 +111,9 @@ async def run(
 ) -> int:
     """`exactly_once`, with a function that transforms all records of a poll."""
     check_timeout("idle_ms", idle_ms)
+    for given, kind in ((consumer, Consumer), (producer, Producer)):
+        if not isinstance(given, kind):
+            raise InvalidArgumentError(f"exactly_once needs a {kind.__name__}, not {given!r}")
     config = consumer.group_config
     if config.auto_commit_interval is not None:
         raise InvalidArgumentError(

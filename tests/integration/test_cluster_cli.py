@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from barnabas_tools.local.cluster import LocalCluster
+from barnabas import Admin
+from barnabas_tools.local.cluster import LOCK_FILE, LocalCluster
+from barnabas_tools.local.errors import ClusterError
 from barnabas_tools.local.ports import free_ports
 from barnabas_tools.local.process import ProcessRecord
 
 from tests.support.shell import COMMAND, Shell
+from tests.support.zookeeper_client import zookeeper
 
 pytestmark = pytest.mark.integration
 
@@ -394,6 +397,28 @@ def test_an_interrupted_start_leaves_no_process_behind(tmp_path: Path, number: i
     assert start.wait(30) == 130
     assert "Traceback" not in start.stderr.read()
     assert shell.processes() == []
+
+
+async def test_a_second_start_finds_nothing_of_a_first_one_that_failed(tmp_path: Path) -> None:
+    """There was ZooKeeper's data, which knew other brokers and a controller, and theirs."""
+    (tmp_path / "mine.txt").write_text("keep")
+
+    class NeverServing(LocalCluster):
+        def _await_serving(self, broker_ids: list[int], timeout: float) -> None:
+            super()._await_serving(broker_ids, timeout)
+            raise ClusterError("it is interrupted just now")
+
+    with pytest.raises(ClusterError, match="interrupted"):
+        NeverServing(tmp_path, brokers=2).start()
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    logs = {"zookeeper/zookeeper.log", "broker-1/broker.log", "broker-2/broker.log"}
+    assert left == {"mine.txt", LOCK_FILE, *logs}
+    with LocalCluster(tmp_path, brokers=1) as cluster:
+        async with Admin(cluster.bootstrap) as admin, zookeeper(cluster) as session:
+            brokers = (await admin.describe_cluster()).brokers
+            assert [broker.broker_id for broker in brokers] == [1]
+            epoch, _ = await session.get("/controller_epoch")
+            assert epoch == b"1", "it is the first controller"
 
 
 def test_a_new_cluster_acknowledges_its_first_record_soon(tmp_path: Path) -> None:

@@ -323,11 +323,18 @@ BAD_INPUT = Section(
             "unit/test_damaged_checkpoints.py::test_damaged_epochs_are_read_from_the_batches_again",
         ),
         opposite(
-            "After a clean stop, a valid `leader-epoch-checkpoint`",
+            "A valid `leader-epoch-checkpoint`",
             "log/recovery/log_loader.py",
-            "    if fault:\n",
-            "    if False:\n",
+            "    check_not_outdated(epochs, segments)\n",
+            "",
             "unit/test_damaged_checkpoints.py::test_so_are_epochs_from_before_the_last_one",
+        ),
+        opposite(
+            "A valid `leader-epoch-checkpoint`",
+            "log/recovery/log_loader.py",
+            "            check_not_outdated(epochs, segments[:first])\n",
+            "            pass\n",
+            "unit/test_damaged_checkpoints.py::test_after_a_kill_older_epochs_are_noticed_too",
         ),
         opposite(
             "A flush fails",

@@ -160,6 +160,27 @@ OFFSETS = Section(
             "simulation/test_damage_found_at_a_start.py::test_a_segment_that_is_missing_is_fetched_again",
         ),
         opposite(
+            "First segments without a trace",
+            "log/recovery/missing_batches.py",
+            "    return first_epoch\n",
+            "    return None\n",
+            "unit/test_first_segments.py::test_lost_first_segments_are_noticed",
+        ),
+        opposite(
+            "First segments without a trace",
+            "log/recovery/leftovers.py",
+            "        LeaderEpochFile(disk, directory, epochs).write()\n",
+            "        pass\n",
+            "unit/test_first_segments.py::test_a_death_at_any_change_of_a_deletion_or_of_the_start_after_it_loses_nothing",
+        ),
+        opposite(
+            "First segments without a trace",
+            "log/manager/log_background_work.py",
+            "            await self._when_possible(lambda: log.epoch_file.write_in_background(offload))\n",
+            "",
+            "unit/test_first_segments.py::test_deleted_segments_stay_until_the_epoch_file_is_written",
+        ),
+        opposite(
             "That checkpoint starts with the first LeaderAndIsr",
             "replica/replica_manager.py",
             '        self._tasks.repeat(self._look_for_offset_moves, INTERVAL_SECONDS, "offset moves")\n',

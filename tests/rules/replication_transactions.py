@@ -4,6 +4,7 @@ from tests.support.opposites import Section, opposite
 
 _TABLE = "rules-replication.md"
 _TRANSACTIONS = "log/producers/transactions.py"
+_FLIPPED = "unit/test_damaged_transaction_indexes.py::test_readers_learn_of_the_same_transactions"
 _UNIT = "unit/test_log_transactions.py::"
 
 TRANSACTIONS = Section(
@@ -96,10 +97,31 @@ TRANSACTIONS = Section(
         ),
         opposite(
             "A transaction index that is torn or newer than its log",
-            "log/segment/segment.py",
-            "if index.is_stale or not index.is_valid(self.base_offset, self.next_offset):",
-            "if index.is_stale:",
+            "log/recovery/stored_transactions.py",
+            "            index.is_valid(segment.base_offset, segment.next_offset, begun_later)\n            and",
+            "           ",
             _UNIT + "test_an_index_that_cannot_be_the_logs_is_rebuilt",
+        ),
+        opposite(
+            "A transaction index with a wrong entry",
+            "log/recovery/stored_transactions.py",
+            "entry.producer_id, True, is_marker):",
+            "header.producer_id, True, is_marker):",
+            _FLIPPED,
+        ),
+        opposite(
+            "A transaction index with a wrong entry",
+            "log/recovery/stored_transactions.py",
+            "            before == 0 or",
+            "            True or",
+            _FLIPPED,
+        ),
+        opposite(
+            "A transaction index with a wrong entry",
+            "log/index/transaction_index.py",
+            "<= min(begun_later, entry.last_offset + 1)",
+            "<= entry.last_offset + 1",
+            _FLIPPED,
         ),
     ),
 )

@@ -61,7 +61,7 @@ class Damage(StrEnum):
     SHORT = "its last batches are gone"
     EMPTY = "its segment is empty"
     GONE = "its segment is gone"
-    ALL_GONE = "its folder is empty"
+    ALL_GONE = "all its files are gone"
 
 
 def do_damage(stage: Stage, broker_id: int, damage: Damage) -> None:
@@ -108,7 +108,7 @@ def test_a_log_that_is_empty_or_short_takes_no_acknowledged_record_with_it(
 
 
 @pytest.mark.parametrize(("is_clean", "seconds"), [(False, 6), (False, 75), (True, 6)])
-@pytest.mark.parametrize("damage", [Damage.EMPTY, Damage.GONE])
+@pytest.mark.parametrize("damage", [Damage.EMPTY, Damage.GONE, Damage.ALL_GONE])
 @pytest.mark.parametrize("number", [0, 2])
 def test_a_segment_that_is_missing_is_fetched_again(
     number: int, damage: Damage, is_clean: bool, seconds: float
@@ -127,10 +127,13 @@ def test_a_segment_that_is_missing_is_fetched_again(
             stage.kill(*stage.cluster.running_brokers)
         disk = stage.cluster.disks[stage.leader]
         segment = [name for name in disk.list(FOLDER) if name.endswith(".log")][number]
-        if damage is Damage.EMPTY:
-            disk.open(f"{FOLDER}/{segment}").truncate(0)
-        else:
-            disk.remove(f"{FOLDER}/{segment}")
+        for name in disk.list(FOLDER):
+            if damage is Damage.EMPTY and name == segment:
+                disk.open(f"{FOLDER}/{name}").truncate(0)
+            elif name == segment or (
+                damage is Damage.ALL_GONE and name.startswith(segment.removesuffix(".log"))
+            ):
+                disk.remove(f"{FOLDER}/{name}")
         gone = await missing_after_start(stage, acknowledged)
         for broker_id in stage.cluster.broker_ids:
             assert set(values_in(read_all(stage.log(broker_id)))) == acknowledged

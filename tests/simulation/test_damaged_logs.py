@@ -21,6 +21,7 @@ from tests.support.replication_world import TP, Incarnation, ReplicationWorld
 from tests.support.whole_cluster import led_by, send
 
 KEY = TopicPartition("rotten", 0)
+FOLDER = f"/data/{KEY}"
 BATCHES = 8
 EXPECTED = [b"%d" % number for number in range(BATCHES)]
 CONFIG = {"auto.leader.rebalance.enable": "false"}
@@ -329,6 +330,40 @@ def test_a_deposed_leader_that_cannot_truncate_its_damaged_log_fetches_all_again
         assert segment(cluster, 1) == segment(cluster, 2) == segment(cluster, 3)
         (event,) = told(cluster, EventKind.LOG_DAMAGED)
         assert event.details["offset"] == BATCHES and "broker 2 leads" in event.cause
+        assert await read(cluster, BATCHES + 1) == [*EXPECTED, b"%d" % BATCHES]
+
+    run(story(), seed=6, max_time=120.0)
+
+
+@pytest.mark.parametrize(("number", "kept"), [(7, 6), (6, 3)])
+def test_it_keeps_the_segments_before_the_damage(number: int, kept: int) -> None:
+    """Each has three batches. Before a damaged first one, the segment in front goes too."""
+
+    async def story() -> None:
+        cluster = SimulatedCluster(seed=6, config=CONFIG | {"log.segment.bytes": "240"})
+        await written(cluster)
+        files = cluster.disks[1].look_into(FOLDER)
+        assert sorted(name for name in files if name.endswith(".log")) == [
+            f"{base:020}.log" for base in (0, 3, 6)
+        ]
+        cluster.pause(2)
+        cluster.pause(3)
+        await send(cluster, KEY, [b"never committed"], acks=1)
+        cluster.pause(1)
+        base = number - number % 3
+        data = files[f"{base:020}.log"].data
+        data[[position for position, _ in batches(bytes(data))][number - base] + 16] ^= 1
+        cluster.resume(2)
+        cluster.resume(3)
+        await led_by(cluster, KEY, 2)
+        await send(cluster, KEY, [b"%d" % BATCHES])
+        cluster.resume(1)
+        await until(lambda: bool(told(cluster, EventKind.LOG_DAMAGED)))
+        await until(lambda: in_sync(cluster, 1, 2, 3))
+        damaged = [
+            e for e in told(cluster, EventKind.LOG_TRUNCATED) if e.details["rule"] == "damage"
+        ]
+        assert [event.details["to_offset"] for event in damaged] == [kept]
         assert await read(cluster, BATCHES + 1) == [*EXPECTED, b"%d" % BATCHES]
 
     run(story(), seed=6, max_time=120.0)

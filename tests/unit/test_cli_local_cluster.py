@@ -1,5 +1,6 @@
 """The parts of a local cluster: processes, ports, layout, configuration."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ from barnabas_broker.config.properties import parse_properties
 from barnabas_common.messages.metadata import BrokerInfo, MetadataResponse
 from barnabas_tools.cli.cluster.cluster import directory_option
 from barnabas_tools.cli.cluster.run_broker import properties_from_environment, properties_from_file
-from barnabas_tools.local.cluster import LocalCluster
+from barnabas_tools.local.cluster import LOCK_FILE, LocalCluster
 from barnabas_tools.local.errors import ClusterError
 from barnabas_tools.local.layout import load_layout, new_layout
 from barnabas_tools.local.lock import exclusive
@@ -257,6 +258,30 @@ def test_a_cluster_that_exists_keeps_its_size_and_its_ports(tmp_path: Path) -> N
         LocalCluster(tmp_path, brokers=5)
     with pytest.raises(ClusterError, match="there is no broker 4"):
         LocalCluster(tmp_path).kill(4)
+
+
+def test_a_cluster_that_another_command_has_made_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path)
+    new_layout(tmp_path, 2, None, {}).write()
+    with pytest.raises(ClusterError, match="another command has made a cluster in"):
+        cluster.start()
+    assert LocalCluster.find(tmp_path).broker_ids == [1, 2]
+
+
+def test_a_first_start_that_fails_leaves_what_was_there_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", "")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    mine = tmp_path / "broker-2" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("keep")
+    for _ in range(2):
+        with pytest.raises(ClusterError, match="Java"):
+            LocalCluster(tmp_path, brokers=3).start()
+        assert {path.name for path in tmp_path.iterdir()} == {LOCK_FILE, "broker-2"}
+        assert mine.read_text() == "keep"
 
 
 def test_a_broker_is_not_restarted_while_zookeeper_is_down(tmp_path: Path) -> None:

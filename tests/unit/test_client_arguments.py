@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from barnabas import Admin, Consumer, NewTopic, Producer
+from barnabas import Admin, ConfigResource, Consumer, NewTopic, Producer
 from barnabas.cluster.options import check_int, checked_brokers
 from barnabas.group.offsets import checked
 from barnabas_common.errors import ClosedError, InvalidArgumentError
@@ -58,6 +58,8 @@ def test_the_controller_judges_which_brokers_there_are() -> None:
 
 
 DICT: Any = {"retention.ms": "5"}
+ANY: Any = "any"
+TOPIC = ConfigResource.topic("flights")
 Admins = Callable[[Any], Awaitable[Any]]
 OF_ADMIN: dict[str, Admins] = {
     "one group is not several": lambda admin: admin.delete_groups("ab"),
@@ -90,6 +92,31 @@ OF_ADMIN: dict[str, Admins] = {
     "reassignments of a topic": lambda admin: admin.list_partition_reassignments("x"),
     "settings of no broker": lambda admin: admin.describe_broker_configs(None),
     "no seconds": lambda admin: admin.explain_group("g", seconds=float("nan")),
+    "a group as bytes": lambda admin: admin.list_group_offsets(b"g"),
+    "a group to explain as bytes": lambda admin: admin.explain_group(b"g"),
+    "offsets of a group as bytes": lambda admin: admin.alter_group_offsets(b"g", {("f", 0): 1}),
+    "offsets of no group": lambda admin: admin.delete_group_offsets(None, [("f", 0)]),
+    "an unknown storage": lambda admin: admin.list_groups(storage="disk"),
+    "no storage": lambda admin: admin.delete_groups(["g"], storage=None),
+    "a topic as bytes": lambda admin: admin.describe_configs(b"flights"),
+    "validation as text": lambda admin: admin.create_topic("x", validate_only="false"),
+    "partitions as text": lambda admin: admin.create_topic("x", "3"),
+    "replication of no number": lambda admin: admin.create_topic("x", 3, None),
+    "a name of a setting": lambda admin: admin.create_topic("x", configs={1: "2"}),
+    "no resource": lambda admin: admin.incremental_alter_configs("flights", {"a": "b"}),
+    "a broker that is no number": lambda admin: admin.incremental_alter_configs(
+        ConfigResource.broker(ANY), {"a": "b"}
+    ),
+    "changes in a list": lambda admin: admin.incremental_alter_configs(TOPIC, ["a"]),
+    "a change to a number": lambda admin: admin.incremental_alter_configs(TOPIC, {"a": 1}),
+    "to append nothing": lambda admin: admin.incremental_alter_configs(TOPIC, append={"a": None}),
+    "the outcome as text": lambda admin: admin.complete_transaction(("t", 1, 0), commit="abort"),
+    "half a transaction": lambda admin: admin.complete_transaction(("t", 1), commit=True),
+    "no time of a partition": lambda admin: admin.list_offsets({("flights", 0): None}),
+    "one partition without a time": lambda admin: admin.list_offsets(("flights", 0)),
+    "one producer id": lambda admin: admin.list_transactions(producer_ids=7),
+    "a producer as text": lambda admin: admin.abort_transaction(("flights", 0), "7", 0),
+    "no type of an election": lambda admin: admin.elect_leaders(None),
 }
 OF_CONSUMER: dict[str, Admins] = {
     "topics are not assigned": lambda consumer: consumer.assign(["flights"]),
@@ -101,6 +128,13 @@ OF_CONSUMER: dict[str, Admins] = {
     "times of a topic": lambda consumer: consumer.offsets_for_times({"flights": 1}),
     "one topic is not several": lambda consumer: consumer.list_topics("flights"),
     "no time": lambda consumer: consumer.poll(timeout_ms=float("nan")),
+    "one partition to look up": lambda consumer: consumer.offsets_for_times(("flights", 0)),
+    "ends of no partition": lambda consumer: consumer.end_offsets(None),
+    "starts of one partition": lambda consumer: consumer.beginning_offsets(("flights", 0)),
+    "no topics": lambda consumer: consumer.subscribe(None),
+    "a listener that does not listen": lambda consumer: consumer.subscribe("flights", print),
+    "nobody to tell of a commit": lambda consumer: consumer.commit_async({}, on_commit="me"),
+    "the last commit as text": lambda consumer: consumer.close(commit="no"),
 }
 
 

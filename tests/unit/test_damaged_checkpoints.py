@@ -7,7 +7,7 @@ from barnabas_broker.log.recovery.log_loader import LogCheckpoint
 from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.log_manager_world import ManagerWorld, append
-from tests.support.log_world import LogWorld, read_all
+from tests.support.log_world import FOLDER, LogWorld, read_all
 
 Damage = Callable[[bytes], bytes]
 
@@ -93,6 +93,51 @@ async def test_so_are_epochs_from_before_the_last_one(content: bytes) -> None:
     assert again is not None and not again.damaged_epochs
     await manager.stop()
     assert world.disk.read_file(path) == before
+
+
+@pytest.mark.parametrize("is_unbroken", [True, False], ids=["a kill", "a power loss"])
+@pytest.mark.parametrize("recovery_point", [5, 7, 8])
+@pytest.mark.parametrize("older", [b"0\n1\n3 0\n", b"0\n2\n2 0\n3 2\n"])
+def test_after_a_kill_older_epochs_are_noticed_too(
+    older: bytes, recovery_point: int, is_unbroken: bool
+) -> None:
+    """Only the last segment is read then, and epoch 4 began before it."""
+    world = LogWorld()
+    log = world.open()
+    world.append(log, b"a", b"b", epoch=3)
+    world.append(log, b"c", b"d", epoch=4)
+    log.roll()
+    world.append(log, b"e", b"f", b"g", epoch=4)
+    world.append(log, b"h", epoch=5)
+    log.flush()
+    path = f"{FOLDER}/leader-epoch-checkpoint"
+    before = world.disk.read_file(path)
+    world.disk.write_file(path, older)
+    checkpoint = LogCheckpoint(recovery_point, 0, 8, is_unbroken=is_unbroken)
+    again = world.open(checkpoint)
+    assert again.damaged_epochs.endswith("the batch at offset 2 has epoch 4")
+    assert [tuple(entry) for entry in again.leader_epochs.entries] == [(3, 0), (4, 2), (5, 7)]
+    again.epoch_file.write()
+    assert world.disk.read_file(path) == before
+    assert not world.open(checkpoint).damaged_epochs
+
+
+@pytest.mark.parametrize("log_start_offset", [0, 2, 3, 4, 5, 8])
+def test_after_a_kill_the_epochs_of_a_log_whose_start_was_raised_are_right(
+    log_start_offset: int,
+) -> None:
+    world = LogWorld()
+    log = world.open()
+    world.append(log, b"a", b"b", epoch=3)
+    world.append(log, b"c", b"d", epoch=4)
+    log.roll()
+    world.append(log, *[b"e"] * 4, epoch=4)
+    log.maybe_increment_log_start_offset(log_start_offset)
+    log.flush()
+    for stored in (0, log_start_offset):  # the checkpoint lags behind the epochs
+        again = world.open(LogCheckpoint(8, stored, 8, is_unbroken=True))
+        assert not again.damaged_epochs
+        assert again.leader_epochs.entries[-1].epoch == 4
 
 
 @pytest.mark.parametrize("is_clean", [True, False])

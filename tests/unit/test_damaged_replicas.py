@@ -113,7 +113,7 @@ def test_once_the_log_is_mended_a_role_is_taken_again() -> None:
         topic_partition=KEY,
         leader_id=2,
         truncate_damaged=lambda offset, _: cut.append(offset),
-        follower_log=lambda: SimpleNamespace(log_start_offset=0),
+        follower_log=lambda: SimpleNamespace(log_start_offset=0, segment_offsets=[0]),
     )
     for _ in range(2):
         world.damaged.mend(partition)

@@ -13,6 +13,7 @@ continues to lead, truncates nothing, and answers CORRUPT_MESSAGE where the dama
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
@@ -203,12 +204,17 @@ class DamagedReplicas:
         then = f"broker {leader} leads and has the rest, so this log is truncated"
         self._report(damage, key, then, leader=leader)
         cause = f"offset {damage.offset} was damaged here; the leader has the rest"
-        start = partition.follower_log().log_start_offset
-        if damage.offset < start:  # the first segments are missing
-            partition.truncate_fully(damage.offset, cause)
-        else:
-            try:
-                partition.truncate_damaged(damage.offset, cause)
-            except CorruptMessageError:  # where the batches start is unknown
-                partition.truncate_fully(start, cause)
+        _truncate(partition, damage.offset, cause)
         del self._damaged[key]
+
+
+def _truncate(partition: Partition, offset: int, cause: str) -> None:
+    """At the damage; where it is unknown which batch begins there, at the start of its segment."""
+    log = partition.follower_log()
+    start = log.log_start_offset
+    if offset < start:  # the first segments are missing
+        return partition.truncate_fully(offset, cause)
+    for place in (offset, *(b for b in reversed(log.segment_offsets) if start < b < offset)):
+        with suppress(CorruptMessageError):
+            return partition.truncate_damaged(place, cause)
+    return partition.truncate_fully(start, cause)

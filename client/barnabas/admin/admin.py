@@ -11,9 +11,9 @@ from typing import Unpack
 
 from barnabas_common.errors import BarnabasError, raise_for
 from barnabas_common.messages.configs import ConfigDescription, DescribeConfigsRequest
-from barnabas_common.messages.groups import KAFKA_STORAGE, ListedGroup
+from barnabas_common.messages.groups import KAFKA_STORAGE, STORAGES, ListedGroup
 from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse, TopicMetadata
-from barnabas_common.messages.offsets import LATEST_TIMESTAMP, ListedOffset
+from barnabas_common.messages.offsets import LATEST_TIMESTAMP, MAX_TIMESTAMP, ListedOffset
 from barnabas_common.messages.reassignments import OngoingReassignment
 from barnabas_common.messages.replicas import DescribeReplicasRequest
 from barnabas_common.messages.topics import (
@@ -48,11 +48,16 @@ from barnabas.admin.transactions.administration import AdminOfTransactions
 from barnabas.cluster.by_leader import list_offsets
 from barnabas.cluster.options import (
     DEFAULT_BOOTSTRAP,
+    check_bool,
+    check_choice,
     check_int,
     check_seconds,
+    check_str,
+    check_topic,
     checked_names,
     checked_partition,
     checked_partitions,
+    checked_timestamps,
 )
 from barnabas.explain import Explanation, explain
 from barnabas.group.explaining import GroupSentence, explain_group
@@ -115,6 +120,7 @@ class Admin(AdminOfTransactions):
         """
         cluster = await self._ready()
         new = topic_requests.new_topics(topics)
+        check_bool("validate_only", validate_only)
         request = CreateTopicsRequest(timeout_ms, validate_only, new)
         return await topic_requests.create_topics(cluster, request, self._patience)
 
@@ -232,6 +238,7 @@ class Admin(AdminOfTransactions):
 
     async def describe_configs(self, topic: str) -> list[ConfigDescription]:
         """The effective configuration of a topic, with the source of each value."""
+        check_topic(topic)
         request = DescribeConfigsRequest([topic])
         return await config_requests.describe(await self._ready(), request)
 
@@ -262,7 +269,8 @@ class Admin(AdminOfTransactions):
         Raises `InvalidConfigError`, `InvalidRequestError`,
         `UnknownTopicOrPartitionError`.
         """
-        altered = alter_resource(resource, changes or {}, append, subtract)
+        altered = alter_resource(resource, changes, append, subtract)
+        check_bool("validate_only", validate_only)
         await config_requests.alter(await self._ready(), resource, altered, validate_only)
 
     # Replicas, events, offsets
@@ -295,6 +303,7 @@ class Admin(AdminOfTransactions):
     ) -> EventStream:
         """The events of all brokers as they occur: `async with await admin.events() as stream`."""
         named = topic_requests.names(topics)
+        check_bool("from_beginning", from_beginning)
         await (await self._ready()).refresh(MetadataRequest())
         return EventStream(self._cluster, named, from_beginning)
 
@@ -314,7 +323,7 @@ class Admin(AdminOfTransactions):
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, ListedOffset]:
         """The offset at each timestamp: ms, or LATEST (-1), EARLIEST (-2), MAX_TIMESTAMP (-3)."""
-        wanted = {checked_partition(tp): timestamp for tp, timestamp in timestamps.items()}
+        wanted = checked_timestamps(timestamps, MAX_TIMESTAMP)
         return await list_offsets(await self._ready(), wanted, 0, self._patience)
 
     async def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
@@ -329,10 +338,10 @@ class Admin(AdminOfTransactions):
         self, states: Sequence[str] = (), storage: str = KAFKA_STORAGE
     ) -> list[ListedGroup]:
         """All groups, or those in these states. `storage` "zookeeper": those with offsets there."""
+        named = checked_names("states", states)
+        check_choice("storage", storage, STORAGES)
         cluster = await self._ready()
-        return await group_requests.list_groups(
-            cluster, checked_names("states", states), storage, self._patience
-        )
+        return await group_requests.list_groups(cluster, named, storage, self._patience)
 
     async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
         """State, members and what each reads; state Dead if there is no such group."""
@@ -346,6 +355,7 @@ class Admin(AdminOfTransactions):
     async def delete_groups(self, group_ids: Iterable[str], storage: str = KAFKA_STORAGE) -> None:
         """Groups without members, and their offsets; raises the first failure."""
         names = checked_names("groups", group_ids)
+        check_choice("storage", storage, STORAGES)
         cluster = await self._ready()
         for group_id in names:
             await group_requests.delete_group(cluster, group_id, storage, self._patience)
@@ -354,6 +364,8 @@ class Admin(AdminOfTransactions):
         self, group_id: str, storage: str = KAFKA_STORAGE
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Everything the group has committed, by partition."""
+        check_str("group_id", group_id)
+        check_choice("storage", storage, STORAGES)
         cluster = await self._ready()
         return await group_requests.group_offsets(cluster, group_id, storage, self._patience)
 
@@ -364,17 +376,19 @@ class Admin(AdminOfTransactions):
         storage: str = KAFKA_STORAGE,
     ) -> None:
         """Set what the group has committed; refused while it has members."""
+        check_str("group_id", group_id)
+        check_choice("storage", storage, STORAGES)
+        new = checked(offsets)
         cluster = await self._ready()
-        await group_requests.alter_group_offsets(
-            cluster, group_id, checked(offsets), storage, self._patience
-        )
+        await group_requests.alter_group_offsets(cluster, group_id, new, storage, self._patience)
 
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]]
     ) -> None:
         """Forget what the group has committed for partitions that no member reads."""
-        cluster = await self._ready()
+        check_str("group_id", group_id)
         wanted = checked_partitions(partitions)
+        cluster = await self._ready()
         await group_requests.delete_group_offsets(cluster, group_id, wanted, self._patience)
 
     async def explain_group(self, group_id: str, seconds: float = 2.0) -> list[GroupSentence]:
@@ -382,6 +396,7 @@ class Admin(AdminOfTransactions):
 
         Raises `GroupIdNotFoundError`.
         """
+        check_str("group_id", group_id)
         check_seconds("seconds", seconds)
         cluster = await self._ready()
         return explain_group(await view_of_group(cluster, group_id, seconds, self._patience))

@@ -20,6 +20,7 @@ from barnabas.cluster import Cluster
 from barnabas.cluster.by_controller import ask_controller
 from barnabas.cluster.options import (
     check_int,
+    check_str,
     checked_brokers,
     checked_partition,
     checked_partitions,
@@ -34,6 +35,7 @@ async def elect(
     patience: float,
 ) -> dict[TopicPartition, BarnabasError | None]:
     """For each partition None, or why it has no such leader."""
+    check_str("election_type", election_type)
     check_int("timeout_ms", timeout_ms, 0, 2**31 - 1)
     request = ElectLeadersRequest(election_type, partitions is None, _names(partitions), timeout_ms)
     response: ElectLeadersResponse = await ask_controller(

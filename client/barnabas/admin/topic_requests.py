@@ -30,6 +30,7 @@ from barnabas.admin.visibility import has_partitions, is_gone, wait_until_known
 from barnabas.cluster import Cluster
 from barnabas.cluster.by_controller import ask_controller
 from barnabas.cluster.options import (
+    check_bool,
     check_int,
     check_str,
     check_topic,
@@ -79,6 +80,8 @@ def new_topics(topics: Iterable[NewTopic]) -> list[NewTopic]:
         if not isinstance(topic, NewTopic):
             raise InvalidArgumentError(f"topics to create are NewTopic(...), not {topic!r}")
         check_str("the name of a new topic", topic.topic)
+        check_int("partitions", topic.partitions, -(2**31), 2**31 - 1)
+        check_int("replication_factor", topic.replication_factor, -(2**31), 2**31 - 1)
         _check_parts("configs", topic.configs, ConfigEntry)
         _check_parts("assignments", topic.assignments, ReplicaAssignment)
     return found
@@ -96,6 +99,8 @@ def configured(configs: Mapping[str, object] | None) -> list[ConfigEntry]:
     """A new topic's settings, as requests name them."""
     if configs is not None and not isinstance(configs, Mapping):
         raise InvalidArgumentError(f"configs is a dict of names and values, not {configs!r}")
+    for name in configs or {}:
+        check_str("a name in configs", name)
     return [ConfigEntry(name, str(value)) for name, value in (configs or {}).items()]
 
 
@@ -168,6 +173,7 @@ async def grow_topic(
     """Ask the controller to give a topic more partitions, and wait until every broker knows."""
     check_topic(new.topic)
     check_int("count", new.count, 1, 2**31 - 1)
+    check_bool("validate_only", validate_only)
     request = CreatePartitionsRequest(timeout_ms, validate_only, [new])
     began = cluster.clock.monotonic()
     response: CreatePartitionsResponse = await ask_controller(

@@ -90,6 +90,16 @@ def checked_partitions(values: Iterable[object]) -> list[TopicPartition]:
     return [checked_partition(value) for value in values]
 
 
+def checked_timestamps(values: Mapping[Any, int], minimum: int) -> dict[TopicPartition, int]:
+    """A timestamp for each of several partitions; raises `InvalidArgumentError`."""
+    if not isinstance(values, Mapping):
+        raise InvalidArgumentError(f"timestamps are {{(topic, number): ms}}, not {values!r}")
+    found = {checked_partition(tp): timestamp for tp, timestamp in values.items()}
+    for tp, timestamp in found.items():
+        check_int(f"the timestamp of {tp}", timestamp, minimum)
+    return found
+
+
 def check_timeout(name: str, value: object) -> None:
     """Raise `InvalidArgumentError` unless a time limit in ms is a number or None (no limit)."""
     if value is None:
@@ -117,6 +127,12 @@ def check_bool(name: str, value: object) -> None:
     """Raise `InvalidArgumentError` unless `value` is a bool."""
     if not isinstance(value, bool):
         raise InvalidArgumentError(f"{name} must be True or False, not {value!r}")
+
+
+def check_callable(name: str, value: object) -> None:
+    """Raise `InvalidArgumentError` unless `value` can be called."""
+    if not callable(value):
+        raise InvalidArgumentError(f"{name} must be a function, not {value!r}")
 
 
 def check_str(name: str, value: object) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypedDict
 
 from barnabas_common.errors import InvalidArgumentError, InvalidGroupIdError
+from barnabas_common.messages.groups import STORAGES
 
 from barnabas.cluster import ClusterConfig
 from barnabas.cluster.options import (
@@ -105,7 +106,7 @@ class ConsumerConfig:
         check_bool("check_crcs", config.check_crcs)
         check_bool("allow_auto_create_topics", config.allow_auto_create_topics)
         check_bool("enable_auto_commit", config.enable_auto_commit)
-        check_choice("offsets_storage", config.offsets_storage, _STORAGES)
+        check_choice("offsets_storage", config.offsets_storage, STORAGES)
         for name in ("client_id", "client_rack", "group_instance_id"):
             check_str(name, getattr(config, name))
         config._check_group()
@@ -187,4 +188,3 @@ _MINIMA = {
     "max_poll_interval_ms": 1,
     "auto_commit_interval_ms": 1,
 }
-_STORAGES = ("kafka", "zookeeper")

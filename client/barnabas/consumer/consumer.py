@@ -25,12 +25,13 @@ from barnabas.cluster.by_leader import list_offsets
 from barnabas.cluster.metadata import TopicInfo
 from barnabas.cluster.options import (
     DEFAULT_BOOTSTRAP,
+    check_bool,
     check_int,
     check_timeout,
     check_topic,
     checked_names,
-    checked_partition,
     checked_partitions,
+    checked_timestamps,
 )
 from barnabas.consumer.config import ConsumerConfig, ConsumerOptions
 from barnabas.consumer.fetcher import Fetcher
@@ -80,6 +81,7 @@ class Consumer(InGroup):
 
         What was returned is committed first, if commits are automatic and `commit` is left True.
         """
+        check_bool("commit", commit)
         if not self._end():
             return
         self._closing = True  # a listener may commit
@@ -187,19 +189,17 @@ class Consumer(InGroup):
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, int]:
         """The first offset in the log, by partition."""
-        return await self._offsets(dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
+        return await self._offsets(partitions, EARLIEST_TIMESTAMP)
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset after the last record consumers may read, by partition."""
-        return await self._offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP))
+        return await self._offsets(partitions, LATEST_TIMESTAMP)
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, ListedOffset | None]:
         """The first record at or after each timestamp (ms); None if there is none."""
-        wanted = {checked_partition(tp): timestamp for tp, timestamp in timestamps.items()}
-        for tp, timestamp in wanted.items():
-            check_int(f"the timestamp of {tp}", timestamp, 0)
+        wanted = checked_timestamps(timestamps, 0)
         await self._ensure_started()
         found = await list_offsets(
             self._cluster, wanted, self._config.isolation_code, self._timeout
@@ -369,12 +369,14 @@ class Consumer(InGroup):
     async def _seek_to(self, timestamp: int, partitions: Sequence[TopicPartition]) -> None:
         await self._ensure_started()
         states = [self._assigned(tp) for tp in partitions or self.assignment()]
-        wanted = {state.topic_partition: timestamp for state in states}
-        for tp, offset in (await self._offsets(wanted)).items():
+        wanted = [state.topic_partition for state in states]
+        for tp, offset in (await self._offsets(wanted, timestamp)).items():
             self.seek(tp, offset)
 
-    async def _offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    async def _offsets(
+        self, partitions: Iterable[TopicPartition], timestamp: int
+    ) -> dict[TopicPartition, int]:
+        named = dict.fromkeys(checked_partitions(partitions), timestamp)
         await self._ensure_started()
-        named = {checked_partition(tp): timestamp for tp, timestamp in wanted.items()}
         found = await list_offsets(self._cluster, named, self._config.isolation_code, self._timeout)
         return {tp: answer.offset for tp, answer in found.items()}

@@ -19,12 +19,12 @@ from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.client import Client
-from barnabas.cluster.options import checked_partition, checked_partitions
+from barnabas.cluster.options import check_callable, checked_partition, checked_partitions
 from barnabas.consumer.buffer import FetchBuffer
 from barnabas.consumer.commits import OnCommit
 from barnabas.consumer.config import ConsumerConfig
 from barnabas.consumer.health import health
-from barnabas.consumer.listener import RebalanceListener
+from barnabas.consumer.listener import RebalanceListener, check_listener
 from barnabas.consumer.membership import Membership
 from barnabas.consumer.record import ConsumerRecord
 from barnabas.consumer.subscription_state import SubscriptionState, TopicPartitionState
@@ -81,6 +81,7 @@ class InGroup(Client):
         self._check_in_group("subscribe")
         if self._positions.states and self._subscription is None:
             raise ClientError("this consumer has assigned its partitions: it cannot subscribe")
+        check_listener(listener)
         self._subscription = checked_subscription(topics)
         self._listener = listener
         if self._membership is not None:
@@ -130,6 +131,8 @@ class InGroup(Client):
         self._check_usable()
         if self._membership is None:
             raise ClientError("start the consumer before a commit")
+        if on_commit is not None:
+            check_callable("on_commit", on_commit)
         given = self._read_positions() if offsets is None else checked(offsets)
         self._membership.commits.commit_async(given, on_commit)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from barnabas_common.errors import InvalidArgumentError
 from barnabas_common.topic_partition import TopicPartition
 
 
@@ -25,6 +26,13 @@ class RebalanceListener:
     def on_partitions_lost(self, partitions: Sequence[TopicPartition]) -> Any:
         """The partitions went without this consumer's consent. Unless overridden: as if revoked."""
         return self.on_partitions_revoked(partitions)
+
+
+def check_listener(listener: object) -> None:
+    """Raise `InvalidArgumentError` unless it is a listener, or None."""
+    names = ("on_partitions_assigned", "on_partitions_revoked", "on_partitions_lost")
+    if listener is not None and not all(callable(getattr(listener, name, None)) for name in names):
+        raise InvalidArgumentError(f"listener must be a RebalanceListener, not {listener!r}")
 
 
 # The listener of a blocking consumer that runs in this context, in a thread of its own.

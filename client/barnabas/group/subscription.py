@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from barnabas_common.errors import InvalidArgumentError
 
 from barnabas.cluster import ClusterMetadata
+from barnabas.cluster.options import check_topic, checked_names
 
 
 def checked_subscription(
@@ -14,10 +15,9 @@ def checked_subscription(
     """What the caller gave, without duplicates; refuses what is no topic."""
     if isinstance(topics, re.Pattern):
         return topics
-    names = [topics] if isinstance(topics, str) else list(topics)
+    names = checked_names("topics", [topics] if isinstance(topics, str) else topics)
     for name in names:
-        if not isinstance(name, str) or not name:
-            raise InvalidArgumentError(f"a topic is a non-empty str, not {name!r}")
+        check_topic(name)
     if not names:
         raise InvalidArgumentError("name at least one topic; unsubscribe() ends a subscription")
     return tuple(dict.fromkeys(names))

@@ -20,7 +20,7 @@ from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.client import Client
-from barnabas.cluster.options import check_int, check_str
+from barnabas.cluster.options import check_bool, check_int, check_str
 from barnabas.group.offsets import ConsumerGroupMetadata, OffsetAndMetadata, checked
 from barnabas.producer.config import ProducerConfig
 from barnabas.producer.transaction.manager import TransactionManager
@@ -69,6 +69,7 @@ class InTransactions(Client):
         not: `prepared_transaction` has it then, and it must be committed or aborted first. That
         needs `enable_two_phase_commit` too: the producer's transactions go on without a timeout.
         """
+        check_bool("keep_prepared", keep_prepared)
         transactions = await self._started_transactions("init_transactions")
         if keep_prepared and not self._config.enable_two_phase_commit:
             raise ClientError(

@@ -33,7 +33,13 @@ from barnabas_common.record.record import Headers
 from barnabas_common.runtime import Runtime
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.cluster.options import DEFAULT_BOOTSTRAP, check_timeout
+from barnabas.cluster.options import (
+    DEFAULT_BOOTSTRAP,
+    check_callable,
+    check_int,
+    check_timeout,
+    check_topic,
+)
 from barnabas.producer.batch import ProducerBatch, mistake_in
 from barnabas.producer.buffer_pool import RECORD_OVERHEAD, headers_size
 from barnabas.producer.config import ProducerConfig, ProducerOptions
@@ -106,6 +112,8 @@ class Producer(InTransactions):
         transaction = None if self.transactions is None else self.transactions.check_send()
         try:
             timestamp_ms = self._wall_ms() if timestamp_ms is None else index(timestamp_ms)
+            if on_delivery is not None:
+                check_callable("on_delivery", on_delivery)
             needed = RECORD_OVERHEAD
             if value is not None:
                 needed += len(value)
@@ -153,6 +161,10 @@ class Producer(InTransactions):
         """
         if get_running_loop() is not self._loop:
             await self._ensure_started()
+        if not isinstance(batch, bytes | bytearray | memoryview):
+            raise InvalidArgumentError(f"batch must be bytes, not {type(batch).__name__}")
+        check_topic(topic)
+        check_int("partition", partition, 0)
         transaction = None if self.transactions is None else self.transactions.check_send()
         try:
             measured = measure(batch)
@@ -234,6 +246,7 @@ class Producer(InTransactions):
     async def partitions_for(self, topic: str) -> int:
         """How many partitions the topic has."""
         await self._ensure_started()
+        check_topic(topic)
         return (self._topics.get(topic) or await self._load_topic(topic)).count
 
     async def _open(self) -> None:

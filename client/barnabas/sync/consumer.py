@@ -19,7 +19,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas.cluster.options import DEFAULT_BOOTSTRAP
 from barnabas.consumer import Consumer as AsyncConsumer
 from barnabas.consumer import ConsumerOptions, ConsumerRecord, RebalanceListener
-from barnabas.consumer.listener import LISTENING, Callback, invoke
+from barnabas.consumer.listener import LISTENING, Callback, check_listener, invoke
 from barnabas.sync.blocking import Blocking, blocking, on_loop
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ class Consumer(Blocking):
 
         The listener runs in a thread while a poll waits, and may call this consumer, but not poll.
         """
+        check_listener(listener)
         self._subscribe(topics, None if listener is None else _InThread(listener))
 
     def poll(

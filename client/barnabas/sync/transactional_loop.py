@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from barnabas_common.errors import InvalidArgumentError
+
+from barnabas.cluster.options import check_callable
 from barnabas.consumer import ConsumerRecord
 from barnabas.sync.consumer import Consumer
 from barnabas.sync.producer import Producer
-from barnabas.transactional_loop import ProducerRecord, Results, run
+from barnabas.transactional_loop import ProducerRecord, Results, checked_results, run
 
 
 def exactly_once(
@@ -18,9 +21,13 @@ def exactly_once(
     """`barnabas.exactly_once`; `transform` is called in a thread, one record after the other."""
 
     def every(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        return [result for record in records for result in transform(record)]
+        return [result for record in records for result in checked_results(transform(record))]
 
     async def transform_all(records: Sequence[ConsumerRecord]) -> Results:
         return await asyncio.to_thread(every, records)
 
+    for given, kind in ((consumer, Consumer), (producer, Producer)):
+        if not isinstance(given, kind):
+            raise InvalidArgumentError(f"exactly_once needs a {kind.__name__}, not {given!r}")
+    check_callable("transform", transform)
     return producer._call(run(consumer._client, producer._client, transform_all, idle_ms))

@@ -14,7 +14,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from barnabas_broker.config.key import InvalidConfig
 from barnabas_common.runtime.file_pauses import FilePauseControl
 
 from barnabas_tools.local.errors import ClusterError
+from barnabas_tools.local.first_start import remove_files, without_files
 from barnabas_tools.local.layout import (
     DECIDED,
     LAYOUT_FILE,
@@ -146,10 +147,11 @@ class LocalCluster:
     def start(self, timeout: float = START_TIMEOUT) -> None:
         """Start all members that do not run, and wait until every broker serves.
 
-        If that fails or is interrupted, the processes that this call started are killed.
+        If that fails or is interrupted, the processes that this call started are killed. Of a new
+        cluster only the logs are left.
         """
         started: list[Member] = []
-        with self._changing(), self._undone_on_failure(started):
+        with self._changing(), self._undone_on_failure(started, self._check_new()):
             missing = [b for b in self.broker_ids if not self.broker(b).running]
             for broker_id in missing:
                 self.broker(broker_id).check_ports()
@@ -314,8 +316,18 @@ class LocalCluster:
         with exclusive(self.directory / LOCK_FILE):
             yield
 
+    def _check_new(self) -> list[Member]:
+        """The members of a new cluster whose files a failed start removes."""
+        if not self._new:
+            return []
+        if load_layout(self.directory) is not None:
+            raise ClusterError(f"another command has made a cluster in {self.directory}")
+        return without_files([self.zookeeper, *map(self.broker, self.broker_ids)])
+
     @contextmanager
-    def _undone_on_failure(self, started: list[Member]) -> Iterator[None]:
+    def _undone_on_failure(
+        self, started: list[Member], new: Sequence[Member] = ()
+    ) -> Iterator[None]:
         try:
             yield
         except BaseException:
@@ -323,6 +335,7 @@ class LocalCluster:
                 for member in reversed(started):
                     if process := member.process:
                         process.kill()
+                remove_files(new)
                 if self._new:
                     (self.directory / LAYOUT_FILE).unlink(missing_ok=True)
             raise

@@ -63,15 +63,24 @@ class TransactionIndex(IndexFile):
         self._buffer, self._saved_size, self._is_durable = None, 0, True
         return True
 
-    def is_valid(self, start: int, end: int) -> bool:
-        """Whether the entries can be those of a segment with the offsets from `start` to `end`."""
-        marker_before = start - 1
-        for version, *fields in self._all():
-            entry = AbortedTxn._make(fields)
-            follows = marker_before < entry.last_offset < end
-            if version != _VERSION or not follows or entry.first_offset > entry.last_offset:
+    def is_valid(self, start: int, end: int, begun_later: int) -> bool:
+        """Whether the entries can be those of a segment with the offsets from `start` to `end`.
+
+        `begun_later` is the lowest first offset in the indexes of later segments: nothing is stable
+        from there on.
+        """
+        if any(version != _VERSION for version, *_ in self._all()):
+            return False
+        marker_behind = end
+        for entry in reversed(self.entries()):
+            if not (
+                start <= entry.last_offset < marker_behind
+                and 0 <= entry.first_offset < entry.last_offset
+                and 0 <= entry.last_stable_offset <= min(begun_later, entry.last_offset + 1)
+            ):
                 return False
-            marker_before = entry.last_offset
+            marker_behind = entry.last_offset
+            begun_later = min(begun_later, entry.first_offset)
         return True
 
     def add(self, entry: AbortedTxn) -> None:

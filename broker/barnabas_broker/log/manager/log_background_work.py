@@ -7,7 +7,7 @@ is back on the loop. Created and stopped by the log manager.
 import asyncio
 import logging
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from barnabas_common.runtime import Runtime, TaskScope
 from barnabas_common.topic_partition import TopicPartition
@@ -127,11 +127,19 @@ class LogBackgroundWork(LogHost):
 
     async def _discard(self, log: HostedLog, segments: Sequence[Segment]) -> None:
         """Rename now, so that a restart finds no old segments; remove later, since backups and
-        tools may be reading the files."""
+        tools may be reading the files.
+
+        The epoch file is written first: a start takes the first segments for lost that are neither
+        there nor left out of it.
+        """
+        offload = self._offload
         try:
-            await self._when_possible(self._mark_deleted, log, segments)
+            await self._when_possible(lambda: offload.run(self._mark_deleted, log, segments))
             await asyncio.sleep(log.config.file_delete_delay_ms / 1000)
-            await self._offload.run(_destroy, segments)
+            if log.is_failed:  # the next start removes the files
+                return _close(segments)
+            await self._when_possible(lambda: log.epoch_file.write_in_background(offload))
+            await offload.run(_destroy, segments)
         except OSError as error:
             self._failed(log, error, "delete segments")
 
@@ -157,16 +165,16 @@ class LogBackgroundWork(LogHost):
     async def _remove_folder(self, path: str, delay_ms: int) -> None:
         await asyncio.sleep(delay_ms / 1000)
         try:
-            await self._when_possible(self._disk.remove_tree, path)
+            await self._when_possible(lambda: self._offload.run(self._disk.remove_tree, path))
             logger.info("removed %s", path)
         except OSError as error:  # the next start tries again
             logger.error("could not remove %s: %s", path, error)
 
-    async def _when_possible(self, work: Callable[..., None], *args: object) -> None:
-        """Run the work, repeatedly while no file descriptor is left. Raises OSError."""
+    async def _when_possible(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the work, repeatedly while no file descriptor is left. Raises OSError."""
         while True:
             try:
-                return await self._offload.run(work, *args)
+                return await work()
             except OSError as error:
                 if not is_out_of_descriptors(error):
                     raise
@@ -187,3 +195,8 @@ class LogBackgroundWork(LogHost):
 def _destroy(segments: Sequence[Segment]) -> None:
     for segment in segments:
         segment.destroy()
+
+
+def _close(segments: Sequence[Segment]) -> None:
+    for segment in segments:
+        segment.close()

@@ -12,7 +12,7 @@ Runs off the event loop. I/O errors are OSError.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -24,18 +24,27 @@ from barnabas_broker.config.log_config import LogConfig
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
 from barnabas_broker.log.errors import DamagedLogError
-from barnabas_broker.log.index import offset_index, time_index, transaction_index
 from barnabas_broker.log.recovery.compaction_files import settle_compaction
-from barnabas_broker.log.recovery.missing_batches import first_missing, first_without_log
-from barnabas_broker.log.recovery.stored_epochs import fault_of, forget_epochs, read_epochs
+from barnabas_broker.log.recovery.leftovers import clear_leftovers, finish_deletions
+from barnabas_broker.log.recovery.missing_batches import (
+    first_missing,
+    first_not_deleted,
+    first_without_log,
+)
+from barnabas_broker.log.recovery.stored_epochs import (
+    OutdatedEpochs,
+    check_not_outdated,
+    forget_epochs,
+    read_epochs,
+)
+from barnabas_broker.log.recovery.stored_transactions import check_transactions
 from barnabas_broker.log.segment.batch_scan import DamagedBatch, TornBatch, verified_batches
 from barnabas_broker.log.segment.roll import MAX_RELATIVE_OFFSET
 from barnabas_broker.log.segment.segment import PlacedBatch, Segment, new_segment
-from barnabas_broker.log.segment.segment_files import DELETED_SUFFIX, LOG_SUFFIX
+from barnabas_broker.log.segment.segment_files import LOG_SUFFIX
 
 logger = logging.getLogger(__name__)
 
-_INDEX_SUFFIXES = (offset_index.SUFFIX, time_index.SUFFIX, transaction_index.SUFFIX)
 _BASE_DIGITS = 20
 
 # The segments that are kept, and what was removed behind them and why; empty: nothing.
@@ -120,20 +129,19 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     Raises:
         DamagedLogError: it would lose committed records; nothing was removed.
     """
-    loaded = _load(folder, checkpoint)
-    fault = fault_of(loaded.epochs, loaded.segments) if checkpoint.is_clean else ""
-    if fault:
-        for segment in loaded.segments:
-            segment.close()
+    try:
+        loaded = _load(folder, checkpoint)
+    except OutdatedEpochs as fault:
         forget_epochs(folder.disk, folder.path)
         loaded = _load(folder, checkpoint)
-        loaded.damaged_epochs = fault
+        loaded.damaged_epochs = str(fault)
+    finish_deletions(folder.disk, folder.path, loaded.epochs)
     return loaded
 
 
 def _load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
-    without_log = first_without_log(folder.disk.list(folder.path))
-    _clear_leftovers(folder)
+    names = folder.disk.list(folder.path)
+    clear_leftovers(folder.disk, folder.path, folder.topic_partition)
     settle_compaction(folder.disk, folder.path, folder.topic_partition)
     if not checkpoint.is_clean:  # the files found must survive a power loss
         folder.disk.sync_directory(folder.path)
@@ -154,7 +162,7 @@ def _load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
         else:
             segments, cut = _open_after_crash(folder, segments, epochs, checkpoint)
         _check_end(segments, checkpoint)
-    except DamagedLogError:
+    except (DamagedLogError, OutdatedEpochs):
         for segment in segments:
             segment.close()
         raise
@@ -174,8 +182,7 @@ def _load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
         start = checkpoint.log_start_offset
         segments = [new_segment(folder.disk, folder.path, start, folder.config)]
     _set_ends(segments)
-    for segment in segments:
-        segment.check_transactions()
+    check_transactions(segments)
     log_end_offset = segments[-1].next_offset
     log_start_offset = max(checkpoint.log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(log_end_offset)
@@ -183,8 +190,7 @@ def _load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     recovery_point = min(checkpoint.recovery_point, log_end_offset)
     if checkpoint.is_clean:
         recovery_point = log_end_offset
-    begins = (without_log, first_epoch)
-    missing = _missing(segments, log_start_offset, checkpoint, *begins)
+    missing = _missing(segments, log_start_offset, checkpoint, first_epoch, names)
     return LoadedLog(segments, epochs, log_start_offset, recovery_point, cut, damaged, missing)
 
 
@@ -192,14 +198,14 @@ def _missing(
     segments: Sequence[Segment],
     log_start_offset: int,
     checkpoint: LogCheckpoint,
-    without_log: int | None,
     first_epoch: int | None,
+    names: Collection[str],
 ) -> DamagedBatch | None:
-    """The first batches that are missing. A log that was closed begins where its first epoch does,
-    or before."""
-    begins = [without_log] if checkpoint.is_complete else []
-    if checkpoint.is_clean and checkpoint.is_unbroken:
-        begins.append(first_epoch)
+    """The first batches that are missing. `names` are the files found in the folder."""
+    first = segments[0].base_offset
+    begins = [first_without_log(names)] if checkpoint.is_complete else []
+    if first > checkpoint.log_start_offset:
+        begins.append(first_not_deleted(names, first_epoch))
     lost = [one for one in begins if one is not None and one < log_start_offset]
     if lost:
         return DamagedBatch(min(lost), f"what comes before {log_start_offset} is missing")
@@ -263,6 +269,7 @@ def _open_clean(
             fault = _recover(folder, segment, epochs, checkpoint, seal=not is_last)
             if fault is not None:
                 return _cut_after(folder, segments, number, fault)
+    check_not_outdated(epochs, segments)
     return segments, ""
 
 
@@ -304,6 +311,8 @@ def _open_after_crash(
     for number, segment in enumerate(segments):
         if number < first and segment.open_indexes():
             continue
+        if number == first and epochs.epoch_for_offset(segment.base_offset) is not None:
+            check_not_outdated(epochs, segments[:first])
         if number > 0 and not _continues(segment, segments[number - 1], checkpoint):
             # A power loss can remove the unflushed end of a segment at the border of a batch. A log
             # with a gap would differ from its replicas forever; one that ends early fetches again.
@@ -420,20 +429,6 @@ def _remove(folder: LogFolder, segments: Sequence[Segment]) -> None:
     for segment in reversed(segments):
         segment.destroy()
     folder.disk.sync_directory(folder.path)
-
-
-def _clear_leftovers(folder: LogFolder) -> None:
-    """Remove the files of unfinished deletions and writes, and indexes without a log."""
-    names = folder.disk.list(folder.path)
-    bases = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
-    for name in names:
-        orphan = any(
-            name.endswith(suffix) and name.removesuffix(suffix) not in bases
-            for suffix in _INDEX_SUFFIXES
-        )
-        if orphan or name.endswith((DELETED_SUFFIX, ".tmp", ".staged")):
-            logger.info("%s: removing %s", folder.topic_partition, name)
-            folder.disk.remove(f"{folder.path}/{name}")
 
 
 def segment_bases(folder: LogFolder) -> list[int]:

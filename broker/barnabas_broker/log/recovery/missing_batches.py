@@ -50,3 +50,15 @@ def first_without_log(names: Collection[str]) -> int | None:
         and not {stem + LOG_SUFFIX, stem + LOG_SUFFIX + DELETED_SUFFIX} & set(names)
     ]
     return min(alone, default=None)
+
+
+def first_not_deleted(names: Collection[str], first_epoch: int | None) -> int | None:
+    """The start of the first epoch in the file, unless its segment is among those being deleted.
+
+    A deleted segment is removed only when the file shows that the log begins behind it.
+    """
+    ending = LOG_SUFFIX + DELETED_SUFFIX
+    stems = [name.removesuffix(ending) for name in names if name.endswith(ending)]
+    if first_epoch is None or any(int(s) <= first_epoch for s in stems if s.isdigit()):
+        return None
+    return first_epoch

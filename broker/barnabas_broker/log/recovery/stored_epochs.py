@@ -18,6 +18,10 @@ _FAR = 1000
 """Epochs rise one by one. A batch whose epoch is so much higher has a changed bit in it."""
 
 
+class OutdatedEpochs(Exception):
+    """The file is an older one; the message says how that was noticed."""
+
+
 def read_epochs(disk: Disk, directory: str) -> tuple[LeaderEpochCache | None, str]:
     """The epochs, None if the file is missing, empty or damaged; and what is wrong with it.
 
@@ -38,22 +42,22 @@ def forget_epochs(disk: Disk, directory: str) -> None:
     disk.write_file(f"{directory}/{leader_epoch_file.NAME}", b"")
 
 
-def fault_of(epochs: LeaderEpochCache, segments: Sequence[Segment]) -> str:
-    """What is wrong with the epochs of a log that was closed; empty if nothing is.
+def check_not_outdated(epochs: LeaderEpochCache, segments: Sequence[Segment]) -> None:
+    """Raise OutdatedEpochs if the file lacks the epoch of the last batch in flushed segments.
 
-    A file from before the last epoch began is valid. But the last batch is of an epoch that it does
-    not know.
+    A file from before that epoch began is valid. It is written before its batches count as flushed.
     """
-    latest = epochs.latest_epoch()
-    known = UNDEFINED if latest is None else latest
     written = next((one for one in reversed(segments) if one.size), None)
     try:
         last = written.last_batch() if written is not None else None
     except CorruptBatch:
-        return ""  # found where the batch is read
-    if last is None or not known < last.partition_leader_epoch <= known + _FAR:
-        return ""
-    return (
-        f"the last epoch in it is {known}, and the batch at offset {last.base_offset} has epoch"
-        f" {last.partition_leader_epoch}"
-    )
+        return  # found where the batch is read
+    if last is None:
+        return
+    latest = epochs.epoch_for_offset(segments[-1].next_offset)
+    known = UNDEFINED if latest is None else latest
+    if known < last.partition_leader_epoch <= known + _FAR:
+        raise OutdatedEpochs(
+            f"the last epoch in it is {known}, and the batch at offset {last.base_offset} has epoch"
+            f" {last.partition_leader_epoch}"
+        )

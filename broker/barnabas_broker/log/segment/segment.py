@@ -71,7 +71,7 @@ class Segment(SegmentFiles):
     def open_indexes(self) -> bool:
         """Open the index files; False if one is missing or cannot belong to the log.
 
-        That of transactions is judged by `check_transactions`.
+        That of transactions is judged by `check_transactions` of `stored_transactions`.
         """
         self.txn_index.is_stale = not self.txn_index.open_sealed()
         try:
@@ -102,13 +102,11 @@ class Segment(SegmentFiles):
         except CorruptBatch:
             return True
 
-    def check_transactions(self) -> None:
-        """Clear the transaction index if it cannot belong to the log; it must be rebuilt then."""
-        index = self.txn_index
-        if index.is_stale or not index.is_valid(self.base_offset, self.next_offset):
-            self.begin_rebuild()
-            index.create()
-            index.is_stale = True
+    def clear_transactions(self) -> None:
+        """Empty the transaction index, which must be rebuilt then."""
+        self.begin_rebuild()
+        self.txn_index.create()
+        self.txn_index.is_stale = True
 
     @property
     def size(self) -> int:

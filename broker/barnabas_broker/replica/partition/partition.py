@@ -225,12 +225,15 @@ class Partition:
 
         At the end of the last batch below it: the damaged one may begin earlier than it claims, and
         what is not a gap of compaction must not become one.
+
+        Raises CorruptMessageError if the batches there are malformed, and nothing was removed.
         """
         log = self.follower_log()
+        end, high_watermark = log.log_end_offset, log.high_watermark
         offset = log.data_end_below(offset)
-        if offset < log.log_end_offset:
-            self._report_truncation(log.log_end_offset, log.high_watermark, offset, "damage", cause)
         log.truncate_to(offset)
+        if offset < end:
+            self._report_truncation(end, high_watermark, offset, "damage", cause)
 
     def truncate_fully(self, start: int, cause: str) -> None:
         """Delete the whole log and start it again, empty, at `start`."""

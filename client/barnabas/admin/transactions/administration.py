@@ -25,7 +25,14 @@ from barnabas.admin.transactions.hanging import DEFAULT_MAX_TIMEOUT_MS
 from barnabas.cluster import Cluster
 from barnabas.cluster.client import Client
 from barnabas.cluster.cluster import ClusterConfig
-from barnabas.cluster.options import checked_names, checked_partition, checked_partitions
+from barnabas.cluster.options import (
+    check_bool,
+    check_int,
+    check_str,
+    checked_names,
+    checked_partition,
+    checked_partitions,
+)
 from barnabas.explain import Sentence
 from barnabas.explain.transactions import explain_transaction
 
@@ -50,9 +57,9 @@ class AdminOfTransactions(Client):
     ) -> list[TransactionListing]:
         """All transactional ids, or those in these states (Kafka's names), with these producer ids,
         or whose transaction is open for longer."""
-        request = ListTransactionsRequest(
-            checked_names("states", states), list(producer_ids), min_duration_ms
-        )
+        named = checked_names("states", states)
+        check_int("min_duration_ms", min_duration_ms, -1)
+        request = ListTransactionsRequest(named, _checked_ids(producer_ids), min_duration_ms)
         cluster = await self._ready()
         return await requests.list_transactions(cluster, request, self._patience)
 
@@ -84,6 +91,7 @@ class AdminOfTransactions(Client):
         """The transactions that are open in the logs of these partitions and that no coordinator
         will end. One whose newest batch is younger than the timeout is left out (KIP-664)."""
         wanted = checked_partitions(partitions)
+        check_int("max_transaction_timeout_ms", max_transaction_timeout_ms, -1)
         return await requests.find_hanging(
             await self._ready(), wanted, max_transaction_timeout_ms, self._patience
         )
@@ -104,6 +112,9 @@ class AdminOfTransactions(Client):
         if it has no such producer, or lower epochs than these.
         """
         tp = checked_partition(partition)
+        check_int("producer_id", producer_id, 0)
+        check_int("producer_epoch", producer_epoch, 0, 2**15 - 1)
+        check_int("coordinator_epoch", coordinator_epoch, -1, 2**31 - 1)
         named = [TransactionPartition(*tp)]
         marker = WritableTxnMarker(producer_id, producer_epoch, False, named, coordinator_epoch)
         cluster = await self._ready()
@@ -131,7 +142,8 @@ class AdminOfTransactions(Client):
         `InvalidTxnStateError` if the other outcome was decided, `ProducerFencedError` if a later
         producer has aborted it, and `InvalidProducerIdMappingError` for an id that is forgotten.
         """
-        named = PreparedTransaction(*prepared)
+        named = _checked_prepared(prepared)
+        check_bool("commit", commit)
         await requests.complete_transaction(await self._ready(), named, commit, self._patience)
 
     async def explain_transaction(self, transactional_id: str) -> list[Sentence]:
@@ -139,5 +151,28 @@ class AdminOfTransactions(Client):
 
         Raises `TransactionalIdNotFoundError`.
         """
+        check_str("transactional_id", transactional_id)
         view = await view_of_transaction(await self._ready(), transactional_id, self._patience)
         return explain_transaction(view)
+
+
+def _checked_ids(values: object) -> list[int]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidArgumentError(f"producer_ids are several: [{values!r}], not {values!r}")
+    found = list(values)
+    for value in found:
+        check_int("a producer id", value, 0)
+    return found
+
+
+def _checked_prepared(value: object) -> PreparedTransaction:
+    if not isinstance(value, tuple | list) or len(value) != 3:
+        raise InvalidArgumentError(
+            "a prepared transaction is (transactional id, producer id, producer epoch),"
+            f" not {value!r}"
+        )
+    found = PreparedTransaction(*value)
+    check_str("the transactional id", found.transactional_id)
+    check_int("the producer id", found.producer_id, 0)
+    check_int("the producer epoch", found.producer_epoch, 0, 2**15 - 1)
+    return found

@@ -19,6 +19,7 @@ from barnabas_common.messages.groups.admin import (
 )
 from barnabas_common.messages.groups.committed import (
     KAFKA_STORAGE,
+    STORAGES,
     ZOOKEEPER_STORAGE,
     CommittedOffset,
     OffsetCommitPartition,
@@ -61,6 +62,7 @@ from barnabas_common.messages.groups.membership import (
 __all__ = [
     "GROUP_KEY",
     "KAFKA_STORAGE",
+    "STORAGES",
     "TRANSACTION_KEY",
     "ZOOKEEPER_STORAGE",
     "AwaitedMember",

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 KAFKA_STORAGE = "kafka"
 ZOOKEEPER_STORAGE = "zookeeper"
+STORAGES = (KAFKA_STORAGE, ZOOKEEPER_STORAGE)
 
 
 @dataclass(slots=True)
