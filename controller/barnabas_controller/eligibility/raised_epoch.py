@@ -73,9 +73,9 @@ def elect_above(
 ) -> Decision:
     """Elect under a leader epoch above all of `held`.
 
-    `held` has, by broker id, what each replica held when it refused its role; `told` is a role
-    newer than the state that the controller's broker was told of; `lost` are the members of the ISR that lost
-    records since they were in sync.
+    `held` has, by broker id, what each replica held when it refused its role; `told` is a role that
+    the controller's broker was told of, newer than the state; `lost` are the members of the ISR
+    that lost records since they were in sync.
 
     If no held role is newer than the state, its leader gets the next epoch: it has restarted, and
     cannot know which leader wrote the records of the present epoch in its log. Otherwise the leader
