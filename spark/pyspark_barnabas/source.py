@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 from pyspark_barnabas.options import OptionError, ReadOptions, check_options, parse_options
 from pyspark_barnabas.reading import BatchReader, RefusedStream, StreamReader
 from pyspark_barnabas.reading.columns import ARROW_HEADERS, ARROW_SCHEMA, spark_schema
+from pyspark_barnabas.worker_process import settle
 from pyspark_barnabas.writing.writers import batch_writer, stream_writer
 
 
@@ -22,9 +23,11 @@ class DefaultSource(DataSource):
 
     def schema(self) -> str:
         """Return Spark's schema string. `load()` calls this, so that it reports a bad option."""
+        settle()  # also this, and `reader`, are called in workers that Spark uses again
         return spark_schema(check_options(self.options).include_headers)
 
     def reader(self, schema: StructType) -> BatchReader:
+        settle()
         options = parse_options(self.options)
         _check_schema(schema, options)
         return BatchReader(options)

@@ -30,6 +30,7 @@ from pyspark_barnabas.reading.columns import in_spark_types
 from pyspark_barnabas.reading.errors import data_loss, report_data_loss
 from pyspark_barnabas.reading.ranges import OffsetRange
 from pyspark_barnabas.reading.topic_identity import has_id
+from pyspark_barnabas.worker_process import keep_freed_memory, settle
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ def read_range(options: ReadOptions, planned: OffsetRange) -> Iterator[Any]:
     """
     if planned.start >= planned.end:
         return
+    keep_freed_memory()
     reader = RangeReader(options, planned)
     run(reader.open())
     try:
@@ -57,6 +59,7 @@ def read_range(options: ReadOptions, planned: OffsetRange) -> Iterator[Any]:
             yield from table.to_batches()
     finally:
         run(reader.close())
+        settle()
 
 
 def fetch_bytes(offsets: int) -> int:
