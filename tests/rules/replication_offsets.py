@@ -222,7 +222,7 @@ ROLES = Section(
             "replica/epoch_refusals.py",
             "return partition_state.leader_epoch < epoch",
             "return False",
-            "simulation/test_restored_zookeeper.py::test_all_brokers_restarted_together_serve_an_older_copy",
+            "unit/test_epoch_refusals.py::test_a_leader_needs_an_epoch_without_records_and_a_follower_one_that_is_not_over",
         ),
         opposite(
             "A leader refuses an epoch that its log has records of",
