@@ -20,6 +20,7 @@ from pathlib import PurePath
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 # gRPC reads this when it is first loaded, which may be before `transport.grpc_network` sets it. The
@@ -29,6 +30,10 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 # A shell starts background processes with SIGINT ignored, and their children inherit that. The
 # tests of Ctrl-C need the signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says nothing on a busy machine.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 # Each process of a parallel run has its own ports.
 _PORTS_OF_A_PROCESS = 2_500
