@@ -88,6 +88,7 @@ _SHARED_BY_FILE = {
     "spark/test_batch_read.py": _SPARK_WITHOUT_STREAMS,
     "spark/test_exact_ranges.py": _SPARK_WITHOUT_STREAMS,
     "spark/test_sink.py": _SPARK_WITHOUT_STREAMS,
+    "spark/test_sink_examples.py": _SPARK_WITHOUT_STREAMS,
     "spark/test_sink_kills.py": _SPARK_WITHOUT_STREAMS,
 }
 _FOLDERS_APART = ("labs",)
