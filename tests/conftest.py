@@ -5,8 +5,9 @@ so that no test can silently stop being run.
 
 With `--numprocesses` and `--dist loadscope`, the tests of a file share a process, because they
 share a cluster. Those of `kafka_tools` share one process, because they use most of the machine.
-Those of `docker` and `spark` share another: Spark gives a Python worker 10 s to start, which was
-too little twice while containers ran beside it. Labs share nothing.
+Those of `docker` share another with those of `spark` that read streams: Spark gives the Python
+process of a stream's source 10 s to start, which was too little twice while containers ran beside
+it. The other tests of `spark` share one Spark. Labs share nothing.
 
 With `--cases N`, a test that has more cases runs with its first N. `make check` does that; all
 cases run in `make test`.
@@ -86,6 +87,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 _SHARED_BY_FOLDER = {"kafka_tools": "kafka_tools", "docker": "heavy", "spark": "heavy"}
+_SPARK_WITHOUT_STREAMS = "spark without streams"
+_SHARED_BY_FILE = {
+    "spark/test_batch_options.py": _SPARK_WITHOUT_STREAMS,
+    "spark/test_batch_read.py": _SPARK_WITHOUT_STREAMS,
+    "spark/test_exact_ranges.py": _SPARK_WITHOUT_STREAMS,
+    "spark/test_sink.py": _SPARK_WITHOUT_STREAMS,
+    "spark/test_sink_examples.py": _SPARK_WITHOUT_STREAMS,
+    "spark/test_sink_kills.py": _SPARK_WITHOUT_STREAMS,
+}
 _FOLDERS_APART = ("labs",)
 
 
@@ -96,7 +106,8 @@ class ByCluster(LoadScopeScheduling):
         file = PurePath(nodeid.partition("::")[0])
         if file.parent.name in _FOLDERS_APART:
             return nodeid
-        return _SHARED_BY_FOLDER.get(file.parent.name, str(file))
+        shared = _SHARED_BY_FILE.get(f"{file.parent.name}/{file.name}")
+        return shared or _SHARED_BY_FOLDER.get(file.parent.name, str(file))
 
 
 @pytest.hookimpl(optionalhook=True)

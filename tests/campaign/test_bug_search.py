@@ -40,7 +40,7 @@ def test_what_also_fails_without_the_bug_is_not_its_finding() -> None:
     always = find(SEEDED_BUGS["M1"], range(3), judge=lambda _: "something else")
     assert always is None
     bug = SEEDED_BUGS["M12"]
-    assert find(bug, range(5), steps) is not None
+    assert find(bug, range(1, 5), steps) is not None  # seed 0 shows it too, after much longer
 
 
 def test_a_bug_whose_code_is_gone_fails_loudly() -> None:

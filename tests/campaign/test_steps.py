@@ -83,5 +83,7 @@ def _commit_alone(patch: pytest.MonkeyPatch) -> None:
 def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Among sixteen runs; the last first, because it shows the rarest of them today."""
     plant(monkeypatch)
-    assert any(run_seed(seed, Mode.STEPS).violation is not None for seed in range(16))
+    seeds = reversed(range(16))
+    assert any(run_seed(seed, Mode.STEPS).violation is not None for seed in seeds)

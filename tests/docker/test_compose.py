@@ -16,7 +16,7 @@ from tests.support.cluster_state import (
     until_not_led_by,
     wait_until_in_sync,
 )
-from tests.support.compose import BOOTSTRAP, running, wait_until_healthy
+from tests.support.compose import BOOTSTRAP, remove, running, wait_until_healthy, wait_until_serving
 from tests.support.workload import Workload
 
 pytestmark = pytest.mark.docker
@@ -98,7 +98,9 @@ def test_the_brokers_image_is_small(compose: ComposeCluster) -> None:
     assert above <= 120 * MEGABYTE
 
 
-def test_a_broker_whose_process_ends_starts_again(compose: ComposeCluster) -> None:
+def test_a_broker_whose_process_ends_starts_again_and_all_are_healthy(
+    compose: ComposeCluster,
+) -> None:
     before = compose.inspect("broker3")["RestartCount"]
     # Not `docker kill`, after which Docker would leave it stopped.
     process = compose.inspect("broker3")["State"]["Pid"]
@@ -128,7 +130,7 @@ async def test_killing_the_leaders_container_loses_nothing_acknowledged(
         await workload.stop()
         assert not workload.failed
         (await workload.verdict()).assert_good()
-    await asyncio.to_thread(wait_until_healthy, compose)
+    await asyncio.to_thread(wait_until_serving, compose)
 
 
 def test_stop_and_start_keep_the_topics_and_every_broker_stops_cleanly(
@@ -139,12 +141,12 @@ def test_stop_and_start_keep_the_topics_and_every_broker_stops_cleanly(
     codes = [compose.inspect(service)["State"]["ExitCode"] for service in compose.brokers]
     assert codes == [0, 0, 0]
     compose.compose("start")
-    wait_until_healthy(compose)
+    wait_until_serving(compose)
     assert "kept" in barnabas(compose, "topic", "list")
 
 
 async def test_the_first_record_is_acknowledged_soon_after_up(compose: ComposeCluster) -> None:
-    await asyncio.to_thread(compose.compose, "down", "--volumes", "--timeout", "10")
+    await asyncio.to_thread(remove, compose)
     began = time.monotonic()
     await asyncio.to_thread(compose.compose, "up", "-d")
     await first_record("first")

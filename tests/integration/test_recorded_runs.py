@@ -157,7 +157,8 @@ async def test_clients_are_processes_that_are_killed(
     topic = f"of-{role}s"
     await create_topic(cluster.bootstrap, topic, 2)
     start = partial(started, cluster, tmp_path, topic)
-    reading = ("--set", f"isolation_level={level}")
+    # The second incarnation waits until the group has given up the first.
+    reading = ("--set", f"isolation_level={level}", "--set", "session_timeout_ms=6000")
     running = {
         "producer": start(role, "--client", "producer"),
         "observer": start("observer", "--client", "observer"),

@@ -17,7 +17,7 @@ PROJECT = "barnabas-test"
 BOOTSTRAP = "localhost:9092,localhost:9093,localhost:9094"
 PORTS = (9092, 9093, 9094)
 PLAIN = ("docker-compose.yml",)
-HEALTHY_SECONDS = 90.0
+READY_SECONDS = 90.0
 
 
 def require_docker() -> None:
@@ -39,17 +39,25 @@ def remove(cluster: ComposeCluster) -> None:
 
 @contextmanager
 def running(files: Sequence[str] = PLAIN, options: Sequence[str] = ()) -> Iterator[ComposeCluster]:
-    """The images built, every container healthy; all of it is removed afterwards."""
+    """The images built, every broker serving; all of it is removed afterwards."""
     require_docker()
     cluster = ComposeCluster(PROJECT, ROOT, files, options)
     remove(cluster)
     try:
         cluster.compose("build")
         cluster.compose("up", "-d")
-        wait_until_healthy(cluster)
+        wait_until_serving(cluster)
         yield cluster
     finally:
         remove(cluster)
+
+
+def wait_until_serving(cluster: ComposeCluster) -> None:
+    """Docker asks for the first time after ten seconds; the brokers serve sooner."""
+    deadline = time.monotonic() + READY_SECONDS
+    while not cluster.serves():
+        assert time.monotonic() < deadline, f"not all brokers serve\n{logs(cluster)}"
+        time.sleep(0.2)
 
 
 def health(cluster: ComposeCluster, service: str) -> str:
@@ -57,7 +65,7 @@ def health(cluster: ComposeCluster, service: str) -> str:
 
 
 def wait_until_healthy(cluster: ComposeCluster) -> None:
-    deadline = time.monotonic() + HEALTHY_SECONDS
+    deadline = time.monotonic() + READY_SECONDS
     for service in (*cluster.zookeepers, *cluster.brokers):
         while (found := health(cluster, service)) != "healthy":
             assert time.monotonic() < deadline, f"{service} is {found}\n{logs(cluster)}"

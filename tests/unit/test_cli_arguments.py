@@ -1,6 +1,7 @@
 """Global options anywhere on the line; exit codes and messages of wrong usage."""
 
 import json
+import logging
 import os
 import re
 import resource
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from barnabas_common.errors import NoBrokerReachableError
 from barnabas_tools.cli.arguments import hoist_global_options
-from barnabas_tools.cli.main import explain
+from barnabas_tools.cli.main import explain, main
 from barnabas_tools.cli.settings import Settings, UsageFailed, parse_assignments
 
 
@@ -125,10 +126,22 @@ def test_help_lists_what_exists_and_only_that_within_half_a_second() -> None:
         ["election", "run", "--type", "preferred", "--partition", "0", "--all"],
     ],
 )
-def test_wrong_usage_exits_with_2_and_says_why_in_one_line(arguments: list[str]) -> None:
-    result = barnabas(*arguments)
-    assert result.returncode == 2
-    assert result.stdout == ""
+def test_wrong_usage_exits_with_2_and_says_why_in_one_line(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["barnabas", *arguments])
+    monkeypatch.setattr(logging, "lastResort", None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said, complained = capsys.readouterr()
+    assert ended.value.code == 2
+    assert said == ""
+    assert re.fullmatch(r"barnabas: .+\n", complained)
+
+
+def test_a_process_of_wrong_usage_exits_like_that() -> None:
+    result = barnabas("consume", "t", "--offset", "3")
+    assert (result.returncode, result.stdout) == (2, "")
     assert re.fullmatch(r"barnabas: .+\n", result.stderr)
 
 

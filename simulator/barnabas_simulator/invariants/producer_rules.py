@@ -46,6 +46,8 @@ def _follows(before: Sequenced, after: Sequenced, is_compacted: bool) -> bool:
     if after.producer_epoch != before.producer_epoch:
         is_later = after.producer_epoch > before.producer_epoch
         return is_later and (is_compacted or after.first_sequence == 0)
+    if after.first_sequence == before.last_sequence + 1:
+        return True  # nearly always, and logs have thousands of batches
     expected = sequence_after(before.last_sequence, 1)
     skipped = sequence_before(after.first_sequence, expected)
     return skipped == 0 or (is_compacted and skipped <= MAX_SEQUENCE // 2)

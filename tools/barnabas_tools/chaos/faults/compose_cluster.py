@@ -193,6 +193,13 @@ class ComposeCluster:
             for partition in topic.partitions
         )
 
+    def serves(self) -> bool:
+        """Whether every broker knows all of them and a controller, and all replicas are in sync."""
+        return self.in_sync() and all(
+            len(answer.brokers) == len(BROKERS) and answer.controller_id >= 0
+            for answer in self.metadata()
+        )
+
 
 def wait_until(what: str, condition: Callable[[], bool], within: float) -> None:
     """Wait for a condition; raises FaultError with `what` after `within` seconds."""

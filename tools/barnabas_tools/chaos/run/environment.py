@@ -42,20 +42,13 @@ def compose_cluster(
             _checked(checkout, "docker/make-base.sh")
             cluster.compose("build")
         cluster.compose("up", "-d")
-        wait_until("three brokers serve", lambda: _serves(cluster), _START_SECONDS)
+        wait_until("three brokers serve", cluster.serves, _START_SECONDS)
         yield cluster
     finally:
         with suppress(FaultError, OSError):
             logs = cluster.compose("logs", "--no-color", "--tail", _SAVED_LINES)
             (folder / "brokers.log").write_text(logs)
         _remove(cluster)
-
-
-def _serves(cluster: ComposeCluster) -> bool:
-    return cluster.in_sync() and all(
-        len(answer.brokers) == len(BROKERS) and answer.controller_id >= 0
-        for answer in cluster.metadata()
-    )
 
 
 def _remove(cluster: ComposeCluster) -> None:
