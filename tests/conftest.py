@@ -28,9 +28,10 @@ from xdist.scheduler import LoadScopeScheduling
 # tests of Spark fork this process to start Java.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 
-# A shell starts background processes with SIGINT ignored, and their children inherit that. The
-# tests of Ctrl-C need the signal.
+# A shell starts background processes with SIGINT ignored, `nohup` with SIGHUP, and their children
+# inherit that. The tests of Ctrl-C and of a closed terminal need the signals.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # How long an example takes says nothing on a busy machine.
 settings.register_profile("unhurried", deadline=None)

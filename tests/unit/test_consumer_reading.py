@@ -98,7 +98,7 @@ async def test_poll_waits_for_records_and_can_be_cancelled() -> None:
         waiting = asyncio.create_task(consumer.poll())
         await asyncio.sleep(0.02)
         write(brokers, 0, 1)
-        assert [r.value for r in await asyncio.wait_for(waiting, 1)] == [b"0"]
+        assert [r.value for r in await asyncio.wait_for(waiting, 10)] == [b"0"]
 
 
 async def test_iteration_keeps_the_position_record_by_record() -> None:
@@ -120,14 +120,21 @@ async def test_iteration_ends_when_the_consumer_is_closed() -> None:
     async with ScriptedBrokers() as brokers:
         consumer = await consumer_of(brokers, "flights").start()
 
-        async def iterate() -> list[Any]:
-            return [record async for record in consumer]
+        read: list[Any] = []
+        has_all = asyncio.Event()
+
+        async def iterate() -> None:
+            async for record in consumer:
+                read.append(record)
+                if len(read) == 3:
+                    has_all.set()
 
         reading = asyncio.create_task(iterate())
         write(brokers, 0, 3)
-        await asyncio.sleep(0.05)
+        await asyncio.wait_for(has_all.wait(), 10)
         await consumer.close()
-        assert len(await asyncio.wait_for(reading, 1)) == 3
+        await asyncio.wait_for(reading, 10)
+        assert len(read) == 3
         with pytest.raises(ClosedError):
             await consumer.poll()
 

@@ -297,7 +297,7 @@ async def test_partition_has_one_request_in_flight_and_others_overtake_it() -> N
             held = await producer.send("flights", b"held", partition=0)
             await asyncio.sleep(0.02)
             behind = await producer.send("flights", b"behind", partition=0)
-            await asyncio.wait_for(producer.send_and_wait("flights", b"other", partition=1), 1)
+            await asyncio.wait_for(producer.send_and_wait("flights", b"other", partition=1), 10)
             assert not held.done() and not behind.done()
             assert sum(p.partition == 0 for _, r in brokers.produced for p in r.partitions) == 1
             release.set()
