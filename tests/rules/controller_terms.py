@@ -135,7 +135,7 @@ FAILOVER = Section(
             "partitions/epoch_refusals.py",
             "            and response.controller_epoch > own\n",
             "            and False\n",
-            "simulation/test_states_written_back.py::test_a_controller_epoch_written_back_is_raised_above_what_brokers_have_accepted",
+            "simulation/test_states_written_back.py::test_a_controller_epoch_made_again_is_raised_above_what_brokers_have_accepted",
         ),
         opposite(
             "`/controller` created, changed or deleted",
