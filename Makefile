@@ -14,8 +14,8 @@ CAMPAIGN := tests/campaign
 PROCESSES := $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 PARALLEL := $(PYTEST) -q --numprocesses $(PROCESSES) --dist worksteal
 OTHERS := $(patsubst %,--ignore=%,$(QUICK) $(CAMPAIGN)) tests
-# Most of these wait, for processes and timeouts: four at a time, a file with its cluster in one.
-REAL := $(PYTEST) --numprocesses 4 --dist loadscope
+# Most of these wait, for processes and timeouts: three at a time, a file with its cluster in one.
+REAL := $(PYTEST) --numprocesses 3 --dist loadscope
 
 # Spark's workers must be the interpreter that has pyspark_barnabas.
 export PYSPARK_PYTHON := $(abspath $(PY))

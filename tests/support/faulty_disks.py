@@ -7,7 +7,10 @@ it, as ext4 does after a hardware error, and loses what was not flushed.
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
+
+_RELEASE_SECONDS = 60
 
 
 class CannotMount(Exception):
@@ -74,7 +77,14 @@ class FragileDisk:
         self._attach()
 
     def unmount(self) -> None:
+        """A container that starts just now has a copy of all mounts for a moment. Until it drops
+        them the file system lives on, and would be mounted again with its error."""
         _unmount(self.path)
+        deadline = time.monotonic() + _RELEASE_SECONDS
+        while _run("losetup", "--associated", str(self._image)).strip():
+            if time.monotonic() > deadline:
+                raise CannotMount(f"{self._image} is still in use")
+            time.sleep(0.02)
 
     def _attach(self) -> None:
         _run("mount", "-o", "loop,errors=remount-ro", str(self._image), str(self.path))

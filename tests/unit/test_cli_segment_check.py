@@ -117,6 +117,15 @@ def test_missing_offsets_of_a_compacted_log_are_no_fault(partition: Partition) -
     assert any("missing" in fault for fault in partition.faults())
 
 
+def test_nor_are_they_in_a_folder_of_it_that_was_set_aside(partition: Partition) -> None:
+    del partition.first[1]
+    partition.index = partition.time_index = b""
+    (partition.directory.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 20\n")
+    assert partition.faults() == []
+    aside = partition.directory.rename(f"{partition.directory}.{'0a' * 16}-stray")
+    assert check_partition(aside).faults == []
+
+
 def test_repeated_offsets_are_found(partition: Partition) -> None:
     partition.first[2] = batch(12, 8, 2)
     assert any("offset 12 after 14" in fault for fault in partition.faults())

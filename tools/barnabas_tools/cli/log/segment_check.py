@@ -4,6 +4,7 @@ Reads Kafka's formats directly from the bytes, so that it shares no mistake with
 them. Plain functions over bytes; `barnabas log verify` calls `check_partition`.
 """
 
+import re
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from barnabas_common.record.batch import BatchHeader, Buffer, CorruptBatch, chec
 LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
 EPOCH_FILE = "leader-epoch-checkpoint"
 CLEANER_FILE = "cleaner-offset-checkpoint"
+_SET_ASIDE = re.compile(r"\.[0-9a-f]{32}-(stray|delete)$")
 _INDEX_ENTRY = struct.Struct(">ii")
 _TIME_INDEX_ENTRY = struct.Struct(">qi")
 
@@ -81,7 +83,7 @@ def is_compacted(directory: Path) -> bool:
         lines = (directory.parent / CLEANER_FILE).read_text().splitlines()[2:]
     except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
         return False
-    topic, _, partition = directory.name.rpartition("-")
+    topic, _, partition = _SET_ASIDE.sub("", directory.name).rpartition("-")
     return any(line.split()[:2] == [topic, partition] for line in lines)
 
 
