@@ -80,6 +80,23 @@ def test_an_offset_that_was_deleted_does_not_come_back_with_its_transaction() ->
     assert committed_at(committed, A) is None
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_commit_whose_marker_was_taken_first_waits_for_no_other(commit: bool) -> None:
+    """Both are committed at once. The member would wait for a stable offset for ever."""
+    committed = Committed()
+    committed.begin_in_transaction(7, [A])
+    committed.transaction_ended(7, commit, at=4)
+    committed.transaction_ended(7, not commit, at=9)  # of the next transaction
+    committed.put_in_transaction(7, A, pending(42, at=3))
+    committed.end_in_transaction(7, [A])
+    assert not committed.is_pending(A)
+    assert committed_at(committed, A) == (42 if commit else None)
+    committed.begin_in_transaction(7, [A])
+    committed.put_in_transaction(7, A, pending(50, at=2))
+    committed.end_in_transaction(7, [A])
+    assert committed.is_pending(A), "the markers are those of the first write"
+
+
 def test_the_order_of_the_log_counts_not_that_of_the_markers() -> None:
     committed = Committed()
     committed.transactional.put(7, A, pending(10, at=1))

@@ -90,7 +90,9 @@ class Committed:
     ) -> None:
         """Take a commit that is in the log and waits for the producer's marker."""
         if self._removed.get(partition, -1) < pending.at:
-            self.transactional.put(producer_id, partition, pending)
+            counts = self.transactional.put(producer_id, partition, pending)
+            if counts:
+                self.put(partition, pending.value, pending.at)
 
     def end_in_transaction(self, producer_id: int, partitions: Collection[TopicPartition]) -> None:
         """The write has ended, whatever its result."""

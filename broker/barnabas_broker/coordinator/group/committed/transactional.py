@@ -22,10 +22,14 @@ class PendingCommit:
 
 @dataclass(slots=True)
 class _Open:
-    """What one producer has committed in its open transaction, and what is being written."""
+    """What one producer has committed in its open transaction, and what is being written.
+
+    `markers`: those that came while something was being written, by their offsets; True: commit.
+    """
 
     commits: dict[TopicPartition, PendingCommit] = field(default_factory=dict)
     in_flight: dict[TopicPartition, int] = field(default_factory=dict)
+    markers: dict[int, bool] = field(default_factory=dict)
 
 
 class TransactionalCommits:
@@ -51,14 +55,24 @@ class TransactionalCommits:
                 transaction.in_flight[partition] = left
             else:
                 transaction.in_flight.pop(partition, None)
+        if not transaction.in_flight:
+            transaction.markers.clear()
         self._forget_if_empty(producer_id)
 
-    def put(self, producer_id: int, partition: TopicPartition, commit: PendingCommit) -> None:
-        """The commit is in the log; of two, the later one counts."""
-        commits = self._open.setdefault(producer_id, _Open()).commits
-        known = commits.get(partition)
+    def put(self, producer_id: int, partition: TopicPartition, commit: PendingCommit) -> bool:
+        """The commit is in the log; of two, the later one counts.
+
+        Both it and the marker behind it may be committed at once, and the marker be taken first.
+        Returns whether that marker has committed it; it does not wait for another one.
+        """
+        transaction = self._open.setdefault(producer_id, _Open())
+        behind = [at for at in transaction.markers if at > commit.at]
+        if behind:
+            return transaction.markers[min(behind)]
+        known = transaction.commits.get(partition)
         if known is None or known.at < commit.at:
-            commits[partition] = commit
+            transaction.commits[partition] = commit
+        return False
 
     def complete(
         self, producer_id: int, commit: bool, at: int
@@ -70,6 +84,8 @@ class TransactionalCommits:
         transaction = self._open.get(producer_id)
         if transaction is None:
             return []
+        if transaction.in_flight:
+            transaction.markers[at] = commit
         ended = {key: one for key, one in transaction.commits.items() if one.at < at}
         for partition in ended:
             del transaction.commits[partition]
