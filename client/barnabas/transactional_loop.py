@@ -95,6 +95,12 @@ async def exactly_once(
     return await run(consumer, producer, transform_all, idle_ms)
 
 
+def check_kind(client: object, kind: type) -> None:
+    """Raise `InvalidArgumentError` unless the client is of this class."""
+    if not isinstance(client, kind):
+        raise InvalidArgumentError(f"exactly_once needs a {kind.__name__}, not {client!r}")
+
+
 def checked_results(results: object) -> list[ProducerRecord]:
     """What `transform` returned; raises `InvalidArgumentError` unless it is several records."""
     found: list[Any] = list(results) if isinstance(results, Iterable) else [results]
@@ -111,9 +117,8 @@ async def run(
 ) -> int:
     """`exactly_once`, with a function that transforms all records of a poll."""
     check_timeout("idle_ms", idle_ms)
-    for given, kind in ((consumer, Consumer), (producer, Producer)):
-        if not isinstance(given, kind):
-            raise InvalidArgumentError(f"exactly_once needs a {kind.__name__}, not {given!r}")
+    check_kind(consumer, Consumer)
+    check_kind(producer, Producer)
     config = consumer.group_config
     if config.auto_commit_interval is not None:
         raise InvalidArgumentError(

@@ -1,8 +1,8 @@
 """Bits of a log change on one broker's disk, in a whole cluster; all is read all the same."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from barnabas import Admin, Consumer, Producer
@@ -308,6 +308,24 @@ def told_by(incarnation: Incarnation) -> list[Event]:
 # ---- found by a follower that must truncate
 
 
+@asynccontextmanager
+async def deposed(cluster: SimulatedCluster) -> AsyncIterator[None]:
+    """Broker 1 has a record that must be truncated. Its log is damaged within the block; broker 2
+    leads then, and at the end all three are in sync."""
+    cluster.pause(2)
+    cluster.pause(3)
+    await send(cluster, KEY, [b"never committed"], acks=1)
+    cluster.pause(1)
+    yield
+    cluster.resume(2)
+    cluster.resume(3)
+    await led_by(cluster, KEY, 2)
+    await send(cluster, KEY, [b"%d" % BATCHES])
+    cluster.resume(1)
+    await until(lambda: bool(told(cluster, EventKind.LOG_DAMAGED)))
+    await until(lambda: in_sync(cluster, 1, 2, 3))
+
+
 @pytest.mark.parametrize("lookup", ["fetch", "offsets-for-leader-epoch"])
 def test_a_deposed_leader_that_cannot_truncate_its_damaged_log_fetches_all_again(
     lookup: str,
@@ -315,18 +333,8 @@ def test_a_deposed_leader_that_cannot_truncate_its_damaged_log_fetches_all_again
     async def story() -> None:
         cluster = SimulatedCluster(seed=6, config=CONFIG | {"replica.truncation.lookup": lookup})
         await written(cluster)
-        cluster.pause(2)
-        cluster.pause(3)
-        await send(cluster, KEY, [b"never committed"], acks=1)
-        cluster.pause(1)
-        flip(cluster, 1, 3, "magic")
-        cluster.resume(2)
-        cluster.resume(3)
-        await led_by(cluster, KEY, 2)
-        await send(cluster, KEY, [b"%d" % BATCHES])
-        cluster.resume(1)
-        await until(lambda: bool(told(cluster, EventKind.LOG_DAMAGED)))
-        await until(lambda: in_sync(cluster, 1, 2, 3))
+        async with deposed(cluster):
+            flip(cluster, 1, 3, "magic")
         assert segment(cluster, 1) == segment(cluster, 2) == segment(cluster, 3)
         (event,) = told(cluster, EventKind.LOG_DAMAGED)
         assert event.details["offset"] == BATCHES and "broker 2 leads" in event.cause
@@ -346,20 +354,10 @@ def test_it_keeps_the_segments_before_the_damage(number: int, kept: int) -> None
         assert sorted(name for name in files if name.endswith(".log")) == [
             f"{base:020}.log" for base in (0, 3, 6)
         ]
-        cluster.pause(2)
-        cluster.pause(3)
-        await send(cluster, KEY, [b"never committed"], acks=1)
-        cluster.pause(1)
-        base = number - number % 3
-        data = files[f"{base:020}.log"].data
-        data[[position for position, _ in batches(bytes(data))][number - base] + 16] ^= 1
-        cluster.resume(2)
-        cluster.resume(3)
-        await led_by(cluster, KEY, 2)
-        await send(cluster, KEY, [b"%d" % BATCHES])
-        cluster.resume(1)
-        await until(lambda: bool(told(cluster, EventKind.LOG_DAMAGED)))
-        await until(lambda: in_sync(cluster, 1, 2, 3))
+        async with deposed(cluster):
+            base = number - number % 3
+            data = files[f"{base:020}.log"].data
+            data[[position for position, _ in batches(bytes(data))][number - base] + 16] ^= 1
         damaged = [
             e for e in told(cluster, EventKind.LOG_TRUNCATED) if e.details["rule"] == "damage"
         ]

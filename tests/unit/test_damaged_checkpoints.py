@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.log_manager_world import ManagerWorld, append
@@ -95,6 +96,15 @@ async def test_so_are_epochs_from_before_the_last_one(content: bytes) -> None:
     assert world.disk.read_file(path) == before
 
 
+def of_two_epochs(world: LogWorld) -> UnifiedLog:
+    """A log with a closed segment, in which epoch 3 begins at 0 and epoch 4 at 2."""
+    log = world.open()
+    world.append(log, b"a", b"b", epoch=3)
+    world.append(log, b"c", b"d", epoch=4)
+    log.roll()
+    return log
+
+
 @pytest.mark.parametrize("is_unbroken", [True, False], ids=["a kill", "a power loss"])
 @pytest.mark.parametrize("recovery_point", [5, 7, 8])
 @pytest.mark.parametrize("older", [b"0\n1\n3 0\n", b"0\n2\n2 0\n3 2\n"])
@@ -103,10 +113,7 @@ def test_after_a_kill_older_epochs_are_noticed_too(
 ) -> None:
     """Only the last segment is read then, and epoch 4 began before it."""
     world = LogWorld()
-    log = world.open()
-    world.append(log, b"a", b"b", epoch=3)
-    world.append(log, b"c", b"d", epoch=4)
-    log.roll()
+    log = of_two_epochs(world)
     world.append(log, b"e", b"f", b"g", epoch=4)
     world.append(log, b"h", epoch=5)
     log.flush()
@@ -127,10 +134,7 @@ def test_after_a_kill_the_epochs_of_a_log_whose_start_was_raised_are_right(
     log_start_offset: int,
 ) -> None:
     world = LogWorld()
-    log = world.open()
-    world.append(log, b"a", b"b", epoch=3)
-    world.append(log, b"c", b"d", epoch=4)
-    log.roll()
+    log = of_two_epochs(world)
     world.append(log, *[b"e"] * 4, epoch=4)
     log.maybe_increment_log_start_offset(log_start_offset)
     log.flush()

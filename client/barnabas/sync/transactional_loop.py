@@ -3,13 +3,11 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from barnabas_common.errors import InvalidArgumentError
-
 from barnabas.cluster.options import check_callable
 from barnabas.consumer import ConsumerRecord
 from barnabas.sync.consumer import Consumer
 from barnabas.sync.producer import Producer
-from barnabas.transactional_loop import ProducerRecord, Results, checked_results, run
+from barnabas.transactional_loop import ProducerRecord, Results, check_kind, checked_results, run
 
 
 def exactly_once(
@@ -26,8 +24,7 @@ def exactly_once(
     async def transform_all(records: Sequence[ConsumerRecord]) -> Results:
         return await asyncio.to_thread(every, records)
 
-    for given, kind in ((consumer, Consumer), (producer, Producer)):
-        if not isinstance(given, kind):
-            raise InvalidArgumentError(f"exactly_once needs a {kind.__name__}, not {given!r}")
+    check_kind(consumer, Consumer)
+    check_kind(producer, Producer)
     check_callable("transform", transform)
     return producer._call(run(consumer._client, producer._client, transform_all, idle_ms))

@@ -57,8 +57,8 @@ _TOPIC_DELETED = "the topic was deleted"
 class CoordinatorContext:
     """The surroundings of a coordinator.
 
-    `read_shape` reads the znode of a topic. `may_exist` asks ZooKeeper about a partition
-    that is not in the metadata; also True without an answer.
+    `read_shape` reads the znode of a topic. `may_exist` asks ZooKeeper about a partition that is
+    not in the metadata; also True without an answer.
     """
 
     runtime: Runtime

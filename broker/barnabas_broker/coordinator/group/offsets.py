@@ -239,18 +239,22 @@ class Offsets:
     ) -> None:
         """The offsets of a deleted topic go with it, in these groups at once: later commits are of
         the next topic of that name. What cannot be written, for lack of replicas, is repeated."""
-        left = [group for group in groups if group.committed.doom(deleted)]
+        left = [group for group in groups if group.committed.forget(deleted)]
         await asyncio.gather(*(self.remove(group, deleted, cause) for group in left))
-        while left := [g for g in left if self._groups.is_here(g) and g.committed.doomed(deleted)]:
+        while left := [
+            g for g in left if self._groups.is_here(g) and g.committed.awaiting_tombstone(deleted)
+        ]:
             await asyncio.sleep(_RETRY_SECONDS)
-            await asyncio.gather(*(self._remove_doomed(group, deleted, cause) for group in left))
+            await asyncio.gather(*(self._remove_again(group, deleted, cause) for group in left))
 
-    async def _remove_doomed(
+    async def _remove_again(
         self, group: Group, deleted: Sequence[TopicPartition], cause: str
     ) -> None:
         """Not those of which a later commit is being written: a tombstone would follow that one."""
         committed = group.committed
-        keys = [key for key in committed.doomed(deleted) if not committed.is_pending(key)]
+        keys = [
+            key for key in committed.awaiting_tombstone(deleted) if not committed.is_pending(key)
+        ]
         await self.remove(group, keys, cause)
 
     # ---- expiry

@@ -24,43 +24,44 @@ class Committed:
     """The committed offsets by partition, and which partitions have a commit in flight.
 
     The order of the log counts: a tombstone removes what was written before it, also a commit whose
-    outcome is not known yet. A doomed offset is no longer told, and its tombstone is still to be
-    written.
+    outcome is not known yet. An offset that awaits its tombstone is not told any more.
     """
 
     def __init__(self) -> None:
         self.offsets: dict[TopicPartition, Commit] = {}
         self._pending: dict[TopicPartition, int] = {}
         self._removed: dict[TopicPartition, int] = {}
-        self._doomed: set[TopicPartition] = set()
+        self._awaiting_tombstone: set[TopicPartition] = set()
         self.transactional = TransactionalCommits()
 
     def partitions(self) -> list[TopicPartition]:
         """Those with an offset, and those of which one is being written, or removed."""
         waiting = self.transactional.partitions()
-        return sorted({*self.offsets, *self._pending, *self._doomed, *waiting})
+        return sorted({*self.offsets, *self._pending, *self._awaiting_tombstone, *waiting})
 
     def of(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Those of these partitions with an offset, or of which one is being written or removed."""
         return [
             partition
             for partition in dict.fromkeys(partitions)
-            if partition in self.offsets or partition in self._doomed or self.is_pending(partition)
+            if partition in self.offsets
+            or partition in self._awaiting_tombstone
+            or self.is_pending(partition)
         ]
 
-    def doom(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Forget the offsets of these partitions before their tombstones are written, because the
-        topic is gone. Returns whether there are any."""
+    def forget(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Tell no offsets of these partitions from now on, although their tombstones are still to
+        be written: their topic is gone. Returns whether there are any."""
         found = self.of(partitions)
         for partition in found:
             self.offsets.pop(partition, None)
-        self._doomed.update(found)
+        self._awaiting_tombstone.update(found)
         return bool(found)
 
-    def doomed(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    def awaiting_tombstone(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Those of these partitions whose tombstone is still to be written. A later commit takes
         its place: the latest record counts."""
-        return [partition for partition in partitions if partition in self._doomed]
+        return [partition for partition in partitions if partition in self._awaiting_tombstone]
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
         """Commits of these partitions are being written."""
@@ -117,11 +118,11 @@ class Committed:
         latest = self._removed.get(partition, -1) if known is None else known.at
         if latest < at:
             self.offsets[partition] = Commit(value, at)
-            self._doomed.discard(partition)
+            self._awaiting_tombstone.discard(partition)
 
     def remove(self, partition: TopicPartition, at: int) -> None:
         """Take a tombstone that is in the log at offset `at`."""
-        self._doomed.discard(partition)
+        self._awaiting_tombstone.discard(partition)
         known = self.offsets.get(partition)
         if known is not None and known.at < at:
             del self.offsets[partition]
