@@ -186,8 +186,8 @@ REMOVAL_AND_RETENTION = Section(
         opposite(
             "... and if the tombstones cannot be written at once. Different",
             _OFFSETS,
-            "is_here(g) and g.committed.awaiting_tombstone(deleted)]",
-            "is_here(g) and False]",
+            "is_here(g) and g.committed.awaiting_tombstone(deleted)\n",
+            "is_here(g) and False\n",
             "simulation/test_offsets_of_deleted_topics.py::test_tombstones_that_are_refused_for_lack_of_replicas_are_written_later",
         ),
         opposite(
