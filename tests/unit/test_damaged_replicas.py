@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 from barnabas_broker.replica.damaged_replicas import DamagedReplicas
+from barnabas_broker.replica.serve.read_result import read_records
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind, EventLog
 from barnabas_common.topic_partition import TopicPartition
+
+from tests.support.log_world import NOW, LogWorld, produced, values_in
 
 KEY = TopicPartition("t", 0)
 
@@ -127,3 +130,26 @@ def test_another_log_of_that_name_is_not_cut() -> None:
     world.damaged.forget(KEY)
     assert not world.damaged.refuses(state(1, 2))
     world.damaged.mend(SimpleNamespace(topic_partition=KEY))  # type: ignore[arg-type]
+
+
+def test_a_gap_up_to_the_high_watermark_is_no_damage() -> None:
+    """A pass knew a higher one, and the replica has been elected since. What is there can be read
+    when the high watermark has passed it."""
+    led = LogWorld().open()
+    for value in (b"a", b"b", b"c", b"d"):
+        led.append_as_leader(produced(value), 0, NOW)
+    log = LogWorld().open()
+    log.append_as_follower(led.read(2, 10_000, 4))
+    world = World(isr=(1,))
+    world.leadership.log = log
+
+    def read(offset: int, end: int) -> list[bytes | None]:
+        found = read_records(world.leadership, world.damaged, offset, 10_000, end, True, checked=1)
+        return values_in(found)
+
+    assert (log.log_start_offset, log.log_end_offset) == (0, 4)
+    for offset, end in ((0, 1), (1, 2), (0, 2)):
+        assert read(offset, end) == []
+    assert read(0, 3) == [b"c"]
+    assert world.told() == []
+    assert log.is_gap(0, 2) and not log.is_gap(0, 3)

@@ -125,6 +125,17 @@ class LocalLog:
             self._positions.remember(piece.next_offset, segment, piece.next_position)
         return piece.data
 
+    def next_batch(self, offset: int) -> int:
+        """Where the batch begins that holds `offset`, or the next one; the log's end without one.
+
+        Raises CorruptBatch.
+        """
+        for segment in self.segments.from_offset(offset):
+            found = segment.locate(offset)
+            if found is not None:
+                return found[1].base_offset
+        return self.log_end_offset
+
     def _locate(self, offset: int) -> tuple[Segment, int]:
         segment = self.segments.holding(offset)
         found = segment.locate(offset)

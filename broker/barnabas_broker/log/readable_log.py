@@ -56,6 +56,15 @@ class ReadableLog:
         with self._guard.io("read"):
             return self._local.read(offset, max_bytes, end_offset, min_one_batch)
 
+    def is_gap(self, offset: int, end_offset: int) -> bool:
+        """Whether there is no batch from `offset` up to `end_offset`, and one from there on.
+
+        Compaction leaves such a gap. A pass goes up to the high watermark; that of a leader that
+        has just started may be lower than the one that the pass knew.
+        """
+        with self._guard.io("read"):
+            return end_offset <= self._local.next_batch(offset) < self._local.log_end_offset
+
     def data_end_below(self, offset: int) -> int:
         """Where the last batch ends that is entirely below `offset`, or the start of the log.
 

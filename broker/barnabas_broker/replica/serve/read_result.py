@@ -27,6 +27,8 @@ def read_records(
     """
     try:
         records = leadership.log.read(offset, limit, end, at_least_one)
+        if at_least_one and not records and leadership.log.is_gap(offset, end):
+            return records
     except CorruptMessageError as error:
         raise damaged.found(leadership, offset, error.message) from error
     must_look = checked != 0 or (at_least_one and not records)
