@@ -7,7 +7,7 @@ import pytest
 from barnabas_tools.chaos.run.__main__ import main
 from barnabas_tools.chaos.run.profiles import PROFILES
 
-from tests.support.compose import ROOT, require_docker
+from tests.support.compose import CHAOS_PROJECT, ROOT, require_docker
 
 pytestmark = pytest.mark.docker
 
@@ -18,7 +18,8 @@ def run(folder: Path, profile: str, minutes: float, seed: int) -> dict[str, obje
     require_docker()
     folder = folder / "run"
     arguments = ["--profile", profile, "--minutes", f"{minutes}", "--seed", f"{seed}"]
-    code = main([*arguments, "--folder", str(folder), "--checkout", str(ROOT)])
+    place = ["--folder", str(folder), "--checkout", str(ROOT), "--project", CHAOS_PROJECT]
+    code = main([*arguments, *place])
     content: dict[str, object] = json.loads((folder / "report.json").read_text())
     assert code == 0, content["outcome"]
     return content

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from barnabas_tools.chaos.faults.compose_cluster import ComposeCluster
+from barnabas_tools.chaos.faults.compose_cluster import ComposeCluster, docker
 from barnabas_tools.local.ports import is_taken
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = "barnabas-test"
+CHAOS_PROJECT = f"{PROJECT}-chaos"
 BOOTSTRAP = "localhost:9092,localhost:9093,localhost:9094"
 PORTS = (9092, 9093, 9094)
 PLAIN = ("docker-compose.yml",)
@@ -27,10 +28,20 @@ def require_docker() -> None:
         or subprocess.run(["docker", "info"], capture_output=True, check=False).returncode != 0
     ):
         pytest.skip("no Docker engine answers")
+    remove_leftovers()
     taken = [port for port in PORTS if is_taken(port)]
     if taken:
         pytest.fail(f"the compose file publishes ports {taken}, which are taken")
     subprocess.run([ROOT / "docker" / "make-base.sh"], check=True)
+
+
+def remove_leftovers() -> None:
+    """Remove the tests' own containers: Docker starts those of a killed run again with itself."""
+    for project in (PROJECT, CHAOS_PROJECT):
+        label = f"label=com.docker.compose.project={project}"
+        found = docker("ps", "--all", "--quiet", "--filter", label)
+        if containers := found.split():
+            docker("rm", "--force", "--volumes", *containers)
 
 
 def remove(cluster: ComposeCluster) -> None:

@@ -54,6 +54,7 @@ def _options(arguments: list[str] | None) -> Options:
     parser.add_argument("--rate", type=float, default=500.0, help="records a second per workload")
     parser.add_argument("--folder", type=Path, help="default: chaos/PROFILE-SEED-TIME")
     parser.add_argument("--checkout", type=Path, default=Path())
+    parser.add_argument("--project", default="barnabas-chaos", help="the name Compose knows it by")
     parser.add_argument("--no-build", action="store_true", help="use the images that are here")
     given = parser.parse_args(arguments)
     try:
@@ -70,6 +71,7 @@ def _options(arguments: list[str] | None) -> Options:
         faults=faults,
         rate=given.rate,
         build=not given.no_build,
+        project=given.project,
     )
 
 
